@@ -1,41 +1,42 @@
-"""Which clauses a step exercises.
+"""Attribution of steps to clauses: the requirements that a step exercises.
 
-A *step* is one operation in one state with the reference's outcome. It exercises a clause if a violation would have
-changed it: its outcome, its text, the state after it or the files, all of which are compared after every step. So a
-step is evidence for the clauses it is attributed to, and where implementations differ, these are the requirements that
-may be at stake.
+A *step* is one operation in one state with the reference's outcome. It exercises a clause if a violation of the clause
+would have changed its outcome, its error message, the state after it or the files; all of these are compared after
+every
+step. A step is therefore evidence for the clauses that it is attributed to. Where implementations differ, these are the
+clauses that may be implicated.
 
-One engine, :mod:`~conformance.attribution.rules`, reads a table for each level of lockstep:
+One engine, :mod:`~conformance.attribution.rules`, reads one table per scope of a lockstep:
 :mod:`~conformance.attribution.index` (three kinds), :mod:`~conformance.attribution.segment`,
-:mod:`~conformance.attribution.log` and :mod:`~conformance.attribution.broker`. In which releases a clause holds is
-the catalogue's business and never a row's. A lockstep keeps a tracked state and asks::
+:mod:`~conformance.attribution.log` and :mod:`~conformance.attribution.broker`. The catalogue, and never a row, says in
+which releases a clause applies. A lockstep keeps a tracked state::
 
     tracked = TrackedIndex("3.9.2")
-    follow_opening(tracked, operation, content)          # before an ``open``; None for a file that is not there
+    track_opening(tracked, operation, content)          # before an ``open``; None for a file that does not exist
     ids = clauses_of(operation, tracked, observation)
-    follow(tracked, operation, observation)
+    track_step(tracked, operation, observation)
 """
 
 from __future__ import annotations
 
-from conformance.attribution.changes import follow
-from conformance.attribution.index import ROWS, clauses_at_stake, clauses_of, follow_opening, is_a_brokers
+from conformance.attribution.index import ROWS, clauses_of, implicated_clauses, is_reachable_by_broker, track_opening
 from conformance.attribution.rules import Row
-from conformance.attribution.tracked import Step, TrackedIndex
-from conformance.attribution.verdicts import Difference, breaks_promise, is_observed_only, noticed_facets
+from conformance.attribution.state_updates import track_step
+from conformance.attribution.tracked_state import Step, TrackedIndex
+from conformance.attribution.verdict_levels import DivergentParts, counts_at_level, is_observed_only, noticed_facets
 
 __all__ = [
     "ROWS",
-    "Difference",
+    "DivergentParts",
     "Row",
     "Step",
     "TrackedIndex",
-    "breaks_promise",
-    "clauses_at_stake",
     "clauses_of",
-    "follow",
-    "follow_opening",
-    "is_a_brokers",
+    "counts_at_level",
+    "implicated_clauses",
     "is_observed_only",
+    "is_reachable_by_broker",
     "noticed_facets",
+    "track_opening",
+    "track_step",
 ]

@@ -1,4 +1,4 @@
-"""Which clauses a step of the broker machine exercises: what was asked, what was done, which files were looked at."""
+"""Clauses that a step of the broker machine exercises, by query, by operation, and by the time of reading files."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _OPERATIONS: Final = {
 }
 
 RECORDS_STAY: Final = "LG-16"
-"""What is held when the files after a restart are looked at."""
+"""The clause that is exercised when the files are read after a restart."""
 BEYOND_RECOVERY: Final = "LG-19"
-"""What is held when a broker comes up again."""
+"""The clause that is exercised when a broker starts again."""
 CLAUSES: Final = frozenset(
     (*_SPECIAL.values(), *_LARGEST.values(), "LO-6", "LO-12", "LO-13", "LO-14", "LO-15b", "LO-15c")
 ).union((RECORDS_STAY, BEYOND_RECOVERY), *_FILES.values(), *_OPERATIONS.values())
-"""All that the broker machine can show."""
+"""All clauses that the broker machine can exercise."""
 
 
 def clause_of_answer(target: int, answer: OffsetResult, dialect: Dialect) -> tuple[str, ...]:
-    """The clauses that say what a broker answers to a target."""
+    """Return the clauses about a broker's response to a target of ListOffsets."""
     if target == -3:
         return (_LARGEST[dialect.max_lookup],)
     if target < 0 and not supports_target(dialect, target):
@@ -50,12 +50,12 @@ def clause_of_answer(target: int, answer: OffsetResult, dialect: Dialect) -> tup
 
 
 def clauses_of_files(moment: str, release: str) -> tuple[str, ...]:
-    """The clauses that say what lies on the disk while it is running, after a stop or a kill, and after a start."""
+    """Return the clauses about the files on disk while the broker runs, after a stop or a kill, and after a start."""
     return _known(_FILES[moment], release)
 
 
 def clauses_of_operation(operation: str, release: str) -> tuple[str, ...]:
-    """The clauses that say what a broker answers to an operation, and what its log gets from it."""
+    """Return the clauses about a broker's response to an operation and about the batches that its log gains from it."""
     return _known(_OPERATIONS.get(operation, ()), release)
 
 

@@ -1,4 +1,4 @@
-"""Rows for the cache of remote index files. What a row is: :mod:`conformance.attribution.rules`."""
+"""Rows for the cache of remote index files; :mod:`conformance.attribution.rules` explains rows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Files = Mapping[str, bytes]
 
 @dataclass(slots=True)
 class TrackedCache:
-    """What is known before a step.
+    """State of a cache before a step.
 
     Attributes:
-        release: whose catalogue counts.
-        max_size: the limit.
-        failed: remote storage has failed or given a damaged file since the cache was opened.
+        release: The release whose catalogue applies.
+        max_size: The size limit of the cache, bytes.
+        failed: True if remote storage has failed or returned a corrupt file since the cache was opened.
     """
 
     release: str
@@ -31,8 +31,8 @@ class TrackedCache:
     failed: bool = False
 
 
-def follow_cache(now: TrackedCache, operation: Operation, observation: CacheObservation) -> None:
-    """Takes a step into account; :func:`cache_clauses_of` has to be asked before."""
+def track_cache_step(now: TrackedCache, operation: Operation, observation: CacheObservation) -> None:
+    """Update the tracked state with a step; call :func:`cache_clauses_of` before."""
     if operation.name in ("open_cache", "resize_cache") and observation.outcome.error is None:
         now.max_size = operation.args[0]
     now.failed = operation.name != "open_cache" and (
@@ -41,7 +41,7 @@ def follow_cache(now: TrackedCache, operation: Operation, observation: CacheObse
 
 
 class CacheStep(NamedTuple):
-    """The input of a row's condition: the arguments, the states, the outcome, the files before and after."""
+    """Input of a row's condition: the arguments, the states, the outcome, the files before and after."""
 
     args: tuple[Any, ...]
     tracked: TrackedCache
@@ -56,11 +56,11 @@ _ASKING: Final = "fetch_entry look_up_offset look_up_timestamp aborted_in"
 _HALF: Final = (".tmp", ".deleted")
 
 
-def _new(step: CacheStep) -> set[str]:
+def _new_files(step: CacheStep) -> set[str]:
     return {*step.files} - {*step.before}
 
 
-def _gone(step: CacheStep) -> set[str]:
+def _removed_files(step: CacheStep) -> set[str]:
     return {*step.before} - {*step.files}
 
 
@@ -68,14 +68,14 @@ def _entries(state: CacheState | None) -> dict[str, CachedEntry]:
     return {} if state is None else {entry.segment: entry for entry in state.entries}
 
 
-def _left(step: CacheStep) -> list[CachedEntry]:
-    """The entries that the step has taken out."""
+def _removed(step: CacheStep) -> list[CachedEntry]:
+    """Return the entries that the step removed."""
     now = _entries(step.now)
     return [entry for segment, entry in _entries(step.was).items() if segment not in now]
 
 
-def _made(step: CacheStep) -> bool:
-    """A new entry was made of what was asked for."""
+def _created(step: CacheStep) -> bool:
+    """Return True if the step created an entry for the requested segment."""
     return step.args[0] in _entries(step.now) and step.args[0] not in _entries(step.was)
 
 
@@ -98,34 +98,34 @@ def _is_open(step: CacheStep) -> bool:
 
 
 def _half_removed(step: CacheStep) -> bool:
-    """An entry is there whose removal has failed."""
+    """Return True if there is an entry whose removal failed."""
     return any(entry.marked for entry in [*_entries(step.was).values(), *_entries(step.now).values()])
 
 
 # fmt: off
 ROWS: tuple[Row, ...] = (
-    Row("RC-1", _ASKING, "ok", "the names of the files", lambda s: bool(_new(s))),
+    Row("RC-1", _ASKING, "ok", "the names of the files", lambda s: bool(_new_files(s))),
     Row("RC-1", "open_cache", "ok", "there would be no entry", lambda s: bool(_entries(s.now))),
     Row("RC-2", "open_cache", "out_of_bounds invalid_argument invalid_number", "the cache would open"),
     Row("RC-3", "open_cache", "ok", "there would be other entries or files", lambda s: bool(s.before)),
     Row("RC-4a", "open_cache", "ok", "the leftovers would be gone", lambda s: _is_half({*s.before})),
-    Row("RC-4b", "open_cache", "ok", "the leftovers would be there", lambda s: _is_half({*s.before})),
+    Row("RC-4b", "open_cache", "ok", "the leftovers would remain", lambda s: _is_half({*s.before})),
     Row("RC-5", "open_cache", "corrupt unsupported_version", "the cache would open"),
     Row("RC-5", "open_cache", "ok", "the start would end", lambda s: bool(_entries(s.now)) and s.tracked.failed),
-    Row("RC-6", _ASKING, "ok", "entries and files", _made),
-    Row("RC-7", _ASKING, "corrupt kafka unsupported_version", "the files that are left", _is_open),
+    Row("RC-6", _ASKING, "ok", "entries and files", _created),
+    Row("RC-7", _ASKING, "corrupt kafka unsupported_version", "the remaining files", _is_open),
     Row("RC-8", "look_up_offset look_up_timestamp aborted_in", "ok", "the answer"),
     Row("RC-8", "ask_held", "ok", "the answer", lambda s: s.outcome.value is not None),
     Row("RC-9a", "ask_held look_up_offset look_up_timestamp", "illegal_state", "there would be an answer", _is_open),
     Row("RC-9b", "ask_held", "ok", "there would be no answer", lambda s: _is_half({*s.before})),
     Row("RC-9b", "ask_held", "illegal_state", "there would be an answer", _is_open),
-    Row("RC-10a", "remove_entries resize_cache", "ok", "the files would be there", lambda s: bool(_left(s))),
+    Row("RC-10a", "remove_entries resize_cache", "ok", "the files would exist", lambda s: bool(_removed(s))),
     Row("RC-10b", "remove_entries resize_cache delete_removed", "ok", "the files would be others",
-        lambda s: bool(_left(s)) or bool(_gone(s))),
+        lambda s: bool(_removed(s)) or bool(_removed_files(s))),
     Row("RC-11", "remove_entries", "kafka", "entries and files"),
     Row("RC-11", "remove_entries", "ok", "entries and files", _half_removed),
     Row("RC-12b", f"resize_cache {_ASKING}", "ok", "entries would be there, or gone",
-        lambda s: s.tracked.max_size < 1 << 20 or bool(_left(s))),
+        lambda s: s.tracked.max_size < 1 << 20 or bool(_removed(s))),
     Row("RC-12c", "resize_cache", "ok", "the entry would be gone",
         lambda s: s.args[0] == 0 and any(entry.size == 0 for entry in _entries(s.now).values())),
     Row("RC-13a", f"{_ASKING} ask_held", "illegal_state closed", "there would be an answer", _is_closed),
@@ -133,7 +133,7 @@ ROWS: tuple[Row, ...] = (
     Row("RC-13b", f"{_ASKING} ask_held", "illegal_state closed", "there would be an answer", _is_closed),
     Row("RC-13b", "close_cache remove_entries", "ok", "files and text", lambda s: s.now is not None and s.now.closed),
     Row("RC-14", f"pass_time {_ASKING}", "ok", "entries would be there",
-        lambda s: bool(_left(s)) or _is_half(_new(s))),
+        lambda s: bool(_removed(s)) or _is_half(_new_files(s))),
     Row("RC-15", _ASKING, "ok", "the entry would have another start offset", _odd_start),
 )
 # fmt: on
@@ -150,7 +150,7 @@ def cache_clauses_of(
     before: tuple[CacheObservation, Files],
     after: tuple[CacheObservation, Files],
 ) -> tuple[str, ...]:
-    """The clauses that a step exercises, the most particular first."""
+    """Return the clauses that a step exercises, the most specific first."""
     outcome, now = after[0]
     step = CacheStep(operation.args, tracked, before[0].state, outcome, now, before[1], after[1])
     return _rules_of(tracked.release).exercised(operation.name, outcome.error, step)

@@ -1,7 +1,8 @@
-"""Attribution of the steps on one index: a table for each kind.
+"""Attribution of the steps on one index: one table per kind of index.
 
-:mod:`~conformance.attribution.mapped` has the rows that ``.index`` and ``.timeindex`` share; the others are in a file
-of their kind.
+:mod:`~conformance.attribution.mapped` has the rows that ``.index`` and ``.timeindex`` share. The rows of one kind only
+are
+in a file of that name.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.attribution import mapped, offset, time, transaction
 from conformance.attribution.rules import Row, Rules
-from conformance.attribution.tracked import ENTRY_SIZES, Step, TrackedIndex
+from conformance.attribution.tracked_state import ENTRY_SIZES, Step, TrackedIndex
 from conformance.operations.index_capabilities import is_nowhere, is_odd_request
 from kidx.layout import OFFSET_INDEX, TIME_INDEX
 
@@ -23,26 +24,26 @@ ROWS: Final[dict[str, tuple[Row, ...]]] = {
     "time": mapped.rows("maybe_append bulk_maybe_append") + time.ROWS,
     "transaction": transaction.ROWS,
 }
-"""By kind of index."""
+"""The rows, by kind of index."""
 
 
 _OF_ENTRIES: Final = frozenset({"OI-1", "OI-2", "TI-1", "TI-2"})
-"""How entries lie in a file, and that the last one is read from it."""
+"""The clauses about the layout of entries in a file, and about reading the last entry from it."""
 
 
 @cache
 def rules_of(release: str) -> dict[str, Rules]:
-    """The rules of a release, by kind of index."""
+    """Return the rules of a release, by kind of index."""
     return {kind: Rules(rows, release) for kind, rows in ROWS.items()}
 
 
 def clauses_of(operation: Operation, before: TrackedIndex, observation: Observation) -> tuple[str, ...]:
-    """The clauses that a step exercises, the most particular first.
+    """Return the clauses that a step exercises, the most specific first.
 
     Args:
-        operation: what was done.
-        before: the tracked state before the step.
-        observation: the reference's outcome and state.
+        operation: The operation of the step.
+        before: The tracked state before the step.
+        observation: The reference's outcome and state.
     """
     name, args = operation
     outcome, now = observation
@@ -58,19 +59,20 @@ def clauses_of(operation: Operation, before: TrackedIndex, observation: Observat
     return rules_of(before.release)[kind].exercised(name, outcome.error, step)
 
 
-def clauses_at_stake(
+def implicated_clauses(
     exercised: tuple[str, ...], operation: Operation, content: bytes | None, actual: Observation
 ) -> tuple[str, ...]:
-    """Return the clauses at stake in a difference; all that the step exercises where nothing tells.
+    """Return the clauses that a divergence implicates; by default all that the step exercises.
 
-    Where an operation fails that reads entries, how they lie in the file is not what differs, unless it is that which
-    makes a whole file unreadable.
+    If an operation that reads entries fails, the layout of the entries is not implicated, unless it makes the whole
+    file
+    unreadable.
 
     Args:
-        exercised: the clauses that the step exercises.
-        operation: what was done.
-        content: of the file before the step.
-        actual: what the subject shows.
+        exercised: The clauses that the step exercises.
+        operation: The operation of the step.
+        content: The content of the file before the step.
+        actual: The subject's observation.
     """
     if actual.outcome.error is None:
         return exercised
@@ -82,13 +84,13 @@ def clauses_at_stake(
     return left or exercised
 
 
-def follow_opening(before: TrackedIndex, operation: Operation, content: bytes | None) -> None:
-    """Takes the file into account that an ``open`` finds.
+def track_opening(before: TrackedIndex, operation: Operation, content: bytes | None) -> None:
+    """Update the tracked state with the file that an ``open`` finds.
 
     Args:
-        before: the tracked state.
-        operation: the ``open``.
-        content: of the file; None if there is none.
+        before: The tracked state.
+        operation: The ``open``.
+        content: The content of the file, or None if it does not exist.
     """
     kind = operation.args[0]
     before.preexisting = content is not None
@@ -98,13 +100,13 @@ def follow_opening(before: TrackedIndex, operation: Operation, content: bytes | 
 
 
 def is_broken(kind: str, content: bytes) -> bool:
-    """Return whether no append leaves such a file: it has a part of an entry, or entries that do not ascend.
+    """Return True if no append produces such a file: it has a partial entry, or entries that do not ascend.
 
-    Zeros behind the entries are room.
+    Zeros after the entries are the preallocated tail.
 
     Args:
-        kind: of the index.
-        content: of its file.
+        kind: The kind of the index.
+        content: The content of its file.
     """
     layout = OFFSET_INDEX if kind == "offset" else TIME_INDEX
     if len(content) % layout.size:
@@ -118,16 +120,19 @@ def is_broken(kind: str, content: bytes) -> bool:
     return False
 
 
-def is_a_brokers(operation: Operation, before: TrackedIndex, observation: Observation) -> bool:
-    """Return whether a broker may come to such a step: one that it never does breaks no promise.
+def is_reachable_by_broker(operation: Operation, before: TrackedIndex, observation: Observation) -> bool:
+    """Return True if a broker can execute such a step; any other step cannot break a guarantee to users.
 
-    It asks nothing of an index that is closed, or whose content no append leaves. No offset, position or slot is below
-    0, no timestamp below that of a record without one, and each index has room for an entry and a directory.
+    A broker never uses an index that is closed, or that has content which no append produces. Its offsets, positions
+    and
+    slots are never negative, its timestamps are never smaller than the timestamp of a record without one, and each of
+    its
+    indexes has a directory and space for an entry.
 
     Args:
-        operation: what was done.
-        before: the tracked state before the step.
-        observation: what the reference answered.
+        operation: The operation of the step.
+        before: The tracked state before the step.
+        observation: The reference's observation.
     """
     name, args = operation
     outcome = observation[0]

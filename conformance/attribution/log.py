@@ -1,7 +1,7 @@
-"""Rows for section 8 of the catalogue and the parts of section 6 that only a whole log shows.
+"""Rows for section 8 of the catalogue, and for the parts of section 6 that only a whole log exercises.
 
-What a row is: :mod:`conformance.attribution.rules`; a step on a log is evidence in the same sense. In which releases a
-clause holds is the catalogue's business.
+:mod:`conformance.attribution.rules` explains rows. A step on a log is evidence in the same sense as a step on an index.
+The catalogue says in which releases a clause applies.
 """
 
 from __future__ import annotations
@@ -29,56 +29,56 @@ if TYPE_CHECKING:
 Condition = Callable[[LogStep], bool]
 
 _SMALL: Final = 1 << 14
-"""Bytes of a log of which something is kept for the next step."""
+"""Size, in bytes, up to which a log's largest timestamp is cached for the next step."""
 
 
 def rolled(step: LogStep) -> bool:
-    """The active segment is another one than before."""
+    """Return True if the step rolled the log: it has a new active segment."""
     return step.was is not None and step.now is not None and step.was.segments[-1][0] != step.now.segments[-1][0]
 
 
-def cuts(step: LogStep) -> bool:
-    """The truncation's offset is inside the log."""
+def truncates(step: LogStep) -> bool:
+    """Return True if the offset of the truncation is inside the log."""
     return bool(step.value)
 
 
-def asks(target: int) -> Condition:
-    """The target is among those asked for."""
+def requests(target: int) -> Condition:
+    """Return a condition: the request contains this target."""
     return lambda step: target in step.answers
 
 
-def asks_for_time(step: LogStep) -> bool:
-    """One of the targets is an ordinary timestamp."""
+def requests_time(step: LogStep) -> bool:
+    """Return True if one of the targets is an ordinary timestamp."""
     return any(target >= 0 for target in step.answers)
 
 
 def reopens(step: LogStep) -> bool:
-    """There is something to load."""
+    """Return True if the log has records to load."""
     return step.now is not None and any(size for _, size in step.now.segments)
 
 
 def reads_a_batch(step: LogStep) -> bool:
-    """There is a batch at the offset or behind it."""
+    """Return True if a batch exists at the offset or after it."""
     return step.value is not None
 
 
 def recovers_epochs(step: LogStep) -> bool:
-    """A recovery has to find the leader epochs of batches that no file names any more."""
+    """Return True if a recovery has to determine the leader epochs of batches that no file lists any more."""
     return not step.args[3] and EPOCHS in step.before.damaged and reopens(step)
 
 
 def is_last_stable_before_start(step: LogStep) -> bool:
-    """The state has such an offset."""
+    """Return True if the last stable offset is before the log start offset."""
     return step.now is not None and step.now.last_stable_offset < step.now.start_offset
 
 
 def is_several(step: LogStep) -> bool:
-    """The call has more than one batch."""
+    """Return True if the call has more than one batch."""
     return len(step.args[0]) > 1
 
 
 def changes(suffix: str) -> Condition:
-    """A file of that kind has another content than before."""
+    """Return a condition: the content of a file with this suffix has changed."""
 
     def holds(step: LogStep) -> bool:
         names = {*step.files_before, *step.files}
@@ -88,12 +88,12 @@ def changes(suffix: str) -> Condition:
 
 
 def finds(step: LogStep) -> bool:
-    """One of the answers to an ordinary timestamp is a record."""
+    """Return True if a result for an ordinary timestamp is a record."""
     return any(target >= 0 and answer for target, answer in step.answers.items())
 
 
 def hides_largest(step: LogStep) -> bool:
-    """The largest timestamp is asked for, and another answer comes than the record that has it."""
+    """Return True if the largest timestamp is requested, and the result is not the record that has it."""
     if MAX_TIMESTAMP not in step.answers:
         return False
     right, answer = promised(MAX_TIMESTAMP, visible(step)), step.answers[MAX_TIMESTAMP]
@@ -101,24 +101,24 @@ def hides_largest(step: LogStep) -> bool:
 
 
 def finds_largest(step: LogStep) -> bool:
-    """There is an answer to the largest timestamp."""
+    """Return True if the request for the largest timestamp has a result."""
     return bool(step.answers.get(MAX_TIMESTAMP))
 
 
 def finds_deleted(step: LogStep) -> bool:
-    """The answer to the largest timestamp is before the log start."""
+    """Return True if the result for the largest timestamp is before the log start offset."""
     answer: Any = step.answers.get(MAX_TIMESTAMP)
     return answer is not None and step.now is not None and answer[1] < step.now.start_offset
 
 
 def finds_no_time(step: LogStep) -> bool:
-    """The largest timestamp is said to be that of a record without one."""
+    """Return True if the largest timestamp in the result is the one of a record without a timestamp."""
     answer: Any = step.answers.get(MAX_TIMESTAMP)
     return answer is not None and answer[0] < 0
 
 
 def misses(step: LogStep) -> bool:
-    """No answer to a timestamp that a visible record has reached; the oracle decides."""
+    """Return True if a timestamp has no result although a visible record has reached it; the oracle decides."""
     first = min((target for target, answer in step.answers.items() if target >= 0 and not answer), default=None)
     if first is None or all(_largest_in(content) < first for content in logs(step)):
         return False
@@ -126,24 +126,24 @@ def misses(step: LogStep) -> bool:
 
 
 def misses_because_of_untimed(step: LogStep) -> bool:
-    """The same, where records have no timestamp."""
+    """Return True if a timestamp has no result, as in :func:`misses`, and some records have no timestamp."""
     return misses(step) and any(record.timestamp < 0 for record in visible(step))
 
 
 def misses_because_of_deleted(step: LogStep) -> bool:
-    """The same, where the log starts inside a segment."""
+    """Return True if a timestamp has no result, as in :func:`misses`, and the log starts inside a segment."""
     return step.now is not None and step.now.segments[0][0] < step.now.start_offset and misses(step)
 
 
 def promised(target: int, records: list[SeenRecord]) -> tuple[int, int] | None:
-    """Timestamp and offset of the record that KIP-79 names for a time, and KIP-734 for the largest one."""
+    """Return timestamp and offset of the record that KIP-79 (for a time) or KIP-734 (for the largest one) requires."""
     if target == MAX_TIMESTAMP:
         target = max(0, max((record.timestamp for record in records), default=0))
     return next(((record.timestamp, record.offset) for record in records if record.timestamp >= target), None)
 
 
-def finds_behind_lost_indexes(step: LogStep) -> bool:
-    """An index was damaged, and the record that is promised is found, for a time or as the one with the largest."""
+def finds_despite_lost_indexes(step: LogStep) -> bool:
+    """Return True if the record that the KIPs require is found although an index was corrupted or removed."""
     if not step.before.has_lost_indexes:
         return False
     records = visible(step)
@@ -154,9 +154,9 @@ def finds_behind_lost_indexes(step: LogStep) -> bool:
     )
 
 
-def cuts_the_batch_of_the_start(step: LogStep) -> bool:
-    """The truncation's offset and a log start before it lie in one batch, behind its first offset."""
-    if step.was is None or not cuts(step) or not 0 < step.was.start_offset <= step.args[0]:
+def truncates_start_batch(step: LogStep) -> bool:
+    """Return True if the truncation offset and an earlier log start offset are in one batch, after its first offset."""
+    if step.was is None or not truncates(step) or not 0 < step.was.start_offset <= step.args[0]:
         return False
     contents = (content for name, content in step.files_before.items() if name.endswith(".log"))
     batches = (batch for content in contents for batch in batches_of(content))
@@ -164,7 +164,7 @@ def cuts_the_batch_of_the_start(step: LogStep) -> bool:
 
 
 def is_undecided_again(step: LogStep) -> bool:
-    """The last stable offset has gone back to where a transaction began that ended below the high watermark."""
+    """Return True if the last stable offset has moved back to a transaction that ended below the high watermark."""
     was, now = step.was, step.now
     if was is None or now is None or now.last_stable_offset >= min(was.last_stable_offset, now.high_watermark):
         return False
@@ -172,15 +172,15 @@ def is_undecided_again(step: LogStep) -> bool:
 
 
 def is_undecided_still(step: LogStep) -> bool:
-    """A truncation leaves the last stable offset at a transaction that ended before the last snapshot."""
+    """Return True if a truncation leaves the LSO at a transaction that ended before the last snapshot."""
     was, now = step.was, step.now
-    if was is None or now is None or not cuts(step) or now.last_stable_offset >= now.high_watermark:
+    if was is None or now is None or not truncates(step) or now.last_stable_offset >= now.high_watermark:
         return False
     return any(True for _ in ends_of_transaction(now.last_stable_offset, logs(step)[:-1]))
 
 
 def ends_of_transaction(first_offset: int, contents: list[bytes]) -> Iterator[int]:
-    """Offsets of the markers at or behind ``first_offset`` that its producer has in some logs."""
+    """Yield the offsets of the markers, at or after ``first_offset``, of the producer that began there."""
     batches = [batch for content in contents for batch in batches_of(content)]
     producers = {batch.producer for batch in batches if batch.first_offset == first_offset}
     for batch in batches:
@@ -189,8 +189,11 @@ def ends_of_transaction(first_offset: int, contents: list[bytes]) -> Iterator[in
 
 
 def settles(step: LogStep) -> bool:
-    """A truncation leaves a transaction below the high watermark that ended in the last segment, behind snapshots."""
-    if step.now is None or not cuts(step):
+    """Return True if a truncation leaves a transaction that ended in the last segment, without a snapshot after it.
+
+    The transaction ended below the high watermark.
+    """
+    if step.now is None or not truncates(step):
         return False
     begun: set[int] = set()
     ended: list[SeenBatch] = []
@@ -206,12 +209,12 @@ def settles(step: LogStep) -> bool:
 
 
 def logs(step: LogStep) -> list[bytes]:
-    """The contents of the segments' logs, in order."""
+    """Return the contents of the segments' logs, in order."""
     return [step.files[name] for name in sorted(name for name in step.files if name.endswith(".log"))]
 
 
 def visible(step: LogStep) -> list[SeenRecord]:
-    """The records that a consumer may see."""
+    """Return the records that a consumer may read."""
     now = step.now
     if now is None:
         return []
@@ -220,50 +223,50 @@ def visible(step: LogStep) -> list[SeenRecord]:
 
 
 def _largest_in(content: bytes) -> int:
-    """The largest timestamp of the records of a log, milliseconds; -1 if there is none."""
+    """Return the largest timestamp of the records of a log in milliseconds, or -1 if it has no records."""
     return (_kept_largest_in if len(content) <= _SMALL else _kept_largest_in.__wrapped__)(content)
 
 
 @lru_cache(maxsize=256)
 def _kept_largest_in(content: bytes) -> int:
-    """Most logs have the content of the step before."""
+    """Return the largest timestamp from a cache, as most logs do not change from one step to the next."""
     return max((record.timestamp for record in records_of(content)), default=NO_TIMESTAMP)
 
 
 # fmt: off
 ROWS = (
-    Row("LO-1", "list_offsets", "ok", "the answer", asks(-2)),
-    Row("LO-2a", "list_offsets", "ok", "the answer", asks(-1)),
-    Row("LO-3a", "list_offsets", "ok", "the answer", asks(-4)),
-    Row("LO-3b", "list_offsets", "ok", "the answer", asks(-4)),
-    Row("LO-4", "list_offsets", "ok", "the answer", asks(-5)),
-    Row("LO-5", "list_offsets", "ok", "the answer", asks(-6)),
-    Row("LO-6", "list_offsets", "ok", "the answer", asks_for_time),
+    Row("LO-1", "list_offsets", "ok", "the answer", requests(-2)),
+    Row("LO-2a", "list_offsets", "ok", "the answer", requests(-1)),
+    Row("LO-3a", "list_offsets", "ok", "the answer", requests(-4)),
+    Row("LO-3b", "list_offsets", "ok", "the answer", requests(-4)),
+    Row("LO-4", "list_offsets", "ok", "the answer", requests(-5)),
+    Row("LO-5", "list_offsets", "ok", "the answer", requests(-6)),
+    Row("LO-6", "list_offsets", "ok", "the answer", requests_time),
     Row("LO-23", "list_offsets", "ok", "the answer", misses),
-    Row("LO-9", "list_offsets", "ok", "the answer", asks(-3)),
-    Row("LO-10", "list_offsets", "ok", "the answer", asks(-3)),
-    Row("LO-15a", "list_offsets", "ok", "the answer", asks(-7)),
-    Row("LO-20", "list_offsets", "ok", "the answer", asks(-3)),
+    Row("LO-9", "list_offsets", "ok", "the answer", requests(-3)),
+    Row("LO-10", "list_offsets", "ok", "the answer", requests(-3)),
+    Row("LO-15a", "list_offsets", "ok", "the answer", requests(-7)),
+    Row("LO-20", "list_offsets", "ok", "the answer", requests(-3)),
     Row("FR-1", "list_offsets", "ok", "the answer", finds),
     Row("FR-2", "list_offsets", "ok", "the answer", finds_largest),
     Row("LG-21", "list_offsets", "ok", "the answer",
         lambda s: s.now is not None and s.now.start_offset < s.before.furthest_start
-        and (asks_for_time(s) or asks(-7)(s))),
+        and (requests_time(s) or requests(-7)(s))),
     Row("LG-22", "list_offsets", "ok", "the answer", misses_because_of_untimed),
     Row("LG-23", "list_offsets", "ok", "the answer", misses_because_of_deleted),
     Row("LG-24", "list_offsets", "ok", "the answer", finds_deleted),
     Row("LG-84", "list_offsets", "ok", "the answer", hides_largest),
     Row("LG-25", "list_offsets", "ok", "the answer", finds_no_time),
-    Row("LG-70", "list_offsets", "ok", "the answer", finds_behind_lost_indexes),
-    Row("LG-29", "list_offsets", "kafka invalid_record invalid_argument", "an answer, or another refusal",
-        rare="few damaged batches are looked up"),
+    Row("LG-70", "list_offsets", "ok", "the answer", finds_despite_lost_indexes),
+    Row("LG-29", "list_offsets", "kafka invalid_record invalid_argument", "an answer, or a different error",
+        rare="few corrupt batches are looked up"),
     Row("SEG-8a", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
     Row("SEG-8b", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
     Row("SEG-8c", "append_as_leader", "ok", "the entry of the time index", changes(".timeindex")),
     Row("SEG-8d", "append_as_follower", "ok", "the entry of the time index", changes(".timeindex")),
     Row("SEG-5", "append_as_follower append_as_leader", "ok", "the entry of the offset index", changes(".index")),
     Row("SEG-20", "append_as_follower append_as_leader", "ok", "another number of segments"),
-    Row("SEG-23", "roll_log", "ok", "the files, or a refusal",
+    Row("SEG-23", "roll_log", "ok", "the files, or an error",
         lambda s: s.was is not None and s.was.segments[-1][1] == 0 and not rolled(s)),
     Row("SEG-25", "roll_log", "ok", "the lengths of the index files"),
     Row("SEG-25", "open_log", "ok", "the lengths of the index files", reopens),
@@ -275,7 +278,7 @@ ROWS = (
         lambda s: not s.args[3] and reopens(s) and s.now is not None and len(s.now.segments) > 1),
     Row("SEG-36", "open_log", "ok", "the bytes of the time index",
         lambda s: bool(s.args[3]) and ".timeindex" in s.before.damaged and reopens(s),
-        "few damages are to a time index, and few openings behind them follow a clean stop"),
+        "few corruptions are of a time index, and few openings after them follow a clean shutdown"),
     Row("TX-15", "append_as_follower", "ok", "the bytes of the transaction index", changes(".txnindex")),
     Row("LG-1", "append_as_leader append_verified", "ok", "the bytes of the log and of the indexes"),
     Row("LG-1", "read_log", "ok", "the fields of the batch", reads_a_batch),
@@ -284,33 +287,33 @@ ROWS = (
         lambda s: bool(s.args[3]) and s.before.prepared and not s.before.damaged and reopens(s)),
     Row("LG-82", "append_as_leader append_as_follower", "ok", "the bytes of the log"),
     Row("LG-82", "read_log", "ok", "the epoch of the batch", reads_a_batch),
-    Row("LG-2", "append_as_follower", "ok out_of_order unexpected_offset", "the bytes, or another refusal"),
+    Row("LG-2", "append_as_follower", "ok out_of_order unexpected_offset", "the bytes, or a different error"),
     Row("LG-3", "append_as_follower", "ok", "the bytes",
         lambda s: any(batch.get("epoch", -1) > s.args[1] for batch in s.args[0])),
     Row("LG-4", "append_as_follower append_as_leader", "ok", "the bytes of the epoch file"),
     Row("LG-4b", "append_as_follower append_as_leader", " ".join(LOG_ERROR_KINDS), "the bytes of the epoch file"),
     Row("LG-5", "append_as_follower append_as_leader", "ok", "the names and lengths of the files", rolled),
-    Row("LG-6", "roll_log", "ok", "the files, or a refusal",
+    Row("LG-6", "roll_log", "ok", "the files, or an error",
         lambda s: s.was is not None and s.was.segments[-1][1] == 0 and not rolled(s)),
-    Row("LG-68", "roll_log", "kafka", "whether there is a time index", changes(".timeindex")),
+    Row("LG-68", "roll_log", "kafka", "whether a time index exists", changes(".timeindex")),
     Row("SEG-22", "roll_log append_as_follower append_as_leader", "ok", "the bytes of the old indexes", rolled),
     Row("SEG-3", "append_as_follower append_as_leader", "ok", "the bytes of the indexes"),
     Row("SEG-3", "roll_log", "ok", "the offset of the largest timestamp", changes(".timeindex")),
     Row("SEG-4", "roll_log", "ok", "the offset of the largest timestamp", changes(".timeindex")),
     Row("SEG-4", "append_as_follower append_as_leader", "ok", "the bytes of the indexes"),
-    Row("SEG-38", "truncate_log", "ok", "the entries that are left", cuts),
-    Row("LG-7", "truncate_log", "ok invalid_argument", "the files", cuts),
-    Row("LG-83", "truncate_log", "ok", "the entries that are left", cuts),
-    Row("LG-69", "truncate_log", "ok", "the log start", cuts_the_batch_of_the_start,
+    Row("SEG-38", "truncate_log", "ok", "the remaining entries", truncates),
+    Row("LG-7", "truncate_log", "ok invalid_argument", "the files", truncates),
+    Row("LG-83", "truncate_log", "ok", "the remaining entries", truncates),
+    Row("LG-69", "truncate_log", "ok", "the log start", truncates_start_batch,
         "few log starts lie inside a batch, and few truncations reach them"),
-    Row("LG-8a", "truncate_log", "ok", "the epoch file", lambda s: not cuts(s)),
-    Row("LG-8b", "truncate_log", "ok", "the epoch file", lambda s: not cuts(s)),
+    Row("LG-8a", "truncate_log", "ok", "the epoch file", lambda s: not truncates(s)),
+    Row("LG-8b", "truncate_log", "ok", "the epoch file", lambda s: not truncates(s)),
     Row("LG-9", "truncate_fully", "ok", "the files"),
     Row("LG-10", "truncate_fully open_log", "ok", "the state"),
     Row("LG-11", "truncate_fully truncate_log", "out_of_range", "another outcome"),
-    Row("LG-73", "truncate_log", " ".join(LOG_ERROR_KINDS), "the high watermark, or another refusal",
+    Row("LG-73", "truncate_log", " ".join(LOG_ERROR_KINDS), "the high watermark, or a different error",
         lambda s: s.now is not None and s.now.high_watermark > s.now.end_offset,
-        "few truncations come to a damaged batch"),
+        "few truncations reach a corrupt batch"),
     Row("LG-78", "open_log", "ok io invalid_argument", "another outcome, or other epochs",
         lambda s: EPOCHS in s.before.damaged and bool(s.files_before.get(EPOCHS))),
     Row("LG-12", "delete_records", "ok out_of_range", "the state and the epoch file"),
@@ -327,7 +330,7 @@ ROWS = (
         lambda s: s.args[1] > 0 and s.now is not None and s.now.segments == ((s.args[1], 0),)),
     Row("LG-19", "open_log", "invalid_argument", "the log would open"),
     Row("LG-20", ANY, "ok", "the state", is_last_stable_before_start),
-    Row("LG-72", "update_high_watermark", "ok", "which index files there are",
+    Row("LG-72", "update_high_watermark", "ok", "which index files exist",
         lambda s: len(s.files) > len(s.files_before)),
     Row("LG-67", "offset_snapshot", "ok", "the high watermark",
         lambda s: s.was is not None and s.now is not None and s.now.high_watermark < s.was.high_watermark),
@@ -340,8 +343,8 @@ ROWS = (
     Row("LG-27", "append_as_follower", "invalid_argument", "another outcome, or other bytes", is_several),
     Row("LG-26", "close_log", "ok", "the length of the index files", lambda s: not s.args[0]),
     Row("SEG-24a", "close_log", "ok", "the bytes of the indexes"),
-    Row("SEG-24b", "close_log", "ok", "which index files there are"),
-    Row("SEG-24f", "close_log", "ok", "which index files there are"),
+    Row("SEG-24b", "close_log", "ok", "which index files exist"),
+    Row("SEG-24f", "close_log", "ok", "which index files exist"),
     Row("SEG-35", "open_log", "ok", "the bytes of the indexes", reopens),
     *PRODUCER_ROWS,
     *LEADER_ROWS,
@@ -351,7 +354,7 @@ ROWS = (
 
 @cache
 def rules_of_log(release: str) -> Rules:
-    """The rows that hold in a release."""
+    """Return the rows that apply in a release."""
     return Rules((*ROWS, *CLEANING_ROWS), release)
 
 
@@ -365,17 +368,17 @@ def clauses_of_log_step(
     files: Files | None = None,
     known: dict[Any, Conditions] | None = None,
 ) -> tuple[str, ...]:
-    """The clauses that a step on a log exercises; those that are only observed, being more particular, first.
+    """Return the clauses that a step on a log exercises; OBSERVED clauses are more specific and come first.
 
     Args:
-        operation: what was done.
-        dialect: whose catalogue counts.
-        before: the state before it.
-        observation: what the reference made of it.
-        tracked: what was before; nothing by default.
-        files_before: the files before it; none by default.
-        files: those after it.
-        known: what has been said of the same step for other releases; those with the very same objects share it.
+        operation: The operation of the step.
+        dialect: The dialect of the release whose catalogue applies.
+        before: The state before the step.
+        observation: The reference's observation.
+        tracked: The tracked state before the step; an empty one by default.
+        files_before: The files before the step; none by default.
+        files: The files after the step; none by default.
+        known: A cache of the conditions of this step, which releases with identical objects share.
     """
     name, args = operation
     outcome, now = observation

@@ -1,4 +1,4 @@
-"""Rows of section 8.5: what a round of cleaning leaves, and what opening makes of one that was interrupted."""
+"""Rows of section 8.5: the result of a round of compaction, and opening a log after an interrupted round."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 _MARKER_KEYS: Final = (b"\0\0\0\0", b"\0\0\0\1")
 _NEXT, _KEYLESS = 0, 7
-"""Places in the value of a round: the next dirty offset, and records without a key."""
+"""Indexes into the value of a round: the next dirty offset, and the number of records without a key."""
 _V2: Final = 2
 
 
 def cleans(step: LogStep) -> bool:
-    """There was something to clean."""
+    """Return True if there was something to compact."""
     return step.value is not None
 
 
 def all_of(*conditions: Callable[[LogStep], bool]) -> Callable[[LogStep], bool]:
-    """Every one of these holds."""
+    """Return a condition: all of these conditions are true."""
     return lambda step: all(holds(step) for holds in conditions)
 
 
 def batches(files: Files) -> Iterator[RecordBatch]:
-    """The batches of the logs that can be read, in order."""
+    """Yield the batches of the readable logs, in order."""
     for name, content in sorted(files.items()):
         if name.endswith(".log"):
             try:
@@ -41,17 +41,17 @@ def batches(files: Files) -> Iterator[RecordBatch]:
 
 
 def before(*conditions: Callable[[RecordBatch], bool]) -> Callable[[LogStep], bool]:
-    """A batch that was there is all of this."""
+    """Return a condition: before the step there was a batch with all of these properties."""
     return lambda step: any(all(holds(batch) for holds in conditions) for batch in batches(step.files_before))
 
 
 def after(*conditions: Callable[[RecordBatch], bool]) -> Callable[[LogStep], bool]:
-    """A batch that is there now is all of this."""
+    """Return a condition: after the step there is a batch with all of these properties."""
     return lambda step: any(all(holds(batch) for holds in conditions) for batch in batches(step.files))
 
 
 def has(holds: Callable[[bytes | None, bytes | None], bool]) -> Callable[[RecordBatch], bool]:
-    """A record of a batch has such a key and value."""
+    """Return a predicate: a record of a batch has such a key and value."""
 
     def some(batch: RecordBatch) -> bool:
         try:
@@ -63,42 +63,42 @@ def has(holds: Callable[[bytes | None, bytes | None], bool]) -> Callable[[Record
 
 
 def is_control(batch: RecordBatch) -> bool:
-    """It is a marker."""
+    """Return True if the batch is a marker."""
     return batch.is_control
 
 
 def is_data(batch: RecordBatch) -> bool:
-    """It is none."""
+    """Return True if the batch is not a marker."""
     return not batch.is_control
 
 
 def is_old(batch: RecordBatch) -> bool:
-    """It is of magic 0 or 1."""
+    """Return True if the batch has magic 0 or 1."""
     return batch.magic < _V2
 
 
 def is_new(batch: RecordBatch) -> bool:
-    """It is of magic 2."""
+    """Return True if the batch has magic 2."""
     return batch.magic >= _V2
 
 
 def is_compressed(batch: RecordBatch) -> bool:
-    """It has a codec."""
+    """Return True if the batch has a codec."""
     return bool(batch.codec)
 
 
 def is_empty(batch: RecordBatch) -> bool:
-    """It has no record."""
+    """Return True if the batch has no records."""
     return batch.count == 0
 
 
 def of_producer(batch: RecordBatch) -> bool:
-    """A producer has numbered it."""
+    """Return True if the batch has a producer id."""
     return batch.producer_id >= 0
 
 
 def of_none(batch: RecordBatch) -> bool:
-    """None has."""
+    """Return True if the batch has no producer id."""
     return batch.producer_id < 0
 
 
@@ -107,32 +107,32 @@ has_marker_key = has(lambda key, _: key in _MARKER_KEYS)
 
 
 def ends_early(step: LogStep) -> bool:
-    """Transactions are open, or records are not replicated, before the active segment."""
+    """Return True if open transactions or records that are not replicated exist before the active segment."""
     return step.was is not None and step.was.last_stable_offset < step.was.segments[-1][0]
 
 
 def waits(step: LogStep) -> bool:
-    """The topic keeps young records from being cleaned."""
+    """Return True if the topic excludes young records from compaction."""
     return bool(step.before.settings.get("min.compaction.lag.ms", 0) > 0)
 
 
 def starts_over(step: LogStep) -> bool:
-    """The last round ended outside of the log."""
+    """Return True if the last round ended outside the log."""
     return step.was is not None and not step.was.start_offset <= step.args[0] <= step.was.end_offset
 
 
 def runs_out_of_room(step: LogStep) -> bool:
-    """The round ends inside a segment."""
+    """Return True if the round ends inside a segment because the offset map is full."""
     return step.was is not None and step.value[_NEXT] not in {base for base, _ in step.was.segments}
 
 
 def merges(step: LogStep) -> bool:
-    """There are fewer segments."""
+    """Return True if the number of segments has decreased."""
     return step.was is not None and step.now is not None and len(step.now.segments) < len(step.was.segments)
 
 
 def reaches_gap(step: LogStep) -> bool:
-    """The last batch of a segment before the end of the round ends before the next segment begins."""
+    """Return True if there is a gap of offsets between a segment and the next one before the end of the round."""
     if step.was is None:
         return False
     ends = {batch.next_offset for batch in batches(step.files_before)}
@@ -140,7 +140,7 @@ def reaches_gap(step: LogStep) -> bool:
 
 
 def indexes_some(step: LogStep) -> bool:
-    """A segment that was cleaned has index entries."""
+    """Return True if a compacted segment has index entries."""
     return any(
         content and name.endswith(".index") and int(name.partition(".")[0]) < step.value[_NEXT]
         for name, content in step.files.items()
@@ -149,12 +149,12 @@ def indexes_some(step: LogStep) -> bool:
 
 
 def outgrows_buffer(step: LogStep) -> bool:
-    """A batch is larger than the buffer."""
+    """Return True if a batch is larger than the buffer."""
     return any(batch.size_in_bytes > step.args[1] for batch in batches(step.files_before))
 
 
 def rebuilds(holds: Callable[[RecordBatch], bool]) -> Callable[[LogStep], bool]:
-    """A batch of which this holds has fewer records than before."""
+    """Return a condition: a batch with this property has fewer records than before."""
 
     def some(step: LogStep) -> bool:
         counts = {batch.base_offset: batch.count for batch in batches(step.files_before) if holds(batch)}
@@ -165,17 +165,17 @@ def rebuilds(holds: Callable[[RecordBatch], bool]) -> Callable[[LogStep], bool]:
 
 
 def knows_aborted(step: LogStep) -> bool:
-    """A transaction index had entries."""
+    """Return True if a transaction index had entries."""
     return any(content for name, content in step.files_before.items() if name.endswith(".txnindex"))
 
 
 def finds(suffix: str) -> Callable[[LogStep], bool]:
-    """There are files of an interrupted round."""
+    """Return a condition: files of an interrupted round exist."""
     return lambda step: any(name.endswith(suffix) for name in step.files_before)
 
 
 def finds_half_renamed(step: LogStep) -> bool:
-    """An index waits to be renamed, and its log has been."""
+    """Return True if an index is still to be renamed although its log has been renamed."""
     waiting = (kind + suffix for kind in INDEX_SUFFIXES for suffix in (CLEANED, SWAP))
     return any(
         name.endswith(end) and name.removesuffix(end) + LOG + end[end.rindex(".") :] not in step.files_before
@@ -196,7 +196,7 @@ CLEANING_ROWS = (
     Row("CL-4", "clean_log", "ok", "the segments", all_of(cleans, merges)),
     Row("CL-5a", "clean_log", "ok", "the bytes of the indexes", all_of(cleans, indexes_some)),
     Row("CL-5b", "clean_log", "ok", "the bytes of the indexes", all_of(cleans, indexes_some)),
-    Row("CL-6", "clean_log", "ok", "a refusal, or the bytes of the indexes", all_of(cleans, outgrows_buffer)),
+    Row("CL-6", "clean_log", "ok", "an error, or the bytes of the indexes", all_of(cleans, outgrows_buffer)),
     Row("CL-7", "clean_log", "ok", "the bytes of the log", all_of(cleans, rebuilds(is_new))),
     Row("CL-8", "clean_log", "ok", "the bytes of the log, or of the transaction index", all_of(cleans, knows_aborted)),
     Row("CL-9a", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_control))),
@@ -224,4 +224,4 @@ CLEANING_ROWS = (
     Row("CL-24", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old)), _FEW_OLD),
 )
 # fmt: on
-"""The rows; in which releases a clause holds is the catalogue's business."""
+"""The rows; the catalogue says in which releases a clause applies."""

@@ -1,4 +1,4 @@
-"""Rows for what a log remembers of its producers: snapshots, sequence numbers and epochs."""
+"""Rows for the producer state of a log: snapshots, sequence numbers and epochs."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ if TYPE_CHECKING:
 
 
 def names(files: Iterable[str]) -> set[str]:
-    """The names of the snapshots."""
+    """Return the names of the snapshots among these files."""
     return {name for name in files if name.endswith(SNAPSHOT_SUFFIX)}
 
 
 def new(step: LogStep) -> set[str]:
-    """The names of snapshots that were not there before."""
+    """Return the names of the snapshots that the step created."""
     if step.files is step.files_before:
         return set()
     return names(step.files.keys() - step.files_before.keys())
 
 
 def gone(step: LogStep) -> set[str]:
-    """The names of snapshots that are there no more."""
+    """Return the names of the snapshots that the step deleted."""
     return names(step.files_before.keys() - step.files.keys())
 
 
 def writes(step: LogStep) -> bool:
-    """There is another snapshot than before."""
+    """Return True if the step created a snapshot."""
     return bool(new(step))
 
 
 def counts(step: LogStep) -> list[int]:
-    """How many producers each new snapshot holds."""
+    """Return the number of producers in each new snapshot."""
     return [HEAD.unpack_from(step.files[name])[2] for name in new(step) if len(step.files[name]) >= HEAD.size]
 
 
 def deletes(step: LogStep) -> bool:
-    """A snapshot is gone."""
+    """Return True if the step deleted a snapshot."""
     return bool(gone(step))
 
 
 def outlives(step: LogStep) -> bool:
-    """A snapshot is there whose segment the step has removed."""
+    """Return True if a snapshot still exists although the step removed its segment."""
     if step.was is None or step.now is None:
         return False
     removed = {base for base, _ in step.was.segments} - {base for base, _ in step.now.segments}
@@ -57,18 +57,18 @@ def outlives(step: LogStep) -> bool:
 
 
 def known(state: LogState | None, batch: dict[str, Any]) -> tuple[Any, ...] | None:
-    """What a state knows of the producer of a batch."""
+    """Return the entry of a state for the producer of a batch, or None if it has none."""
     producer = batch.get("producer", (None,))[0]
     return next((entry for entry in state.producers if entry[0] == producer), None) if state is not None else None
 
 
 def is_client(step: LogStep) -> bool:
-    """A producer's batch comes to the leader."""
+    """Return True if the batch was sent by a producer to the leader."""
     return "producer" in step.args[0][0] and "marker" not in step.args[0][0]
 
 
 def begins_where_verified(step: LogStep) -> bool:
-    """A batch of a transaction comes to a log that wants them to be verified; none of its producer's is open."""
+    """Return True if the batch would begin a transaction in a log that requires transactions to be verified."""
     batch = step.args[0][0]
     entry = known(step.was, batch)
     is_open = entry is not None and entry[4] >= 0
@@ -76,35 +76,35 @@ def begins_where_verified(step: LogStep) -> bool:
 
 
 def is_old(step: LogStep) -> bool:
-    """The batch is of an older epoch than its producer's last one."""
+    """Return True if the epoch of the batch is older than the last epoch of its producer."""
     entry = known(step.was, step.args[0][0])
     return entry is not None and step.args[0][0]["producer"][1] < entry[1]
 
 
 def is_unknown(step: LogStep) -> bool:
-    """The first batch of a producer does not begin with sequence number 0."""
+    """Return True if the first batch of a producer does not begin with sequence number 0."""
     batch = step.args[0][0]
     return is_client(step) and known(step.was, batch) is None and batch["producer"][2] > 0
 
 
 def is_repeated(step: LogStep) -> bool:
-    """The leader accepts a producer's batch, and the log does not grow."""
+    """Return True if the leader accepts a producer's batch, and the log does not grow."""
     was, now = step.was, step.now
     return is_client(step) and was is not None and now is not None and was.end_offset == now.end_offset
 
 
 def reads_snapshot(step: LogStep) -> bool:
-    """A snapshot was there when the log was opened."""
+    """Return True if a snapshot existed when the log was opened."""
     return bool(names(step.files_before))
 
 
 def forgets(step: LogStep) -> bool:
-    """A log that counts as cleanly closed is opened without a snapshot, and holds records."""
+    """Return True if a log with records that was shut down cleanly is opened without a snapshot."""
     return bool(step.args[3]) and not names(step.files_before) and any(step.files_before.values())
 
 
 def passes_by(step: LogStep) -> bool:
-    """A snapshot is deleted though a segment of that name is there, new and empty."""
+    """Return True if a snapshot is deleted although a new, empty segment of that name exists."""
     bases = {name.partition(".")[0] for name in gone(step)}
     return any(f"{base}.log" in step.files for base in bases)
 
@@ -120,7 +120,7 @@ PRODUCER_ROWS = (
     Row("LG-34a", "delete_records apply_retention", "ok", "the names of the snapshots", deletes),
     Row("LG-34b", "apply_retention truncate_log open_log", "ok", "the names of the snapshots", deletes),
     Row("LG-77", "truncate_log", " ".join(LOG_ERROR_KINDS), "the names of the snapshots", outlives,
-        "few truncations come to a damaged batch"),
+        "few truncations reach a corrupt batch"),
     Row("LG-35", "append_as_leader append_verified", f"ok {_PRODUCER}", "another outcome, or another state", is_client),
     Row("LG-36a", "append_as_leader", "unknown_producer out_of_order_sequence", "another outcome", is_unknown),
     Row("LG-36b", "append_as_leader", "ok", "another outcome", is_unknown),

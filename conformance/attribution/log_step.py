@@ -1,4 +1,4 @@
-"""What is known of a log before a step, and what the condition of a row about logs looks at."""
+"""Tracked state of a log before a step, and the input of the conditions of rows about logs."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from conformance.operations.log import LogObservation, LogState
 
 Files = dict[str, bytes]
-"""Name and content of each file that is compared."""
+"""The names and contents of the files that are compared."""
 
 
 @dataclass(slots=True)
 class TrackedLog:
-    """What is known of a log before a step.
+    """State of a log before a step, beyond what the log itself shows.
 
     Attributes:
-        unprepared: it was closed without a clean shutdown being prepared.
-        prepared: it was closed by a clean shutdown, and has not been opened since.
-        damaged: suffixes of the files that were damaged since it was last open.
-        furthest_start: the largest start offset since it was opened.
-        has_lost_indexes: the offset or the time index of a segment was removed or damaged.
-        settings: of the topic.
+        unprepared: True if the log was closed without a preceding clean shutdown.
+        prepared: True if the log was closed by a clean shutdown and has not been opened since.
+        damaged: The suffixes of the files that were corrupted since the log was last open.
+        furthest_start: The largest log start offset since the log was opened.
+        has_lost_indexes: True if the offset index or the time index of a segment was removed or corrupted.
+        settings: The settings of the topic.
     """
 
     unprepared: bool = False
@@ -41,19 +41,19 @@ class TrackedLog:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Equal if and only if all of it is."""
+        """Return a key that is equal if and only if all fields are equal."""
         return self.unprepared, self.prepared, frozenset(self.damaged), self.furthest_start, self.has_lost_indexes
 
 
-def follow_damage(now: TrackedLog, path: str) -> None:
-    """Takes the damage of a file into account."""
+def track_corruption(now: TrackedLog, path: str) -> None:
+    """Update the tracked state with the corruption of a file."""
     suffix = PurePath(path).suffix
     now.damaged.add(suffix or path)
     now.has_lost_indexes |= suffix in (OFFSET_INDEX.name, TIME_INDEX.name)
 
 
-def follow_log(now: TrackedLog, operation: Operation, observation: LogObservation) -> None:
-    """Takes a step into account; :func:`clauses_of_log_step` has to be asked before."""
+def track_log_step(now: TrackedLog, operation: Operation, observation: LogObservation) -> None:
+    """Update the tracked state with a step; call :func:`clauses_of_log_step` before."""
     if operation.name == "open_log":
         now.unprepared = now.prepared = False
         now.damaged.clear()
@@ -67,10 +67,10 @@ def follow_log(now: TrackedLog, operation: Operation, observation: LogObservatio
 
 
 class LogStep(NamedTuple):
-    """The input of a row's condition: arguments, tracked state and state before (None: closed), outcome, files.
+    """Input of a row's condition: arguments, tracked state, state before (None: closed), outcome, state after, files.
 
     Attributes:
-        answers: what ``list_offsets`` says to each target; nothing of another operation.
+        answers: The result of ``list_offsets`` for each target; empty for any other operation.
     """
 
     args: tuple[Any, ...]

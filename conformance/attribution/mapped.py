@@ -1,4 +1,4 @@
-"""What `.index` and `.timeindex` have in common: rows for sections 1 and 1.1 of the catalogue."""
+"""Rows for sections 1 and 1.1 of the catalogue, which `.index` and `.timeindex` share."""
 
 from __future__ import annotations
 
@@ -8,73 +8,73 @@ from conformance.attribution.rules import Row
 from kidx.java_numbers import INT_MAX
 
 if TYPE_CHECKING:
-    from conformance.attribution.tracked import Step, TrackedIndex
+    from conformance.attribution.tracked_state import Step, TrackedIndex
     from conformance.operations import State
 
 
-AFTER_A_FAILED_SHRINK: Final = "it takes a shrink that fails, and an append behind it"
+AFTER_A_FAILED_SHRINK: Final = "it takes a shrink that fails, and an append after it"
 
 
 def grew(step: Step) -> bool:
-    """Entries have been added."""
+    """Return True if entries have been added."""
     return step.now.entries > step.was.entries
 
 
 def shrank(step: Step) -> bool:
-    """Entries have been removed."""
+    """Return True if entries have been removed."""
     return step.now.entries < step.was.entries
 
 
 def at_the_limit(state: State) -> bool:
-    """One entry more or less would change whether the index is full, for either kind."""
+    """Return True if one entry more or less changes whether the index is full, for either kind."""
     return -1 <= (state.max_entries or 0) - state.entries <= 2
 
 
 def is_trimmed(before: TrackedIndex, was: State) -> bool:
-    """The file is as long as its entries."""
+    """Return True if the file is exactly as long as its entries."""
     return was.length == was.entries * before.entry_size
 
 
 def ends_with_zeros(step: Step) -> bool:
-    """Return True if the last entry may be one of zeros that was never appended."""
+    """Return True if the last entry may consist of zeros that were never appended."""
     base_offset, entries = step.args[2], step.now.entries
     is_padding = entries > 1 or (entries == 1 and not step.before.written)
     return is_padding and step.now.last in ((base_offset,), (0, base_offset))
 
 
-def lacks_room(step: Step) -> bool:
-    """The index is full, and its file is smaller than it was to be at the most."""
+def is_full_below_maximum(step: Step) -> bool:
+    """Return True if the index is full, and its file is smaller than its maximum size."""
     size = step.before.entry_size
     return bool(step.was.full) and (step.was.length or 0) < step.before.max_index_size // size * size
 
 
 def has_cold_section(step: Step) -> bool:
-    """The index is longer than its warm section, so that both halves of the search differ from the whole."""
+    """Return True if the index is longer than its warm section, so that the search has two different halves."""
     return step.was.entries > step.before.warm_entries + 1
 
 
 def is_below_base(offset: int, base_offset: int) -> bool:
-    """A stored offset was negative."""
+    """Return True if a stored relative offset was negative."""
     return offset < base_offset
 
 
 def missing_directory(step: Step) -> bool:
-    """The file's directory does not exist, which only a path with a directory can say."""
+    """Return True if the path has a directory that does not exist; only a path with a directory can lack one."""
     return "/" in step.args[1]
 
 
-def goes_on(step: Step) -> bool:
-    """A length was refused before, and the index is still mapped."""
+def is_still_mapped(step: Step) -> bool:
+    """Return True if an earlier resize failed, and the index is still mapped."""
     return step.before.kept_mapping and not step.before.closed
 
 
 def rounds_below_zero(step: Step) -> bool:
-    """The size asked for is negative even after rounding towards zero."""
+    """Return True if the requested size is negative even after rounding towards zero."""
     return bool(step.args[0] <= -step.before.entry_size)
 
 
 def lookups(operations: str) -> tuple[Row, ...]:
-    """Rows of a search through keys in order, for the operations that make one."""
+    """Return the rows of a search through keys in order, for the operations that execute one."""
     return (
         Row(
             "AI-30",
@@ -112,13 +112,13 @@ _WHILE_WRITING: Final = {
     "offset": ("buffer_overflow", "read_only"),
     "time": ("buffer_overflow", "read_only", "offset_overflow"),
 }
-"""Refusals of an append that come from the buffer, or after it was written to."""
+"""Errors of an append that are raised by the buffer, or after writing to it."""
 _REFUSALS: Final = "ok buffer_overflow read_only offset_overflow invalid_argument invalid_offset illegal_state"
 
 
 # fmt: off
 _COMMON = (
-    Row("AI-2", "open", "io invalid_argument", "the file would not be there",
+    Row("AI-2", "open", "io invalid_argument", "the file would not exist",
         lambda s: not s.before.preexisting and not s.args[4] and not missing_directory(s)),
     Row("AI-3a", "open", "ok", "length and content of the new file",
         lambda s: not s.before.preexisting),
@@ -160,8 +160,8 @@ _COMMON = (
 
     Row("AI-16a", "trim", "ok", "the length of the file",
         lambda s: not s.before.closed),
-    Row("AI-16b", "trim close", "closed", "the refusal, and an empty file where one was deleted"),
-    Row("AI-16b", "trim close", "io", "there would be no refusal", lambda s: s.before.closed),
+    Row("AI-16b", "trim close", "closed", "the error, and an empty file where one was deleted"),
+    Row("AI-16b", "trim close", "io", "there would be no error", lambda s: s.before.closed),
     Row("AI-16c", "trim", "ok", "a trim that was carried out would fail or change the length",
         lambda s: s.before.closed and not is_trimmed(s.before, s.was)),
     Row("AI-16c", "close", "ok", "the trim in it would fail or change the length",
@@ -170,36 +170,36 @@ _COMMON = (
     Row("AI-18", "delete", "ok", "the length would be that of the entries",
         lambda s: s.before.closed or not is_trimmed(s.before, s.was)),
     Row("AI-19a", "lookup entry truncate truncate_to reset resize sanity_check fetch_upper_bound", "closed",
-        "the refusal and its kind"),
-    Row("AI-19b", "flush", "closed", "the refusal and its kind"),
-    Row("AI-19c", "flush", "ok", "there would be a refusal",
+        "the error and its kind"),
+    Row("AI-19b", "flush", "closed", "the error and its kind"),
+    Row("AI-19c", "flush", "ok", "there would be an error",
         lambda s: s.before.closed),
     Row("AI-19e", "close resize", "ok", "the counters are part of the state, and a resize to the same length succeeds",
         lambda s: s.before.closed or s.now.entries > 0),
-    Row("AI-20a", "close", "ok", "there would be a refusal, or another length",
+    Row("AI-20a", "close", "ok", "there would be an error, or another length",
         lambda s: s.before.closed),
-    Row("AI-20b", "delete", "ok", "the answer, and whether the file is there"),
-    Row("AI-21a", "rename", "ok io", "the file under its new name, or the refusal"),
+    Row("AI-20b", "delete", "ok", "the answer, and whether the file exists"),
+    Row("AI-21a", "rename", "ok io", "the file under its new name, or the error"),
     Row("AI-21b", "resize reset trim close delete", "ok io", "the file would be found under its old name",
         lambda s: s.before.misnamed),
     Row("AI-40", "trim close", "ok", "the file would not grow, or the bytes would not be zeros",
         lambda s: s.before.drift == "rewound" and (s.was.length or 0) < s.was.entries * s.before.entry_size
         and not s.before.closed and s.now.length != s.was.length,
-        rare="mostly something else has ended the state that a failed shrink leaves"),
-    Row("AI-41", "entry", "ok", "there would be a refusal",
+        rare="another operation has usually ended the state that a failed shrink leaves"),
+    Row("AI-41", "entry", "ok", "there would be an error",
         lambda s: s.args[0] < 0),
     Row("AI-42a", "close", "ok", "the length of the file",
         lambda s: not s.before.closed and not is_trimmed(s.before, s.was)),
     Row("AI-42b", "close", "ok", "the length of the file",
         lambda s: not s.before.closed and not is_trimmed(s.before, s.was)),
-    Row("AI-44a", "resize", "io", "the refusal, and the index that is still in use afterwards",
+    Row("AI-44a", "resize", "io", "the error, and the index that is still in use afterwards",
         rounds_below_zero),
-    Row("AI-44a", "reset", "io", "the refusal, and the index that is still in use afterwards",
+    Row("AI-44a", "reset", "io", "the error, and the index that is still in use afterwards",
         lambda s: s.before.max_index_size <= -s.before.entry_size),
     Row("AI-44c", "lookup entry truncate truncate_to reset flush fetch_upper_bound", "ok io out_of_bounds",
-        "there would be no buffer to look into", goes_on),
+        "there would be no buffer to look into", is_still_mapped),
     Row("AI-44c", "resize trim close", "ok io", "there would be no buffer to keep",
-        lambda s: goes_on(s) and (s.outcome.error is not None or s.was.length != s.now.length)),
+        lambda s: is_still_mapped(s) and (s.outcome.error is not None or s.was.length != s.now.length)),
     Row("AI-44b", "lookup entry truncate truncate_to reset resize flush sanity_check fetch_upper_bound", "closed",
         "the index would still be in use", lambda s: s.before.lost_mapping),
     Row("AI-44b", "trim close", "ok", "the file would be trimmed",
@@ -212,33 +212,33 @@ _COMMON = (
 
 
 def _offset_of(step: Step) -> int:
-    """The offset of an answer: first of an offset index's entry, second of a time index's."""
+    """Return the offset of a result: the first field for an offset index, the second for a time index."""
     answer: int = step.outcome.value[0 if step.before.kind == "offset" else 1]
     return answer
 
 
 def rows(appends: str) -> tuple[Row, ...]:
-    """The rows for a kind whose appending operations are called ``appends``."""
+    """Return the rows for a kind whose appending operations are named ``appends``."""
     return (
         *_COMMON,
         Row("AI-1", appends, "ok", "the bytes of the file", grew),
         Row("AI-6", appends, "ok", "`full` is part of the state, and near its limit",
             lambda s: at_the_limit(s.now)),
-        Row("AI-46", appends, "invalid_argument buffer_overflow", "there would be no refusal", lacks_room),
+        Row("AI-46", appends, "invalid_argument buffer_overflow", "there would be no error", is_full_below_maximum),
         Row("AI-7", appends, "ok", "the entry count is part of the state", grew),
         Row("AI-8", appends, "offset_overflow", "the offset would be accepted"),
-        Row("AI-8", appends, "ok", "the largest offset that fits would be refused",
+        Row("AI-8", appends, "ok", "the largest offset that fits would be rejected",
             lambda s: grew(s) and s.now.last[-1] - s.before.base_offset == INT_MAX),
         Row("AI-10", appends, "ok", "the mapping would still be read-only",
             lambda s: not s.before.writable and grew(s),
             rare="it takes a file opened for reading, a resize, and an append that is right"),
-        Row("AI-19d", appends, "invalid_argument closed", "another refusal, or none",
+        Row("AI-19d", appends, "invalid_argument closed", "a different error, or none",
             lambda s: s.before.closed),
-        Row("AI-40", appends, "invalid_argument illegal_state", "the first entries would still be there",
+        Row("AI-40", appends, "invalid_argument illegal_state", "the first entries would remain",
             lambda s: s.before.drift == "rewound" and grew(s), rare=AFTER_A_FAILED_SHRINK),
         Row("AI-44b", appends, "closed", "the index would still be in use",
             lambda s: s.before.lost_mapping),
         Row("AI-44c", appends, _REFUSALS, "there would be no buffer to write into",
-            lambda s: goes_on(s) and (grew(s) or s.outcome.error in _WHILE_WRITING[s.before.kind])),
+            lambda s: is_still_mapped(s) and (grew(s) or s.outcome.error in _WHILE_WRITING[s.before.kind])),
     )
 # fmt: on

@@ -9,23 +9,23 @@ from conformance.attribution.rules import Row
 from kidx.java_numbers import INT_MAX, to_int
 
 if TYPE_CHECKING:
-    from conformance.attribution.tracked import Step
+    from conformance.attribution.tracked_state import Step
 
 _APPENDS = "append bulk_append"
 
 
 def end_of_fetch(step: Step) -> int:
-    """The position behind the fetch, as a Java int."""
+    """Return the position after the fetch, as a Java int."""
     return to_int(step.args[1] + step.args[2])
 
 
 def off_the_entries(step: Step) -> bool:
-    """The write position was not behind the last entry, and an append got as far as writing."""
+    """Return True if the write position was not at the end of the entries, and an append got as far as writing."""
     return step.before.drift is not None and grew(step)
 
 
 def says_full(step: Step) -> bool:
-    """The refusal is that of a full index, in Kafka's words: nothing else is an illegal argument."""
+    """Return True if the error is Kafka's for a full index; no other one is an illegal argument with a message."""
     return bool(step.outcome.text) and not off_the_entries(step)
 
 
@@ -38,40 +38,40 @@ ROWS = (
     Row("OI-2", _APPENDS, "ok", "the last offset is part of the state", grew),
     Row("OI-2", "resize", "ok", "the last entry has been cut off, and the last offset is still known",
         lambda s: s.before.drift == "rewound"),
-    Row("OI-3", _APPENDS, "ok", "there would be a refusal"),
-    Row("OI-3", _APPENDS, "invalid_offset offset_overflow", "another refusal, or none; or something written"),
-    Row("OI-3", _APPENDS, "invalid_argument", "another refusal, or none",
+    Row("OI-3", _APPENDS, "ok", "there would be an error"),
+    Row("OI-3", _APPENDS, "invalid_offset offset_overflow", "a different error, or none; or something written"),
+    Row("OI-3", _APPENDS, "invalid_argument", "a different error, or none",
         lambda s: s.before.drift is None and not s.before.closed),
     Row("OI-23a", _APPENDS, "invalid_argument", "the text", says_full),
     Row("OI-23b", _APPENDS, "invalid_argument", "the text", says_full),
     Row("OI-4a", _APPENDS, "invalid_offset", "the text", lambda s: bool(s.outcome.text)),
     Row("OI-4b", _APPENDS, "invalid_offset", "the text", lambda s: bool(s.outcome.text)),
-    Row("OI-5", _APPENDS, "ok", "a limit would be refused",
+    Row("OI-5", _APPENDS, "ok", "a limit would be rejected",
         lambda s: s.was.entries == 0 and s.args[0] - s.before.base_offset in (0, INT_MAX)),
-    Row("OI-5", _APPENDS, "offset_overflow", "what lies outside of the limits would be accepted",
+    Row("OI-5", _APPENDS, "offset_overflow", "an offset outside the limits would be accepted",
         lambda s: s.was.entries == 0),
-    Row("OI-6a", _APPENDS, "invalid_argument", "another refusal, or none", off_the_entries),
-    Row("OI-6b", _APPENDS, "illegal_state", "another refusal, or none", off_the_entries,
+    Row("OI-6a", _APPENDS, "invalid_argument", "a different error, or none", off_the_entries),
+    Row("OI-6b", _APPENDS, "illegal_state", "a different error, or none", off_the_entries,
         AFTER_A_FAILED_SHRINK),
     Row("OI-7", "lookup", "ok", "the answer"),
     Row("OI-8a", "entry", "ok", "the answer", lambda s: s.args[0] >= 0),
     Row("OI-8a", "entry", "invalid_argument", "there would be an answer"),
     Row("OI-8b", "entry", "invalid_argument", "the text", lambda s: bool(s.outcome.text)),
     Row("OI-8c", "entry", "invalid_argument", "the text", lambda s: bool(s.outcome.text)),
-    Row("OI-8d", "entry", "out_of_bounds", "the kind of the refusal", lambda s: s.args[0] < 0),
-    Row("OI-10", "truncate_to", "ok", "the entries that are left"),
-    Row("OI-11", "sanity_check", "ok", "there would be a refusal"),
+    Row("OI-8d", "entry", "out_of_bounds", "the kind of the error", lambda s: s.args[0] < 0),
+    Row("OI-10", "truncate_to", "ok", "the remaining entries"),
+    Row("OI-11", "sanity_check", "ok", "there would be an error"),
     Row("OI-11", "sanity_check", "corrupt", "there would be none"),
     Row("OI-12a", "sanity_check", "corrupt", "the text", lambda s: bool(s.outcome.text)),
     Row("OI-12b", "sanity_check", "corrupt", "the text", lambda s: bool(s.outcome.text)),
     Row("OI-13", _APPENDS, "read_only", "the entry would be written"),
-    Row("OI-13", _APPENDS, "invalid_argument", "the refusal would be another one",
+    Row("OI-13", _APPENDS, "invalid_argument", "the error would be a different one",
         lambda s: not s.before.writable and bool(s.was.full)),
     Row("OI-21", "fetch_upper_bound", "ok", "the answer"),
     Row("OI-22", "fetch_upper_bound", "ok", "without wrapping around there would be no answer",
         lambda s: end_of_fetch(s) != s.args[1] + s.args[2] and s.was.entries > 0),
 
-    # The upper bound is a search as well, through positions that may be out of order without any damage.
+    # The upper bound is a search as well, through positions that may be out of order without any corruption.
     *lookups("fetch_upper_bound"),
     Row("AI-30", "fetch_upper_bound", "ok", "another warm section compares other slots",
         lambda s: s.before.unsorted_positions and has_cold_section(s)),

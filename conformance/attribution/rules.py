@@ -1,8 +1,8 @@
-"""The engine of attribution: rows of a table, compiled for one release into a quick look-up.
+"""Engine of attribution: the rows of a table, compiled for one release into a quick lookup.
 
-A row reads: *this clause is exercised by these operations, when they come out like this, if this holds*. It carries a
-sentence that says how a violation would have shown. Every level of lockstep has one table of rows; what its conditions
-look at is the step of that level.
+A row reads: *these operations exercise this clause if they have this result and this condition is true*. It has a
+sentence that says how a violation would have shown. Each scope of lockstep has one table of rows. Their conditions
+receive the steps of that scope.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from conformance.clauses import load_clauses
 ANY: Final = "*"
 
 Condition = Callable[[Any], bool]
-"""Whether a step of the row's level exercises the clause."""
+"""A predicate that is true if a step of the row's scope exercises the clause."""
 
 Compiled = tuple[tuple[str, ...], tuple[tuple[str, Condition], ...]]
-"""The clauses always exercised, and those that have a condition."""
+"""The clauses that are always exercised, and the clauses that have a condition."""
 
 
 class Row(NamedTuple):
     """One line of a table.
 
     Attributes:
-        clause: the id.
-        operations: names, separated by blanks, or :data:`ANY`.
+        clause: The id of the clause.
+        operations: Names of operations, separated by blanks, or :data:`ANY`.
         results: ``ok`` or error kinds, separated by blanks, or :data:`ANY`.
-        why: how the step would have shown a violation.
-        holds: the condition; None if there is none.
-        rare: why a run of the size of CI's need not come to it; empty if it has to.
+        why: How the step would have shown a violation.
+        holds: The condition, or None if the row always applies.
+        rare: The reason why a run of CI's size may miss the row; empty if it must not.
     """
 
     clause: str
@@ -42,25 +42,25 @@ class Row(NamedTuple):
     rare: str = ""
 
     def is_about(self, operation: str, result: str) -> bool:
-        """Whether an operation that comes out like this can exercise the clause."""
+        """Return True if an operation with this result can exercise the clause."""
         return (self.operations == ANY or operation in self.operations.split()) and (
             self.results == ANY or result in self.results.split()
         )
 
 
 class Rules(dict[tuple[str, str | None], Compiled]):
-    """The rows of a table that hold in a release, by operation and error; each is compiled when it is first asked for.
+    """Rows of a table that apply in a release, by operation and error; each is compiled on first use.
 
     Args:
-        rows: the table; the catalogue decides which rows hold.
-        release: whose rules they are.
+        rows: The table; the catalogue decides which rows apply.
+        release: The release.
     """
 
     def __init__(self, rows: Iterable[Row], release: str) -> None:
         super().__init__()
         catalogue = load_clauses()
         holding = (row for row in rows if catalogue[row.clause].applies_to(release))
-        # What is only observed is the more particular statement, and leads the answer.
+        # An OBSERVED clause is the more specific statement, and comes first in the result.
         self.rows = sorted(holding, key=lambda row: catalogue[row.clause].level != "OBSERVED")
 
     def __missing__(self, key: tuple[str, str | None]) -> Compiled:
@@ -76,27 +76,27 @@ class Rules(dict[tuple[str, str | None], Compiled]):
         return compiled
 
     def exercised(self, operation: str, error: str | None, step: Any) -> tuple[str, ...]:
-        """The clauses that a step exercises, the most particular first.
+        """Return the clauses that a step exercises, the most specific first.
 
         Args:
-            operation: its name.
-            error: the kind of its refusal; None for none.
-            step: what the conditions look at.
+            operation: The name of the operation.
+            error: The kind of its error, or None if it succeeded.
+            step: The argument of the conditions.
         """
         always, conditional = self[operation, error]
         return tuple([clause for clause, holds in conditional if holds(step)]) + always
 
     def exercised_in(self, operation: str, error: str | None, conditions: Conditions) -> tuple[str, ...]:
-        """As :meth:`exercised`, of a step whose conditions other releases ask for too."""
+        """Return the exercised clauses as :meth:`exercised` does, for a step whose conditions other releases share."""
         always, conditional = self[operation, error]
         return tuple([clause for clause, holds in conditional if conditions[holds]]) + always
 
 
 class Conditions(dict[Condition, bool]):
-    """What conditions say of one step, each asked once.
+    """Values of conditions for one step, each evaluated once.
 
     Args:
-        step: what they look at.
+        step: The argument of the conditions.
     """
 
     def __init__(self, step: Any) -> None:

@@ -1,7 +1,7 @@
-"""Rows for section 6 of the catalogue: the segment. What a row is: :mod:`conformance.attribution.rules`.
+"""Rows for section 6 of the catalogue, the segment; :mod:`conformance.attribution.rules` explains rows.
 
-A segment's step is evidence in the same sense as an index's: it would have come out differently in outcome, text, state
-or one of the four files had the clause been violated. In which releases a clause holds is the catalogue's business.
+A segment's step is evidence in the same sense as a step on an index: a violation of the clause would have changed the
+outcome, the error message, the state or one of the four files. The catalogue says in which releases a clause applies.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _ANY_REFUSAL = (
 
 @dataclass(slots=True)
 class TrackedSegment:
-    """What is known before a step.
+    """State of a segment before a step, beyond what the segment itself shows.
 
     Attributes:
-        release: whose catalogue counts.
-        state: what the reference remembered before the step; None while nothing is open.
-        damaged: suffixes of the files that have been tampered with.
-        closed: the segment has been closed and not opened again.
-        crashed: the files are as a killed process left them, and have not been recovered.
-        lost: its directory is gone.
-        calls: calls that have appended since the segment was opened.
+        release: The release whose catalogue applies.
+        state: The reference's state before the step, or None while nothing is open.
+        damaged: The suffixes of the files that have been corrupted.
+        closed: True if the segment has been closed and not opened again.
+        crashed: True if the files are as a killed process left them, and have not been recovered.
+        lost: True if the directory has been removed.
+        calls: The number of calls that have appended since the segment was opened.
     """
 
     release: str
@@ -48,8 +48,8 @@ class TrackedSegment:
     calls: int = 0
 
 
-def follow_segment(now: TrackedSegment, operation: Operation, observation: SegmentObservation) -> None:
-    """Takes a step into account; :func:`segment_clauses_of` has to be asked before."""
+def track_segment_step(now: TrackedSegment, operation: Operation, observation: SegmentObservation) -> None:
+    """Update the tracked state with a step; call :func:`segment_clauses_of` before."""
     name = operation.name
     if name == "open_segment":
         now.closed, now.lost, now.calls = False, False, 0
@@ -69,7 +69,7 @@ def follow_segment(now: TrackedSegment, operation: Operation, observation: Segme
 
 
 class SegmentStep(NamedTuple):
-    """The input of a row's condition: the arguments, the tracked state and state before, the outcome, the files."""
+    """Input of a row's condition: arguments, tracked state, state before, outcome, state after, files before, files."""
 
     args: tuple[Any, ...]
     before: TrackedSegment
@@ -119,7 +119,7 @@ ROWS: tuple[Row, ...] = (
     Row("SEG-1", "append_records", "ok", "an index file would be missing", lambda s: _created(s, 1) or _created(s, 2)),
     Row("SEG-2a", "append_records", "ok", "something would be written", lambda s: not s.args[0]),
     Row("SEG-2b", "append_records", "offset_overflow", "the records would be written"),
-    Row("SEG-2c", "append_records", "ok", "the call would be refused", lambda s: s.args[1] < 0,
+    Row("SEG-2c", "append_records", "ok", "the call would be rejected", lambda s: s.args[1] < 0,
         "few calls name a largest offset below 0"),
     Row("SEG-2d", "append_records", "offset_overflow", "the time index would not exist", lambda s: _created(s, 2)),
     Row("SEG-2e", "append_records", "offset_overflow", "the time index would exist",
@@ -134,7 +134,7 @@ ROWS: tuple[Row, ...] = (
         lambda s: _grew(s) and s.was.maximum is not None),
     Row("SEG-7", "append_records", "ok", "the count of bytes is part of the state",
         lambda s: _grew(s) and s.before.calls == 0 and s.was.size > 0),
-    Row("SEG-9", "recover_segment", "ok", "the time index would stay as the leader wrote it",
+    Row("SEG-9", "recover_segment", "ok", "the time index would be unchanged since the leader wrote it",
         lambda s: _changed(s, 2) and s.was.size == s.now.size),
     Row("SEG-10a", "append_records", "ok", "the rolling timestamp is part of the state",
         lambda s: s.was.size == 0 and _grew(s)),
@@ -145,7 +145,7 @@ ROWS: tuple[Row, ...] = (
     Row("SEG-12", "append_records", "invalid_offset", "nothing would be written", _grew),
     Row("SEG-13", "append_from_file", "ok", "more or fewer batches would be copied", _grew),
     Row("SEG-20", "should_roll", "ok", "the answer"),
-    Row("SEG-22", "become_inactive", "ok", "the files would keep their room, or lack the last entry"),
+    Row("SEG-22", "become_inactive", "ok", "the files would keep their preallocated tails, or lack the last entry"),
     Row("SEG-24a", "close_segment", "ok", "the indexes would not be finished, or not exist",
         lambda s: not s.before.closed),
     Row("SEG-24b", "close_segment", "ok", "an index would be created, or not be finished",
@@ -167,18 +167,18 @@ ROWS: tuple[Row, ...] = (
     Row("SEG-29", "close_handlers", "ok", "a file would change"),
     Row("SEG-32a", "recover_segment", "ok", "there would be no record", lambda s: _changed(s, 3)),
     Row("SEG-32b", "recover_segment", "ok", "there would be a record", lambda s: s.now.size > 0),
-    Row("SEG-39", "recover_segment", "producer_fenced coordinator_fenced", "the recovery would go on"),
-    Row("SEG-41", "recover_segment", "invalid_txn_state", "the recovery would go on, or the log be cut"),
+    Row("SEG-39", "recover_segment", "producer_fenced coordinator_fenced", "the recovery would continue"),
+    Row("SEG-41", "recover_segment", "invalid_txn_state", "the recovery would continue, or the log be cut"),
     Row("SEG-42", "recover_segment", "ok", "the batch would be cut as well, or the recovery fail",
         lambda s: s.now.size < s.was.size),
-    Row("SEG-43", "recover_segment", "buffer_underflow", "the recovery would go on",
-        rare="few markers are cut short"),
+    Row("SEG-43", "recover_segment", "buffer_underflow", "the recovery would continue",
+        rare="few markers are truncated"),
     Row("SEG-44", "largest_timestamp truncate_segment should_roll", "ok", "the maximum is part of the state",
         lambda s: s.now.maximum is None and s.now.time_index is not None),
     Row("SEG-45", "truncate_segment", "corrupt_record invalid_record io", "the maximum is part of the state"),
     Row("SEG-30", "recover_segment", "ok", "the bytes cut, or what is in the files"),
-    Row("SEG-33", "recover_segment", "invalid_offset", "the recovery would go on",
-        rare="few damaged files hold batches out of order"),
+    Row("SEG-33", "recover_segment", "invalid_offset", "the recovery would continue",
+        rare="few corrupt files contain batches out of order"),
     Row("SEG-34", "recover_segment", "ok", "an index would not be full",
         lambda s: s.now.offset_index is not None and s.now.offset_index.entries == s.now.offset_index.max_entries),
     Row("SEG-36", "largest_timestamp", "ok", "the answer would not be the file's time",
@@ -188,7 +188,7 @@ ROWS: tuple[Row, ...] = (
         lambda s: s.before.crashed),
     Row("SEG-37", _READS, "ok", "the answer", lambda s: s.before.crashed),
     Row("SEG-38", "truncate_segment", "ok", "the files and what the segment remembers"),
-    Row("SEG-38", "truncate_segment", _ANY_REFUSAL, "the files that were cut before the refusal"),
+    Row("SEG-38", "truncate_segment", _ANY_REFUSAL, "the files that were truncated before the error"),
     Row("SEG-40", "read_next_offset", "ok", "the answer"),
     Row("SEG-50a", "translate_offset read_segment", "ok", "the offset of the answer",
         lambda s: s.outcome.value is not None),
@@ -198,11 +198,11 @@ ROWS: tuple[Row, ...] = (
     Row("SEG-52", "find_offset", "ok", "the answer", lambda s: s.was.size > 0),
     Row("SEG-53", "largest_timestamp", "ok", "the answer"),
 
-    # What other chapters say of the parts of a segment.
+    # Clauses of other chapters that apply to the parts of a segment.
     Row("TX-15", "update_txn_index", "ok", "a record, or none", lambda s: _changed(s, 3) == bool(s.args[3])),
     Row("TX-15", "recover_segment", "ok", "the records", lambda s: _changed(s, 3)),
     Row("TX-12b", "check_segment", "corrupt", "the text"),
-    Row("TX-12c", "check_segment", "corrupt", "the text", rare="few damages are to a transaction index"),
+    Row("TX-12c", "check_segment", "corrupt", "the text", rare="few corruptions are of a transaction index"),
     Row("LZ-1", "append_records", "ok", "an index would be missing, or open before", lambda s: _created(s, 1)),
     Row("LZ-1", "open_segment", "ok", "an index would be open", lambda s: s.now.offset_index is None),
     Row("LZ-3a", "close_segment rename_segment close_handlers", "ok", "an index would be missing",
@@ -210,12 +210,12 @@ ROWS: tuple[Row, ...] = (
     Row("LZ-3b", "close_segment rename_segment delete_segment close_handlers", "ok", "an index would be created",
         lambda s: s.was.offset_index is None),
     Row("FR-1", "find_offset", "ok", "the answer", lambda s: s.was.size > 0),
-    Row("SEG-46", "find_offset recover_segment", "closed", "another refusal"),
-    Row("SEG-47", "find_offset recover_segment", "out_of_bounds", "another refusal"),
-    Row("SEG-48", "find_offset", "invalid_argument", "another refusal",
+    Row("SEG-46", "find_offset recover_segment", "closed", "a different error"),
+    Row("SEG-47", "find_offset recover_segment", "out_of_bounds", "a different error"),
+    Row("SEG-48", "find_offset", "invalid_argument", "a different error",
         lambda s: not str(s.outcome.text).startswith("Unknown compression")),
-    Row("SEG-49", "find_offset", "invalid_record", "another refusal", _has(Codec.GZIP)),
-    Row("SEG-54", "find_offset", "io", "another refusal", _has(Codec.ZSTD)),
+    Row("SEG-49", "find_offset", "invalid_record", "a different error", _has(Codec.GZIP)),
+    Row("SEG-54", "find_offset", "io", "a different error", _has(Codec.ZSTD)),
     Row("FR-1b", "find_offset", "invalid_record", "there would be an answer", lambda s: s.args[2] < _NO_LIMIT),
     Row("FR-3", "truncate_segment", "ok", "the maximum is part of the state", lambda s: s.now.maximum is not None),
     Row("RB-1", "recover_segment", "ok", "the batch would be cut", lambda s: s.now.size > 0),
@@ -240,14 +240,14 @@ def segment_clauses_of(
     files_before: tuple[bytes | None, ...],
     files: tuple[bytes | None, ...],
 ) -> tuple[str, ...]:
-    """The clauses that a step exercises, the most particular first.
+    """Return the clauses that a step exercises, the most specific first.
 
     Args:
-        operation: what was done.
-        before: the tracked state before the step.
-        observation: what the reference made of it.
-        files_before: the four files before it.
-        files: and after it.
+        operation: The operation of the step.
+        before: The tracked state before the step.
+        observation: The reference's observation.
+        files_before: The four files before the step.
+        files: The four files after the step.
     """
     name, args = operation
     outcome, now = observation

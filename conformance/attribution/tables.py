@@ -1,4 +1,4 @@
-"""The table of each machine: which clauses its operations can exercise."""
+"""Tables of all machines: the clauses that the operations of each machine can exercise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
     "cleaned": CLEANING_ROWS,
     "cache": remote.ROWS,
 }
-"""By machine. The clauses of the cleaned machine are those of its rounds; its steps show those of a log as well."""
+"""The rows, by machine. ``cleaned`` has the rows of compaction; its steps exercise the rows of a log as well."""
 
 _WIRE: Final = (
     "LO-1 LO-2b LO-3a LO-4 LO-5 LO-6 LO-9 LO-10 LO-12 LO-13 LO-14 LO-15b LO-15c LO-20 LO-23 LO-24 LO-25 LO-26 LO-27"
@@ -39,7 +39,7 @@ _CLAUSES: Final = {
 
 @cache
 def machines_of(clause: str) -> tuple[str, ...]:
-    """Return the machines whose steps can show a clause; none if no step can."""
+    """Return the machines whose steps can exercise a clause; empty if no step can."""
     return tuple(machine for machine in MACHINES if clause in _CLAUSES.get(machine, ()))
 
 
@@ -47,17 +47,17 @@ def clauses_for(machine: str, release: str) -> tuple[Clause, ...]:
     """Return the clauses that a machine can exercise on a release, in the catalogue's order.
 
     Raises:
-        ValueError: there is no such machine.
+        ValueError: The machine is unknown.
     """
     if machine not in MACHINES:
-        raise ValueError(f"no machine {machine!r}; there are {', '.join(MACHINES)}")
-    mine = _CLAUSES[machine]
-    return tuple(each for each in load_clauses().values() if each.id in mine and each.applies_to(release))
+        raise ValueError(f"unknown machine {machine!r}; choose from {', '.join(MACHINES)}")
+    exercised = _CLAUSES[machine]
+    return tuple(clause for clause in load_clauses().values() if clause.id in exercised and clause.applies_to(release))
 
 
 @cache
 def operations_for(machine: str, clause: str) -> frozenset[str]:
-    """Return the operations of a machine that can exercise a clause; none if any operation can, or it is not known."""
+    """Return the operations of a machine that can exercise a clause; empty if any can, or if it is not known."""
     rows = (*log.ROWS, *CLEANING_ROWS) if machine == "cleaned" else ROWS.get(machine, ())
     named = [row.operations for row in rows if row.clause == clause]
     return frozenset() if ANY in named else frozenset(name for names in named for name in names.split())

@@ -9,33 +9,33 @@ from conformance.attribution.rules import Row
 from kidx.java_numbers import INT_MAX
 
 if TYPE_CHECKING:
-    from conformance.attribution.tracked import Step
+    from conformance.attribution.tracked_state import Step
 
 _APPENDS = "maybe_append bulk_maybe_append"
 
 
 def skips_full_check(step: Step) -> bool:
-    """The caller asked for the slot that is kept free; only the single append can."""
+    """Return True if the caller requested the slot that is kept free; only the single append can."""
     return len(step.args) == 3 and bool(step.args[2])
 
 
 def is_ignored(step: Step) -> bool:
-    """The timestamp was not larger than the last one, and nothing was written."""
+    """Return True if the timestamp was not larger than the last one, and nothing was written."""
     return step.now.entries == step.was.entries
 
 
 def does_not_fit(step: Step) -> bool:
-    """The offset cannot be stored relative to the base."""
+    """Return True if the offset cannot be stored relative to the base."""
     return not 0 <= step.args[1] - step.before.base_offset <= INT_MAX
 
 
 def off_the_entries(step: Step) -> bool:
-    """The write position was not behind the last entry, and an append got as far as writing."""
+    """Return True if the write position was not at the end of the entries, and an append got as far as writing."""
     return step.before.drift is not None and grew(step)
 
 
 def is_out_of_order(step: Step) -> bool:
-    """The refusal is about the timestamp, not about the write position."""
+    """Return True if the error is about the timestamp, not about the write position."""
     return not off_the_entries(step)
 
 
@@ -46,17 +46,17 @@ ROWS = (
     Row("TI-1", "entry", "ok", "timestamp and offset of the answer"),
     Row("TI-2", "open truncate truncate_to reset", "ok", "the last entry is part of the state"),
     Row("TI-2", _APPENDS, "ok", "the last entry is part of the state", grew),
-    Row("TI-3a", _APPENDS, "invalid_argument", "another refusal, or none",
+    Row("TI-3a", _APPENDS, "invalid_argument", "a different error, or none",
         lambda s: not off_the_entries(s) and not s.before.closed),
-    Row("TI-3b", _APPENDS, "invalid_offset", "another refusal, or none"),
-    Row("TI-3b", _APPENDS, "ok", "the offset of the last entry would be refused",
+    Row("TI-3b", _APPENDS, "invalid_offset", "a different error, or none"),
+    Row("TI-3b", _APPENDS, "ok", "the offset of the last entry would be rejected",
         lambda s: s.was.entries > 0 and s.args[1] == s.was.last[-1]),
-    Row("TI-3c", _APPENDS, "illegal_state", "another refusal, or none", is_out_of_order),
+    Row("TI-3c", _APPENDS, "illegal_state", "a different error, or none", is_out_of_order),
     Row("TI-3d", _APPENDS, "ok", "an entry more or less"),
-    Row("TI-3e", _APPENDS, "ok", "the offset would be refused", lambda s: is_ignored(s) and does_not_fit(s)),
-    Row("TI-24", _APPENDS, "invalid_argument invalid_offset illegal_state", "there would be no refusal",
+    Row("TI-3e", _APPENDS, "ok", "the offset would be rejected", lambda s: is_ignored(s) and does_not_fit(s)),
+    Row("TI-24", _APPENDS, "invalid_argument invalid_offset illegal_state", "there would be no error",
         lambda s: s.args[0] <= s.was.last[0]),
-    Row("TI-24", _APPENDS, "ok", "there would be a refusal",
+    Row("TI-24", _APPENDS, "ok", "there would be an error",
         lambda s: is_ignored(s) and s.was.entries >= (s.was.max_entries or 0)),
     Row("TI-23a", _APPENDS, "invalid_argument", "the text", lambda s: bool(s.outcome.text) and not off_the_entries(s)),
     Row("TI-23b", _APPENDS, "invalid_argument", "the text", lambda s: bool(s.outcome.text) and not off_the_entries(s)),
@@ -64,29 +64,29 @@ ROWS = (
     Row("TI-4b", _APPENDS, "invalid_offset", "the text", lambda s: bool(s.outcome.text)),
     Row("TI-4a", _APPENDS, "illegal_state", "the text", lambda s: bool(s.outcome.text) and is_out_of_order(s)),
     Row("TI-4b", _APPENDS, "illegal_state", "the text", lambda s: bool(s.outcome.text) and is_out_of_order(s)),
-    Row("TI-5", _APPENDS, "buffer_overflow", "another refusal, or none"),
-    Row("TI-5", _APPENDS, "ok", "the slot kept free would be refused",
+    Row("TI-5", _APPENDS, "buffer_overflow", "a different error, or none"),
+    Row("TI-5", _APPENDS, "ok", "the slot kept free would be rejected",
         lambda s: skips_full_check(s) and bool(s.was.full) and grew(s)),
     Row("TI-7", "lookup", "ok", "the answer"),
     Row("TI-8a", "entry", "ok", "the answer", lambda s: s.args[0] >= 0),
     Row("TI-8a", "entry", "invalid_argument", "there would be an answer"),
     Row("TI-8b", "entry", "invalid_argument", "the text", lambda s: bool(s.outcome.text)),
     Row("TI-8c", "entry", "invalid_argument", "the text", lambda s: bool(s.outcome.text)),
-    Row("TI-8d", "entry", "out_of_bounds", "the kind of the refusal", lambda s: s.args[0] < 0),
-    Row("TI-9", "truncate_to", "ok", "the entries that are left"),
+    Row("TI-8d", "entry", "out_of_bounds", "the kind of the error", lambda s: s.args[0] < 0),
+    Row("TI-9", "truncate_to", "ok", "the remaining entries"),
     Row("TI-10", "resize", "ok", "the last entry is part of the state"),
     Row("TI-10", "resize", "invalid_argument", "the last entry is part of the state, and still known"),
-    Row("TI-11a", "sanity_check", "ok", "there would be a refusal"),
+    Row("TI-11a", "sanity_check", "ok", "there would be an error"),
     Row("TI-11a", "sanity_check", "corrupt", "there would be none"),
     Row("TI-11b", "sanity_check", "corrupt", "the text", lambda s: bool(s.outcome.text)),
     Row("TI-11c", "sanity_check", "corrupt", "the text", lambda s: bool(s.outcome.text)),
-    Row("TI-20a", _APPENDS, "offset_overflow", "the bytes behind the last entry"),
+    Row("TI-20a", _APPENDS, "offset_overflow", "the bytes after the last entry"),
     Row("TI-20b", _APPENDS, "invalid_argument illegal_state buffer_overflow", "the entry would land in its slot",
         lambda s: s.before.drift == "stray" and (s.outcome.error == "buffer_overflow" or grew(s))),
-    Row("TI-21a", _APPENDS, "invalid_argument", "another refusal, or none", off_the_entries),
-    Row("TI-21b", _APPENDS, "illegal_state", "another refusal, or none", off_the_entries),
-    Row("TI-22", _APPENDS, "read_only", "the entry would be written, or the offset refused"),
-    Row("AI-36", "truncate_to", "ok", "another of the equal offsets would decide what is left",
+    Row("TI-21a", _APPENDS, "invalid_argument", "a different error, or none", off_the_entries),
+    Row("TI-21b", _APPENDS, "illegal_state", "a different error, or none", off_the_entries),
+    Row("TI-22", _APPENDS, "read_only", "the entry would be written, or the offset rejected"),
+    Row("AI-36", "truncate_to", "ok", "another of the equal offsets would decide which entries remain",
         lambda s: s.args[0] in s.before.duplicates),
 )
 # fmt: on

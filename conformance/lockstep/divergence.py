@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from conformance.attribution import Difference, breaks_promise, noticed_facets
+from conformance.attribution import DivergentParts, counts_at_level, noticed_facets
 from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY
 from conformance.operations import Json, Operation, Outcome
 
@@ -64,9 +64,9 @@ class Divergence:
         return not self.is_failure and not noticed_facets(self._difference)
 
     @property
-    def _difference(self) -> Difference:
+    def _difference(self) -> DivergentParts:
         kinds = self.aspects[0] == "outcome" and bool(error_of(self.expected)) and bool(error_of(self.actual))
-        return Difference(self.clauses, self.aspects, self.fields, self.files, kinds)
+        return DivergentParts(self.clauses, self.aspects, self.fields, self.files, kinds)
 
     def counts(self, level: str) -> bool:
         """Whether the verdict counts it at a level of ``--level``: a failure and a wrong reference always do."""
@@ -75,7 +75,7 @@ class Divergence:
         return self._breaks(level)
 
     def _breaks(self, level: str) -> bool:
-        return (self.promised or level != "must") and breaks_promise(self._difference, level)
+        return (self.promised or level != "must") and counts_at_level(self._difference, level)
 
 
 class DivergenceError(AssertionError):

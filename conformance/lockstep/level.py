@@ -128,7 +128,7 @@ class Level(ABC, Generic[Seen, Files]):
         """The state that attribution tracks through an example, at its beginning; None where it tracks nothing."""
         del release
 
-    def is_a_brokers(self, operation: Operation, tracked: Any, after: tuple[Seen, Files]) -> bool:
+    def is_reachable_by_broker(self, operation: Operation, tracked: Any, after: tuple[Seen, Files]) -> bool:
         """Return whether a broker may come to a step; asked before it is tracked."""
         del operation, tracked, after
         return True

@@ -295,7 +295,7 @@ class Lockstep(Generic[Seen, Files]):
                     clauses = level.clauses_of(operation, group.dialect, group.tracked, before, after, known)
                     if group is last:
                         self.statistics.kinds[operation.name, after[0].outcome.error, clauses] += 1
-                    promised.append(level.is_a_brokers(operation, group.tracked, after))
+                    promised.append(level.is_reachable_by_broker(operation, group.tracked, after))
                 level.track(group.tracked, operation, after[0])
             found.append(clauses)
             if prediction is not None and not step.damages:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.attribution import TrackedIndex, clauses_of, follow, is_observed_only
+from conformance.attribution import TrackedIndex, clauses_of, is_observed_only, track_step
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep.watched_file import damage
 from conformance.operations import FILE_OPERATIONS, OK, SIGNATURES, Observation, Operation, Outcome, State
@@ -46,7 +46,7 @@ def exercised(directory, steps, release="4.4.0"):
             observation = reference.perform(step)
             clauses = clauses_of(step, tracked, observation)
             name = step.args[0] if step.name == "rename" else name
-        follow(tracked, step, observation)
+        track_step(tracked, step, observation)
     reference.end()
     return clauses
 
@@ -224,7 +224,7 @@ def test_observed_clauses_come_first(tmp_path):
 
 def test_an_unsupported_operation_exercises_no_clause():
     tracked = TrackedIndex("4.4.0")
-    follow(tracked, offset(), Observation(OK, State(0, 10, False, 80, (0,))))
+    track_step(tracked, offset(), Observation(OK, State(0, 10, False, 80, (0,))))
     assert clauses_of(ONE, tracked, Observation(Outcome("unsupported"), State(0, 10, False, 80, (0,)))) == ()
 
 
@@ -233,16 +233,16 @@ def test_a_rejected_length_unmaps_where_the_mapping_is_released_first():
     state = State(0, 10, False, 80, (0,))
     for release, lost in (("3.9.2", True), ("4.1.0", False)):
         tracked = TrackedIndex(release)
-        follow(tracked, offset(), Observation(OK, state))
-        follow(tracked, op("resize", -16), Observation(Outcome("io"), state))
+        track_step(tracked, offset(), Observation(OK, state))
+        track_step(tracked, op("resize", -16), Observation(Outcome("io"), state))
         assert tracked.lost_mapping is tracked.closed is lost
     assert "AI-44b" in clauses_of(op("lookup", 1), _unmapped(state), Observation(Outcome("closed"), state))
 
 
 def _unmapped(state: State) -> TrackedIndex:
     tracked = TrackedIndex("3.9.2")
-    follow(tracked, offset(), Observation(OK, state))
-    follow(tracked, op("resize", -16), Observation(Outcome("io"), state))
+    track_step(tracked, offset(), Observation(OK, state))
+    track_step(tracked, op("resize", -16), Observation(Outcome("io"), state))
     return tracked
 
 
@@ -319,5 +319,5 @@ def test_a_field_is_tolerated_with_its_parts():
 
 
 def test_an_unknown_facet_is_rejected():
-    with pytest.raises(ValueError, match="no facet file; there are outcome, text, state, bytes"):
+    with pytest.raises(ValueError, match="unknown facet file; choose from outcome, text, state, bytes"):
         is_observed_only(("AI-14b",), ("file",))

@@ -99,7 +99,7 @@ def test_clauses_for_a_machine_belong_to_the_release():
     assert "AI-42b" in leaves
     assert "AI-42a" not in leaves
     assert not any(clause.id.startswith("TI-") for clause in clauses_for("offset", "4.4.0"))
-    with pytest.raises(ValueError, match="no machine 'offsets'"):
+    with pytest.raises(ValueError, match="unknown machine 'offsets'"):
         clauses_for("offsets", "4.4.0")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.attribution import is_observed_only
-from conformance.attribution.log_answers import clauses_at_stake
+from conformance.attribution.log_lookups import implicated_clauses
 from conformance.lockstep.levels.log import LogLockstep
 from conformance.operations import Operation, Outcome
 from conformance.operations.log import LogObservation, LogState
@@ -51,7 +51,7 @@ def stake(tmp_path):
         value = tuple(answers.get(number, answer) for number, answer in enumerate(expected.outcome.value))
         actual = expected._replace(outcome=Outcome(None, value))
         after = (expected, group.files)
-        return clauses_at_stake(exercised, asked, dialect_of(RELEASE), before.state, after, expected, actual)
+        return implicated_clauses(exercised, asked, dialect_of(RELEASE), before.state, after, expected, actual)
 
     yield of
     lockstep.end()
@@ -94,7 +94,7 @@ def test_a_batch_that_is_not_read_does_not_determine_its_epoch():
     right = LogObservation(Outcome(None, (0, 75, 1, 0, 1)), None)
 
     def of(operation, expected, actual):
-        return clauses_at_stake(exercised, operation, dialect_of(RELEASE), None, (expected, {}), expected, actual)
+        return implicated_clauses(exercised, operation, dialect_of(RELEASE), None, (expected, {}), expected, actual)
 
     read = Operation("read_log", (1,))
     assert of(read, right, right._replace(outcome=Outcome(None, None))) == ("LG-80",)

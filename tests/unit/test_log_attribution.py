@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.attribution.log import ROWS
-from conformance.attribution.log_stake import narrowed
+from conformance.attribution.log_implicated import narrow_clauses
 from conformance.clauses import load_clauses
 from conformance.lockstep.levels.log import LogLockstep
 from conformance.operations import OK, Operation, Outcome
@@ -188,14 +188,14 @@ def test_a_transaction_whose_end_is_cut_off(tmp_path, release):
 )
 def test_an_append_that_is_refused_is_about_one_clause(operation, exercised, error, stake):
     done, refused = LogObservation(OK, None), LogObservation(Outcome(error), None)
-    assert narrowed(exercised, Operation(operation, ([], 0)), (done, {}), (refused, {})) == stake
+    assert narrow_clauses(exercised, Operation(operation, ([], 0)), (done, {}), (refused, {})) == stake
 
 
 def test_where_nothing_but_aborted_transactions_differ_the_clause_about_them_is_at_stake():
     append = Operation("append_as_follower", ([], 0))
     seen = LogObservation(OK, None)
     sides = [(seen, {"0.log": b"x", name: data}) for name, data in (("0.txnindex", b"\0"), ("0.txnindex", b"\1"))]
-    assert narrowed(("TX-15", "SEG-4", "LG-2", "LG-82"), append, *sides) == ("TX-15", "SEG-4")
-    assert narrowed(("SEG-4", "LG-2"), append, *sides) == ("SEG-4", "LG-2")
+    assert narrow_clauses(("TX-15", "SEG-4", "LG-2", "LG-82"), append, *sides) == ("TX-15", "SEG-4")
+    assert narrow_clauses(("SEG-4", "LG-2"), append, *sides) == ("SEG-4", "LG-2")
     both = (sides[0], (seen, {"0.log": b"y", "0.txnindex": b"\1"}))
-    assert narrowed(("TX-15", "LG-2"), append, *both) == ("TX-15", "LG-2")
+    assert narrow_clauses(("TX-15", "LG-2"), append, *both) == ("TX-15", "LG-2")

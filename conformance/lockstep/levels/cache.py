@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.attribution.cache import TrackedCache, cache_clauses_of, follow_cache
+from conformance.attribution.cache import TrackedCache, cache_clauses_of, track_cache_step
 from conformance.implementations.kidx.cache import ReferenceCache
 from conformance.lockstep.levels.directory import DirectoryLevel, Files
 from conformance.lockstep.levels.log_files import LogParticipant
@@ -80,7 +80,7 @@ class CacheLevel(DirectoryLevel[CacheObservation]):
 
     def track(self, tracked: TrackedCache, operation: Operation, observation: CacheObservation) -> None:
         """See the base class."""
-        follow_cache(tracked, operation, observation)
+        track_cache_step(tracked, operation, observation)
 
 
 class CacheLockstep(Lockstep[CacheObservation, Files]):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.attribution import TrackedIndex, clauses_of, follow, follow_opening, is_a_brokers
+from conformance.attribution import TrackedIndex, clauses_of, is_reachable_by_broker, track_opening, track_step
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep.levels.index_file import IndexParticipant
 from conformance.lockstep.watched_file import damaged, overwrite
@@ -80,7 +80,7 @@ class EntriesOnlyParticipant(IndexParticipant):
             if after is not None or participant.read() is not None:
                 overwrite(participant.prefix + name, after)
             participant.file.watch(participant.prefix + name)
-        follow(self._tracked, operation, Observation(OK, self._state))
+        track_step(self._tracked, operation, Observation(OK, self._state))
 
     def at_stake(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
         """See the base class; the clauses are those of its own reference."""
@@ -126,12 +126,12 @@ class EntriesOnlyParticipant(IndexParticipant):
             self._cut(self._state)
         if name == "open":
             self._writable = operation.args[-1]
-            follow_opening(self._tracked, operation, self._own.read())
+            track_opening(self._tracked, operation, self._own.read())
         before = self._state
         observation = self._own.perform(operation)
         self.own_clauses = clauses_of(operation, self._tracked, observation)
-        self._promised = is_a_brokers(operation, self._tracked, observation)
-        follow(self._tracked, operation, observation)
+        self._promised = is_reachable_by_broker(operation, self._tracked, observation)
+        track_step(self._tracked, operation, observation)
         if name in _GIVING_ROOM:
             observation = self._with_room(observation)
         elif name in ("close", "crash"):
@@ -152,7 +152,7 @@ class EntriesOnlyParticipant(IndexParticipant):
             return observation
         resize = Operation("resize", (size,))
         resized = self._own.perform(resize)
-        follow(self._tracked, resize, resized)
+        track_step(self._tracked, resize, resized)
         return observation._replace(state=resized.state)
 
     def _cut(self, state: State | None) -> None:

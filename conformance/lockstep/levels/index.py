@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.attribution import (
     TrackedIndex,
-    clauses_at_stake,
     clauses_of,
-    follow,
-    follow_opening,
-    is_a_brokers,
+    implicated_clauses,
+    is_reachable_by_broker,
+    track_opening,
+    track_step,
 )
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.model import Model
@@ -132,12 +132,12 @@ class IndexLevel(Level[Observation, bytes | None]):
         """See the base class."""
         del dialect, known
         if operation.name == "open":
-            follow_opening(tracked, operation, before[1])
+            track_opening(tracked, operation, before[1])
         return clauses_of(operation, tracked, after[0])
 
-    def is_a_brokers(self, operation: Operation, tracked: TrackedIndex, after: Seen) -> bool:
+    def is_reachable_by_broker(self, operation: Operation, tracked: TrackedIndex, after: Seen) -> bool:
         """See the base class."""
-        return is_a_brokers(operation, tracked, after[0])
+        return is_reachable_by_broker(operation, tracked, after[0])
 
     def at_stake(
         self,
@@ -150,9 +150,9 @@ class IndexLevel(Level[Observation, bytes | None]):
     ) -> tuple[str, ...]:
         """See the base class."""
         del dialect, expected
-        return clauses_at_stake(clauses, operation, seen[0][1], actual[0])
+        return implicated_clauses(clauses, operation, seen[0][1], actual[0])
 
-    track = staticmethod(follow)
+    track = staticmethod(track_step)
 
 
 class IndexLockstep(Lockstep[Observation, "bytes | None"]):

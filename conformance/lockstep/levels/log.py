@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.log import clauses_of_log_step
-from conformance.attribution.log_answers import clauses_at_stake
-from conformance.attribution.log_stake import narrowed
-from conformance.attribution.log_step import Files, TrackedLog, follow_damage, follow_log
+from conformance.attribution.log_implicated import narrow_clauses
+from conformance.attribution.log_lookups import implicated_clauses
+from conformance.attribution.log_step import Files, TrackedLog, track_corruption, track_log_step
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.levels.directory import DirectoryLevel
 from conformance.lockstep.levels.foreign_log import ForeignLogParticipant
@@ -100,15 +100,15 @@ class LogLevel(DirectoryLevel[LogObservation]):
     ) -> tuple[str, ...]:
         """See the base class."""
         before, after = seen
-        found = clauses_at_stake(clauses, operation, dialect, before[0].state, after, expected[0], actual[0])
-        return narrowed(found, operation, expected, actual)
+        found = implicated_clauses(clauses, operation, dialect, before[0].state, after, expected[0], actual[0])
+        return narrow_clauses(found, operation, expected, actual)
 
     def track(self, tracked: TrackedLog, operation: Operation, observation: LogObservation) -> None:
         """See the base class."""
         if operation.name in self.damaging:
-            follow_damage(tracked, operation.args[0])
+            track_corruption(tracked, operation.args[0])
         else:
-            follow_log(tracked, operation, observation)
+            track_log_step(tracked, operation, observation)
 
 
 class LogLockstep(Lockstep[LogObservation, Files]):

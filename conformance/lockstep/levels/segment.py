@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.attribution.segment import TrackedSegment, follow_segment, segment_clauses_of
+from conformance.attribution.segment import TrackedSegment, segment_clauses_of, track_segment_step
 from conformance.implementations.kidx.segment import ReferenceSegment
 from conformance.lockstep.level import Group, Level
 from conformance.lockstep.lockstep import Lockstep
@@ -129,7 +129,7 @@ class SegmentLevel(Level[SegmentObservation, Files]):
         if operation.name in self.damaging:
             tracked.damaged.add(operation.args[0])
         else:
-            follow_segment(tracked, operation, observation)
+            track_segment_step(tracked, operation, observation)
 
 
 class SegmentLockstep(Lockstep[SegmentObservation, Files]):

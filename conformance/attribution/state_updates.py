@@ -1,7 +1,7 @@
-"""How each operation changes the tracked state: one function an operation, in a table at the end.
+"""Updates of the tracked state: one function per operation, in a table at the end.
 
-They are given the tracked state as it was before the step, the arguments, the outcome, and the state of the index after
-it.
+Each function receives the tracked state before the step, the arguments, the outcome, and the state of the index after
+the step.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.attribution.tracked import ENTRY_SIZES, RECORD_SIZE, TrackedIndex
+from conformance.attribution.tracked_state import ENTRY_SIZES, RECORD_SIZE, TrackedIndex
 
 if TYPE_CHECKING:
     from conformance.operations import Observation, Operation, Outcome, State
@@ -19,8 +19,8 @@ WARM_SECTION: Final = 8192
 Args = tuple[Any, ...]
 
 
-def follow(tracked: TrackedIndex, operation: Operation, observation: Observation) -> None:
-    """Takes a step into account; :func:`conformance.attribution.clauses_of` has to be asked before."""
+def track_step(tracked: TrackedIndex, operation: Operation, observation: Observation) -> None:
+    """Update the tracked state with a step; call :func:`conformance.attribution.clauses_of` before."""
     name, args = operation
     outcome, state = observation
     change = CHANGES.get(name)
@@ -31,7 +31,7 @@ def follow(tracked: TrackedIndex, operation: Operation, observation: Observation
 
 
 def forget_content(now: TrackedIndex) -> None:
-    """There are no entries, or nothing is known of them."""
+    """Forget the content: there are no entries, or nothing is known about them."""
     now.damaged = now.broken = now.beyond = now.unsorted = now.unsorted_positions = now.low_version = False
     now.duplicates.clear()
     now.first_position = now.last_position = None
@@ -39,10 +39,10 @@ def forget_content(now: TrackedIndex) -> None:
 
 
 def opened(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
-    """The object is new; what is known of the content stays if it is the same file."""
+    """Start tracking a new object; the known content is retained if it is the same file."""
     kind, path, base_offset, max_index_size, writable = args
     if outcome.error is not None and path != now.path:
-        now.closed = True  # what the other file holds stays as it is
+        now.closed = True  # the content of the other file does not change
         return
     expected = now.state.entries if now.state is not None else None
     if not now.preexisting or path != now.path:
@@ -62,22 +62,22 @@ def opened(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None)
     if kind == "transaction":
         now.file_length = max(now.file_length, state.entries * RECORD_SIZE)
     elif expected is not None and state.entries != expected:
-        # Zeros are counted as entries, or entries are gone.
+        # Zeros are counted as entries, or entries have disappeared.
         now.unsorted = True
 
 
 def appended(now: TrackedIndex, args: Args, _outcome: Outcome, state: State) -> None:
-    """One entry of an offset index, perhaps."""
+    """Track the append of at most one entry to an offset index."""
     _note_positions(now, state, args[1], 0)
 
 
 def bulk_appended(now: TrackedIndex, args: Args, _outcome: Outcome, state: State) -> None:
-    """Some entries of an offset index."""
+    """Track the append of several entries to an offset index."""
     _note_positions(now, state, args[1], args[3])
 
 
 def _note_positions(now: TrackedIndex, state: State, position: int, step: int) -> None:
-    """Entries have been added whose positions start at ``position`` and go on in steps."""
+    """Track the positions of appended entries, which start at ``position`` and increase by ``step``."""
     was = now.state.entries if now.state is not None else 0
     added = state.entries - was
     if added <= 0:
@@ -98,7 +98,7 @@ def _note_positions(now: TrackedIndex, state: State, position: int, step: int) -
 
 
 def time_appended(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
-    """One entry of a time index, perhaps."""
+    """Track the append of at most one entry to a time index."""
     was = now.state
     if was is not None and state.entries > was.entries > 0 and args[1] == was.last[-1]:
         now.duplicates.add(args[1])
@@ -108,7 +108,7 @@ def time_appended(now: TrackedIndex, args: Args, outcome: Outcome, state: State)
 
 
 def bulk_time_appended(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
-    """Some entries of a time index."""
+    """Track the append of several entries to a time index."""
     time_appended(now, args, outcome, state)
     was = now.state.entries if now.state is not None else 0
     if state.entries > was + 1 and args[3] == 0:
@@ -116,14 +116,14 @@ def bulk_time_appended(now: TrackedIndex, args: Args, outcome: Outcome, state: S
 
 
 def aborted_appended(now: TrackedIndex, _args: Args, outcome: Outcome, _state: State) -> None:
-    """A record of a transaction index, which opens it."""
+    """Track the append of a record to a transaction index, which opens the index."""
     if outcome.error is None:
         now.closed = False
         now.file_length += RECORD_SIZE
 
 
 def truncated(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
-    """The write position is where it belongs again, and removed keys are forgotten."""
+    """Restore the write position, and forget the keys that were removed."""
     if outcome.error is None:
         _remove(now, state, args[0] if args else None)
 
@@ -143,7 +143,7 @@ def _remove(now: TrackedIndex, state: State, offset: int | None) -> None:
 
 
 def reset(now: TrackedIndex, _args: Args, outcome: Outcome, state: State) -> None:
-    """Emptied, then resized; the second may fail alone."""
+    """Track a reset, which removes all entries and then resizes the file; the resize can fail on its own."""
     if outcome.error not in (None, "io"):
         return
     _remove(now, state, None)
@@ -155,13 +155,13 @@ def reset(now: TrackedIndex, _args: Args, outcome: Outcome, state: State) -> Non
 
 
 def resized(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
-    """Cut, grown, or refused in one of three ways."""
+    """Track a resize: the file is truncated, grows, or the call fails in one of three ways."""
     if outcome.error == "invalid_argument":
         now.drift = "rewound"
     elif outcome.error == "io" and args[0] < 0:
         _length_refused(now)
     elif outcome.value is True and now.drift == "rewound":
-        # Where entries have been cut off there are zeros now.
+        # The place of the entries that were cut off holds zeros now.
         now.unsorted = True
     _cut(now, state)
 
@@ -181,68 +181,74 @@ def _cut(now: TrackedIndex, state: State) -> None:
 
 
 def trimmed(now: TrackedIndex, _args: Args, outcome: Outcome, state: State) -> None:
-    """As long as the entries, which after a failed shrinking means longer."""
+    """Trim the file to its entries; after a failed shrink this makes the file longer."""
     if outcome.error is None:
         now.unsorted = now.unsorted or now.drift == "rewound"
         _cut(now, state)
 
 
 def closed(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
-    """Trimmed, in most releases, and unmapped."""
+    """Close the index: it is trimmed in most releases, and unmapped."""
     trimmed(now, args, outcome, state)
     now.closed = now.closed or outcome.error is None
 
 
-def let_go(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
-    """Unmapped as it is, by a crash."""
+def released_by_crash(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
+    """Unmap the index without flushing or trimming, as a crash does."""
     now.closed = True
 
 
 def deleted(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
-    """Unmapped before anything can go wrong."""
+    """Unmap the index; this happens before anything can fail."""
     now.closed = True
     now.file_length = 0
 
 
 def renamed(now: TrackedIndex, args: Args, outcome: Outcome, _state: State | None) -> None:
-    """The name changes in any case."""
+    """Change the name, whatever the outcome is."""
     now.path = args[0]
     now.misnamed = outcome.error is not None
 
 
 def damaged(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
-    """The order of the keys is unknown from now on."""
+    """Mark the file as corrupt: from here on the order of the keys is unknown."""
     now.damaged = now.unsorted = True
 
 
 def bit_flipped(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
-    """In a transaction index the bit may be one of a version's low byte. Positions are modulo the length."""
+    """Track a flipped bit; in a transaction index it may be in the low byte of a version.
+
+    Positions are modulo the length of the file.
+    """
     damaged(now, args, outcome, state)
     if now.kind == "transaction" and now.file_length:
         now.low_version = now.low_version or args[0] % now.file_length % RECORD_SIZE == 1
 
 
 def file_cut(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
-    """Shorter."""
+    """Track a truncation of the file by something other than the index."""
     damaged(now, args, outcome, state)
     now.file_length = min(now.file_length, args[0])
 
 
 def file_padded(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
-    """Longer."""
+    """Track bytes that were added to the end of the file."""
     damaged(now, args, outcome, state)
     now.file_length += args[0]
 
 
 def file_written(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
-    """Other bytes, of any number; in a transaction index perhaps with a version's low byte set."""
+    """Track a rewrite of the file with other bytes, of any number.
+
+    In a transaction index, the low byte of a version may be set afterwards.
+    """
     damaged(now, args, outcome, state)
     now.file_length = len(args[0]) // 2
     now.low_version = now.kind == "transaction"
 
 
 def file_removed(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
-    """Gone."""
+    """Track the removal of the file."""
     forget_content(now)
 
 
@@ -259,7 +265,7 @@ CHANGES: Final[dict[str, Callable[[TrackedIndex, Args, Outcome, Any], None]]] = 
     "resize": resized,
     "trim": trimmed,
     "close": closed,
-    "crash": let_go,
+    "crash": released_by_crash,
     "delete": deleted,
     "rename": renamed,
     "flip_bit": bit_flipped,
@@ -270,11 +276,11 @@ CHANGES: Final[dict[str, Callable[[TrackedIndex, Args, Outcome, Any], None]]] = 
     "write_file": file_written,
     "remove_file": file_removed,
 }
-"""What is not here changes nothing but the state."""
+"""Operations that are missing here change only the state."""
 WITHOUT_STATE: Final = frozenset(
     {
         *("open", "crash", "delete", "rename"),
         *("flip_bit", "cut_file", "pad_file", "zero_range", "swap_ranges", "write_file", "remove_file"),
     }
 )
-"""Operations that change something even if there is no state after them."""
+"""Operations that have an effect even if there is no state after them."""

@@ -1,7 +1,7 @@
-"""Which clauses are at stake where a log's answers differ: those of the targets that are answered otherwise.
+"""Clauses that a divergence in a log's lookups implicates: those of the targets with different results.
 
-One call asks for many targets, and so exercises a clause for each of them. Where Kafka breaks the promise of LO-6 in
-its own way, an answer that keeps it breaks no promise, and one that does neither is not excused by Kafka's way.
+One call has many targets, and so exercises clauses for each of them. Where Kafka violates LO-6 in its own way, a result
+that conforms to LO-6 violates nothing, and a result that does neither is not relaxed by the clause about Kafka's way.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 _LEAST: Final = TrackedLog()
 _MOST: Final = TrackedLog(furthest_start=1 << 63, has_lost_indexes=True)
-"""Between these is what was tracked when the question was asked, which is not known any more."""
+"""Bounds of the tracked state at the time of the request, which is not known any more."""
 _OF_ANSWERS: Final = frozenset(row.clause for row in ROWS if "list_offsets" in row.operations.split())
-"""Other clauses that such a step exercises are about the state after it."""
+"""The clauses about results; the other clauses of such a step are about the state after it."""
 _EPOCH: Final = 3
-"""The place of the leader epoch in what is read of a batch (:func:`conformance.operations.batches.first_batch`)."""
-_BEHIND_DAMAGE: Final = frozenset({"LG-70"})
-"""At stake in any look-up behind a damaged index, whether or not it is this target that the reference finds."""
+"""The index of the leader epoch in the fields of a batch (:func:`conformance.operations.batches.first_batch`)."""
+_DESPITE_CORRUPTION: Final = frozenset({"LG-70"})
+"""Clauses that any lookup after the corruption of an index implicates, even if the reference finds another target."""
 
 
-def clauses_at_stake(
+def implicated_clauses(
     exercised: tuple[str, ...],
     operation: Operation,
     dialect: Dialect,
@@ -39,20 +39,20 @@ def clauses_at_stake(
     expected: LogObservation,
     actual: LogObservation,
 ) -> tuple[str, ...]:
-    """The clauses at stake in a difference; all that the step exercises, unless it is one of answers.
+    """Return the clauses that a divergence implicates; all that the step exercises, unless lookup results differ.
 
     Args:
-        exercised: the clauses that the step exercises.
-        operation: what was done.
-        dialect: whose catalogue counts.
-        before: the state before it.
-        after: the reference's observation, and the files after it.
-        expected: what the subject is held to, perhaps with less in it.
-        actual: the observation that differs.
+        exercised: The clauses that the step exercises.
+        operation: The operation of the step.
+        dialect: The dialect of the release whose catalogue applies.
+        before: The state before the step.
+        after: The reference's observation, and the files after the step.
+        expected: The observation that the subject is compared with, perhaps with some fields removed.
+        actual: The observation that differs.
     """
     mine, theirs = expected.outcome, actual.outcome
     if operation.name == "read_log" and mine.value and mine.value != theirs.value:
-        return _of_read(mine.value, theirs.value, exercised)
+        return _for_read(mine.value, theirs.value, exercised)
     if operation.name.startswith("append_as_") and expected.state != actual.state:  # no epoch of a batch shows there
         return tuple(clause for clause in exercised if clause != "LG-82")
     if operation.name != "list_offsets" or mine.error or theirs.error or len(mine.value) != len(theirs.value):
@@ -63,15 +63,15 @@ def clauses_at_stake(
         for target, answer, other in answers
         if answer != other
     ]
-    each = [_of_one(step, other, exercised, dialect) for step, other in steps]
-    # What breaks a promise is told first; what only Kafka does shows in other steps as well.
+    each = [_for_target(step, other, exercised, dialect) for step, other in steps]
+    # Violations come first; behaviour that only Kafka shows appears in other steps as well.
     broken = [clauses for clauses in each if not any(map(_excuses, clauses))]
     stake = frozenset[str]().union(*(broken or each))
     return tuple(sorted(stake, key=(*exercised, *sorted(stake)).index)) or exercised
 
 
-def _of_read(mine: tuple[int, ...], theirs: tuple[int, ...] | None, exercised: tuple[str, ...]) -> tuple[str, ...]:
-    """The clauses at stake where another batch is read, or none, or one with other fields than it should have."""
+def _for_read(mine: tuple[int, ...], theirs: tuple[int, ...] | None, exercised: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the clauses that a read of a different batch, of none, or of one with different fields implicates."""
     if not theirs or mine[0] != theirs[0]:
         beside = {"LG-1", "LG-82"}
     else:
@@ -79,8 +79,8 @@ def _of_read(mine: tuple[int, ...], theirs: tuple[int, ...] | None, exercised: t
     return tuple(clause for clause in exercised if clause not in beside)
 
 
-def _of_one(step: LogStep, other: Any, exercised: tuple[str, ...], dialect: Dialect) -> frozenset[str]:
-    """The clauses at stake where one target is answered with ``other``."""
+def _for_target(step: LogStep, other: Any, exercised: tuple[str, ...], dialect: Dialect) -> frozenset[str]:
+    """Return the clauses that are implicated if the result of one target is ``other``."""
     least, most = (
         set(rules_of_log(dialect.release).exercised_in("list_offsets", None, Conditions(step._replace(before=tracked))))
         for tracked in (_LEAST, _MOST)
@@ -88,14 +88,14 @@ def _of_one(step: LogStep, other: Any, exercised: tuple[str, ...], dialect: Dial
     found = _OF_ANSWERS & (least | (most & set(exercised)))
     (target,) = step.args[0]
     if target >= 0 or target == MAX_TIMESTAMP:
-        found |= _BEHIND_DAMAGE & set(exercised)
+        found |= _DESPITE_CORRUPTION & set(exercised)
     kafkas_own = frozenset(filter(_excuses, found))
     if target < 0 and target != MAX_TIMESTAMP:
         return found
     right = promised(target, visible(step))
     if not kafkas_own:  # only a damaged index leads Kafka to a record that is not the right one
         (answer,) = step.value
-        return found if answer is None or tuple(answer[:2]) == right else found | _BEHIND_DAMAGE
+        return found if answer is None or tuple(answer[:2]) == right else found | _DESPITE_CORRUPTION
     is_kept = (other and tuple(other[:2])) == right
     return kafkas_own if is_kept else found - kafkas_own
 

@@ -1,7 +1,8 @@
-"""Which clauses are at stake where an append is refused, a log has rolled otherwise, or only its indexes differ.
+"""Implicated clauses where an append fails, a log has rolled differently, or only its indexes differ.
 
 A step exercises clauses about records, epochs and indexes alike. Where records and offsets are right, the clauses about
-them are not what differs. Where what should have been appended is refused, nothing is there that the others speak of.
+them are not implicated. Where a batch is rejected that should have been appended, only the clauses about that error
+are.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ if TYPE_CHECKING:
 
 _INDEXES: Final = frozenset({OFFSET_INDEX.name, TIME_INDEX.name})
 _WHEN: Final = frozenset({"SEG-20"})
-"""When a segment rolls."""
+"""The clauses about the time at which a segment rolls."""
 _WHERE: Final = frozenset({"LG-5", "SEG-23", "LG-6"})
-"""Where the new one begins."""
+"""The clauses about the offset at which the new segment begins."""
 _OF_ABORTED: Final = frozenset({"TX-15"})
-"""Which record an aborted transaction writes."""
+"""The clauses about the index record of an aborted transaction."""
 _OF_INDEXES: Final[Mapping[str, frozenset[str]]] = {
     "append_as_leader": frozenset({"SEG-5", "SEG-22"}),
     "append_as_follower": frozenset({"SEG-5", "SEG-22"}),
@@ -42,42 +43,43 @@ _APPENDS: Final[Mapping[str, str]] = {
     "append_verified": "LG-1",
     "append_as_follower": "LG-2",
 }
-"""Each with the clause that says what is appended."""
+"""The operations that append, each with the clause about the batches that it writes."""
 _ALWAYS: Final = frozenset({"LG-4"})
-"""What holds of every refusal, whatever it is for."""
+"""The clauses that apply to every error, whatever its cause is."""
 
 
-def narrowed(
+def narrow_clauses(
     exercised: tuple[str, ...],
     operation: Operation,
     expected: tuple[LogObservation, Files],
     actual: tuple[LogObservation, Files],
 ) -> tuple[str, ...]:
-    """Return the clauses at stake, as far as what differs tells; all that the step exercises where it does not.
+    """Return the clauses that a divergence implicates; by default all that the step exercises.
 
-    What is only observed stays, as it may excuse the difference.
+    OBSERVED clauses are retained, as they may explain the divergence.
 
     Args:
-        exercised: the clauses that the step exercises.
-        operation: what was done.
-        expected: what the subject is held to, and the files.
-        actual: what it shows, and its files.
+        exercised: The clauses that the step exercises.
+        operation: The operation of the step.
+        expected: The observation that the subject is compared with, and the files.
+        actual: The subject's observation, and its files.
     """
     catalogue = load_clauses()
     mine, theirs = expected[0].outcome, actual[0].outcome
     if operation.name in _APPENDS and mine.error is None and theirs.error in LOG_ERROR_KINDS:
-        return _of_refusal(exercised, operation.name, str(theirs.error))
+        return _implicated_by_error(exercised, operation.name, str(theirs.error))
     about = _about(operation, expected, actual)
     if not about & set(exercised):
         return exercised
     return tuple(clause for clause in exercised if clause in about or catalogue[clause].level == "OBSERVED")
 
 
-def _of_refusal(exercised: tuple[str, ...], operation: str, error: str) -> tuple[str, ...]:
-    """Return the clauses at stake where an append is refused.
+def _implicated_by_error(exercised: tuple[str, ...], operation: str, error: str) -> tuple[str, ...]:
+    """Return the clauses that are implicated if an append fails.
 
-    They are those that say of which batches there is such a refusal; if there are none, the one that says what is
-    appended. What is only observed may excuse it.
+    They are the clauses that require this error for some batches. If there are none, it is the clause about what an
+    append
+    writes. OBSERVED clauses are added if one of them may explain the outcome.
     """
     catalogue = load_clauses()
     refusing = {family(row.clause) for row in ROWS if row.is_about(operation, error)} - _ALWAYS
@@ -103,7 +105,7 @@ def _about(
 
 
 def _of_rolls(mine: LogState | None, theirs: LogState | None) -> frozenset[str]:
-    """The clauses where nothing but the division into segments differs."""
+    """Return the clauses about rolling if only the division into segments differs."""
     if mine is None or theirs is None or mine.without(["segments"]) != theirs.without(["segments"]):
         return frozenset()
     if not (mine.segments and theirs.segments):

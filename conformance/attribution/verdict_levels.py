@@ -1,0 +1,140 @@
+"""Decision whether a divergence counts at a level of the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from pathlib import PurePath
+from typing import Final, NamedTuple
+
+from conformance.clauses import FACETS, load_clauses
+from kidx.layout import TIME_INDEX
+
+_OF_THE_FILE: Final = frozenset({"max_entries", "full", "length"})
+"""The fields of a state that depend on the length of the file."""
+
+
+class DivergentParts(NamedTuple):
+    """Parts of a step that differ.
+
+    Attributes:
+        clauses: The ids of the clauses that the step was attributed to.
+        facets: The members of :data:`conformance.clauses.FACETS` that differ.
+        fields: The names of the fields of the state that differ.
+        files: The names of the files that differ, each with keywords for how it does.
+        both_refused: True if both outcomes are errors, as required, but of different kinds.
+    """
+
+    clauses: Collection[str]
+    facets: Collection[str]
+    fields: Collection[str] = ()
+    files: Collection[tuple[str, Collection[str]]] = ()
+    both_refused: bool = False
+
+
+def counts_at_level(parts: DivergentParts, level: str) -> bool:
+    """Return True if a divergence counts at a level of the verdict, ``"must"`` or ``"api"``.
+
+    It counts if a clause of the level applies to the step, and something differs that no clause of a later level
+    relaxes.
+    At level ``must``, a divergence that only callers of Kafka's classes can notice does not count.
+
+    Args:
+        parts: The parts of the step that differ.
+        level: The level of the verdict.
+    """
+    catalogue = load_clauses()
+    levels = {catalogue[clause].level for clause in parts.clauses}
+    if level == "api":
+        if parts.clauses and levels == {"OBSERVED"}:
+            return False
+        return not is_observed_only(*parts[:4])
+    if "MUST" not in levels:
+        return False
+    noticed = noticed_facets(parts)
+    return bool(noticed) and not is_observed_only(
+        parts.clauses, noticed, parts.fields, parts.files, ("API", "OBSERVED")
+    )
+
+
+def noticed_facets(parts: DivergentParts) -> frozenset[str]:
+    """Return the facets of a divergence that are visible to readers of the files and consumers of the log.
+
+    The kind of an error is visible if a clause guarantees it; the message of an error never is. The length of an index
+    is
+    visible for a finished time index only, whose last entry is taken for the largest timestamp.
+
+    Args:
+        parts: The parts of the step that differ.
+    """
+    catalogue = load_clauses()
+    noticed = set(parts.facets) - {"text"}
+    if parts.both_refused and not any(catalogue[clause].promises_kind for clause in parts.clauses):
+        noticed.discard("outcome")
+    if parts.fields and all(name.rpartition(".")[2] in _OF_THE_FILE for name in parts.fields):
+        noticed.discard("state")
+    if parts.files and all(_is_padding_only(*file) for file in parts.files):
+        noticed.discard("bytes")
+    return frozenset(noticed)
+
+
+def _is_padding_only(name: str, how: Collection[str]) -> bool:
+    return "room" in how and not ("longer" in how and PurePath(name).suffix == TIME_INDEX.name)
+
+
+def is_observed_only(
+    ids: Iterable[str],
+    facets: Collection[str] = (),
+    fields: Collection[str] = (),
+    files: Collection[tuple[str, Collection[str]]] = (),
+    levels: Collection[str] = ("OBSERVED",),
+) -> bool:
+    """Return True if a divergent step does not count for a verdict at level MUST.
+
+    The MUST clauses of a step say what is required in general (a rejected offset is an error). An OBSERVED clause says
+    what
+    Kafka also does in exactly this state (and it leaves eight stray bytes). The more specific clause decides: the
+    divergence does not count if an OBSERVED clause of the step relaxes every facet that differs. A facet that none of
+    them
+    relaxes violates a MUST clause: accepting the offset is not a permitted way of rejecting it.
+
+    The state follows from the other facets. Where a different outcome is allowed, an operation that was executed
+    instead of
+    rejected, or the reverse, has left a different state. Where different bytes are allowed, the fields for the length
+    of
+    the file follow.
+
+    A later consequence of a permitted divergence looks like a violation, because the participants no longer have the
+    same
+    state. A lockstep at level MUST therefore ends the example, or continues without that implementation.
+
+    Args:
+        ids: The clauses that the step was attributed to.
+        facets: The members of :data:`conformance.clauses.FACETS` that differ. If it is empty, nothing is known about
+            the divergence, and any OBSERVED clause decides.
+        fields: The fields of the state that differ, as far as they are known.
+        files: The names of the files that differ, as far as they are known, each with keywords for how it does.
+        levels: The levels whose clauses may relax a requirement.
+
+    Raises:
+        ValueError: A facet is unknown.
+    """
+    if unknown := sorted(set(facets) - set(FACETS)):
+        raise ValueError(f"unknown facet {', '.join(unknown)}; choose from {', '.join(FACETS)}")
+    catalogue = load_clauses()
+    excusing = (catalogue[clause] for clause in ids)
+    excuses = frozenset[str]().union(*(clause.excuses for clause in excusing if clause.level in levels))
+    if not excuses:
+        return False
+    left = {facet for facet in facets if facet not in excuses}
+    if files and all(_may_differ(*each, excuses) for each in files):
+        left.discard("bytes")
+    if fields and all(f"state/{name.partition('.')[0]}" in excuses for name in fields):
+        left.discard("state")
+    if left != {"state"}:
+        return not left
+    return "outcome" in facets or ("bytes" in facets and bool(fields) and set(fields) <= _OF_THE_FILE)
+
+
+def _may_differ(name: str, how: Collection[str], excuses: Collection[str]) -> bool:
+    """Return True if the clauses allow this file, or all files of its type, to differ in this way."""
+    return any(f"bytes/{word}" in excuses for word in (name, PurePath(name).suffix, *how))
