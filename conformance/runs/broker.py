@@ -7,15 +7,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING, Any, Final
 
-from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.errors import Flaky
-from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.attribution.tables import clauses_for
-from conformance.clauses import load_clauses
 from conformance.events import Diverged, Progressed, Result
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.implementations.broker.topic import RunningBroker
@@ -23,15 +18,14 @@ from conformance.implementations.forms import directory_of
 from conformance.implementations.spec import build_of
 from conformance.kafka.broker import BrokerError, choose, new_broker
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
 from conformance.lockstep.levels.topic import BrokerStatistics
 from conformance.machines.broker import MACHINE, BrokerMachine, finish
-from conformance.operations.trace import Trace
 from conformance.runs.broker_cycles import kill_cycles
 from conformance.runs.broker_shrinking import shrunk_on_broker
 from conformance.runs.broker_table import measured
-from conformance.runs.keeping import keep
+from conformance.runs.divergence_event import divergence_event
+from conformance.runs.server_examples import Amount, run_examples, verdicts_of
 from conformance.runs.shrinking import SECONDS
 from conformance.scratch import scratch_directory
 
@@ -39,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from conformance.events import Sink, Verdict
+    from conformance.events import Sink
     from conformance.expectations import ExpectationTracker
     from conformance.kafka.broker import Broker, Choice
     from conformance.kafka.jar_fetch import Progress
@@ -47,12 +41,8 @@ if TYPE_CHECKING:
 
 IMPLEMENTATION: Final = "broker"
 
-CHUNK: Final = 8
-"""Examples of one run of Hypothesis: of the tenth and later ones most are the one before with a little changed."""
 # Every broker costs seconds to start, and every stop as many: a profile's hundreds of examples would be hours.
-_EXAMPLES: Final = {"dev": 4, "ci": 6, "nightly": 40}
-_STEPS: Final = {"dev": 15, "ci": 25, "nightly": 50}
-_RESTARTS: Final = {"dev": 1, "ci": 2, "nightly": 10}
+_AMOUNTS: Final = {"dev": Amount(4, 15, 1), "ci": Amount(6, 25, 2), "nightly": Amount(40, 50, 10)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +50,13 @@ class Budget:
     """How much is done to one broker.
 
     Attributes:
-        examples: topics; ``steps``: rules for each; ``restarts``: stops in the midst of them, besides the two at the
-            end of every broker's life.
+        amount: topics, their steps, and stops, besides the two at the end of every broker's life.
         cycles: instead of examples, so many times ``kill -9`` and start.
         seconds: after which no further example begins; None for no limit.
         patience: seconds for shrinking a trace.
     """
 
-    examples: int
-    steps: int
-    restarts: int
+    amount: Amount
     cycles: int = 0
     seconds: float | None = None
     patience: float = SECONDS
@@ -85,8 +72,8 @@ class Budget:
         patience: float = SECONDS,
     ) -> Budget:
         """The budget of ``dev``, ``ci`` or ``nightly``."""
-        wanted = _EXAMPLES[profile] if examples is None else examples
-        return cls(wanted, _STEPS[profile], _RESTARTS[profile], cycles, seconds, patience)
+        amount = _AMOUNTS[profile]
+        return cls(amount if examples is None else amount._replace(examples=examples), cycles, seconds, patience)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,22 +187,12 @@ class _Life:
         if budget.cycles:
             kill_cycles(lockstep, budget.cycles, self.run.seed)
             return
-        bound = BrokerMachine.bind(lockstep, restarts=budget.restarts)
-        for done in range(0, budget.examples, CHUNK):
-            if done and budget.seconds is not None and time.monotonic() - started > budget.seconds:
-                break
-            run_state_machine_as_test(
-                seed(self.run.seed + done)(bound),
-                settings=settings(
-                    max_examples=min(CHUNK, budget.examples - done),
-                    stateful_step_count=budget.steps,
-                    deadline=None,
-                    database=None,
-                    phases=(Phase.generate,),  # what takes seconds is not shrunk by hundreds of attempts
-                    suppress_health_check=list(HealthCheck),
-                    print_blob=False,
-                ),
-            )
+        run_examples(
+            BrokerMachine.bind(lockstep, restarts=budget.amount.restarts),
+            self.run.seed,
+            budget.amount,
+            lambda: budget.seconds is not None and time.monotonic() - started > budget.seconds,
+        )
 
     def _excused(self, divergence: Divergence) -> bool:
         """Whether a difference is known."""
@@ -226,32 +203,16 @@ class _Life:
         return True
 
     def _report(self, failure: DivergenceError) -> None:
-        divergence = failure.divergence
-        self.divergences.append(divergence)
-        made_by = {
-            "kidx": version_of_package("kidx"),
-            "hypothesis": version_of_package("hypothesis"),
-            "seed": self.run.seed,
-            "shrinking": failure.shrinking,
-        }
-        difference = failure_json(divergence)
-        trace = Trace(MACHINE, divergence.release, failure.operations, difference, made_by=made_by)
-        kept = keep(trace, self.run.traces)
-        catalogue = load_clauses()
-        requirements = tuple((i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses)
-        command = ["conformance", "replay", kept.path, "--kafka", divergence.release, "-i", self.run.implementation]
-        steps = tuple(str(operation) for operation in failure.operations)
+        self.divergences.append(failure.divergence)
         self.run.sink(
-            Diverged(
+            divergence_event(
                 MACHINE,
-                difference,
-                requirements,
-                steps,
-                kept.path,
-                shlex.join(command) if kept.path else "",
-                self.run.implementation,
-                failure.shrinking,
-                note=kept.note,
+                failure.divergence,
+                failure.operations,
+                self.run.traces,
+                implementation=self.run.implementation,
+                seed=self.run.seed,
+                shrinking=failure.shrinking,
             )
         )
 
@@ -277,15 +238,8 @@ class _Life:
     def result(self, seconds: float) -> Result:
         """The row of this release."""
         statistics = self.lockstep.statistics if self.lockstep is not None else BrokerStatistics()
-        clauses = {c.id: statistics.clauses.get(c.id, 0) for c in clauses_for(MACHINE, self.broker.release)}
-        verdicts: dict[str, Verdict] = {}
-        for clause, count in clauses.items():
-            if any(clause in divergence.clauses for divergence in self.divergences):
-                verdicts[clause] = "diverges"
-            elif clause in self.expected:
-                verdicts[clause] = "expected-divergence"
-            else:
-                verdicts[clause] = "conforms" if count else "not-run"
+        diverging = {clause for divergence in self.divergences for clause in divergence.clauses}
+        clauses, verdicts = verdicts_of(MACHINE, self.broker.release, statistics.clauses, diverging, self.expected)
         unexplained = len(self.divergences) + bool(self.error)
         details: dict[str, Any] = {
             "backend": self.broker.backend,

@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.clauses import load_clauses
-from conformance.events import Diverged
-from conformance.lockstep.divergence import DivergenceError, failure_json
+from conformance.lockstep.divergence import DivergenceError
 from conformance.lockstep.staying import ruling
-from conformance.operations.trace import Trace
 from conformance.runs.differences.distinct import distinct_differences
 from conformance.runs.differences.kinship import Case, are_twins, of_their_own
 from conformance.runs.differences.shapes import detail_of, shape_of
 from conformance.runs.differences.sightings import Sightings
-from conformance.runs.keeping import in_one_line, keep
+from conformance.runs.divergence_event import divergence_event
+from conformance.runs.keeping import in_one_line
 from conformance.runs.replay import perform_all
 from conformance.runs.shrinking.failure import shrunk
 from conformance.runs.shrinking.omissions import is_sane
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
-    from conformance.events import Sink
+    from conformance.events import Diverged, Sink
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
     from conformance.runs.differences.distinct import Distinct, Identity
@@ -277,44 +273,15 @@ def as_event(
         machine: whose operations these are, if not the run's.
     """
     machine = machine or run.name
-    divergence, operations = failed.divergence, failed.operations
-    failure = failure_json(divergence)
-    made_by = {
-        "kidx": version_of_package("kidx"),
-        "hypothesis": version_of_package("hypothesis"),
-        "seed": seed,
-        "profile": run.plan.profile.name,
-        "level": run.plan.level,
-        **({"shrinking": failed.shrinking} if failed.shrinking else {}),
-    }
-    kept = keep(Trace(machine, divergence.release, operations, failure, made_by=made_by), run.plan.traces)
-    catalogue = load_clauses()
-    requirements = [(i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses]
-    requirements.sort(key=lambda requirement: requirement[1] != "MUST")
-    return Diverged(
+    event = divergence_event(
         machine,
-        failure,
-        tuple(requirements),
-        tuple(map(str, operations)),
-        kept.path,
-        _replay(kept.path, divergence.release, specification, run.plan.level),
-        specification,
-        failed.shrinking,
-        releases=(divergence.release,),
-        machines=(machine,),
-        shape=shape_of(divergence),
-        detail=detail_of(divergence),
-        note=kept.note,
+        failed.divergence,
+        failed.operations,
+        run.plan.traces,
+        implementation=specification,
+        seed=seed,
+        shrinking=failed.shrinking,
+        level=run.plan.level,
+        profile=run.plan.profile.name,
     )
-
-
-def _replay(trace: str, release: str, specification: str, level: str) -> str:
-    """The command that performs a trace again; empty if there is none."""
-    if not trace:
-        return ""
-    command = ["conformance", "replay", trace, "--kafka", release]
-    if specification not in ("", "jvm"):
-        command += ["-i", specification]
-    if level != "observed":
-        command += ["--level", level]
-    return shlex.join(command)
+    return replace(event, shape=shape_of(failed.divergence), detail=detail_of(failed.divergence))

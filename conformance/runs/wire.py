@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
-from importlib.metadata import version as version_of_package
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
-
-from conformance.attribution.tables import clauses_for
-from conformance.clauses import load_clauses
-from conformance.events import Diverged, Progressed, Result
+from conformance.events import Progressed, Result
 from conformance.kafka.client import ClientError
-from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.levels.wire import MACHINE, WireLockstep
 from conformance.machines.wire import WireMachine
-from conformance.operations.trace import Trace
-from conformance.runs.keeping import keep
+from conformance.runs.divergence_event import divergence_event
+from conformance.runs.server_examples import Amount, run_examples, verdicts_of
 from conformance.runs.shrinking import SECONDS, shrink
 from conformance.runs.wire_kinship import of_their_own
 from conformance.runs.wire_options import WireOptions
@@ -31,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from conformance.events import Sink, Verdict
+    from conformance.events import Sink
     from conformance.expectations import ExpectationTracker
     from conformance.implementations.wire.broker import WireBroker
     from conformance.lockstep import Divergence
@@ -39,11 +31,8 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
     from conformance.runs.wire_kinship import Sight
 
-CHUNK: Final = 8
-_TOPICS: Final = {"dev": 3, "ci": 8, "nightly": 60}
-_STEPS: Final = {"dev": 8, "ci": 15, "nightly": 30}
-_RESTARTS: Final = {"dev": 2, "ci": 6, "nightly": 40}
-"""Stops of a broker that may be stopped: each costs seconds."""
+_AMOUNTS: Final = {"dev": Amount(3, 8, 2), "ci": Amount(8, 15, 6), "nightly": Amount(60, 30, 40)}
+"""By profile; only a broker that was started for the run is stopped."""
 _ANSWERS: Final = {"dev": 30_000, "ci": 150_000, "nightly": 2_000_000}
 
 
@@ -143,24 +132,12 @@ class _One:
         return self.result()
 
     def _examples(self) -> None:
-        run = self.run
-        topics = _TOPICS[run.profile] if run.topics is None else run.topics
-        bound = WireMachine.on(self.lockstep, restarts=_RESTARTS[run.profile] if self.broker.process else 0)
-        for done in range(0, topics, CHUNK):
-            if done and self.lockstep.is_spent:  # a topic that was left ends no run
-                break
-            run_state_machine_as_test(
-                seed(run.seed + done)(bound),
-                settings=settings(
-                    max_examples=min(CHUNK, topics - done),
-                    stateful_step_count=_STEPS[run.profile],
-                    deadline=None,
-                    database=None,
-                    phases=(Phase.generate,),  # operations are shrunk, and not what was drawn
-                    suppress_health_check=list(HealthCheck),
-                    print_blob=False,
-                ),
-            )
+        amount = _AMOUNTS[self.run.profile]
+        if self.run.topics is not None:
+            amount = amount._replace(examples=self.run.topics)
+        bound = WireMachine.on(self.lockstep, restarts=amount.restarts if self.broker.process else 0)
+        # A topic that was left ends no run.
+        run_examples(bound, self.run.seed, amount, lambda: self.lockstep.is_spent)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -199,35 +176,24 @@ class _One:
 
     def _tell(self, difference: Difference, shrinking: str, sights: Sequence[Sight]) -> None:
         run, divergence = self.run, difference.divergence
-        made_by = {
-            "kidx": version_of_package("kidx"),
-            "hypothesis": version_of_package("hypothesis"),
-            "seed": run.seed,
-            "level": run.level,
-            "shrinking": shrinking,
-        }
-        failure = failure_json(divergence)
-        kept = keep(Trace(MACHINE, self.release, difference.operations, failure, made_by=made_by), run.traces)
-        catalogue = load_clauses()
-        again = ["conformance", "replay", kept.path, "--kafka", self.release, "-i", run.implementation]
+        event = divergence_event(
+            MACHINE,
+            divergence,
+            difference.operations,
+            run.traces,
+            implementation=run.implementation,
+            seed=run.seed,
+            shrinking=shrinking,
+            level="must" if run.level == "must" else "observed",
+        )
         key = divergence.clauses[0], difference.shape
         run.sink(
-            Diverged(
-                MACHINE,
-                failure,
-                tuple((i, catalogue[i].level, catalogue[i].statement) for i in divergence.clauses),
-                tuple(map(str, difference.operations)),
-                kept.path,
-                shlex.join(again) if kept.path else "",
-                run.implementation,
-                shrinking,
-                releases=(self.release,),
-                machines=(MACHINE,),
+            replace(
+                event,
                 clause=divergence.clauses[0],
                 shape=difference.shape,
                 times=self.lockstep.statistics.seen[key],
                 also=tuple(map(self._sight, sights)),
-                note=kept.note,
             )
         )
 
@@ -246,18 +212,8 @@ class _One:
     def result(self) -> Result:
         """The row of this release."""
         tally, found = self.lockstep.statistics, self.lockstep.differences.values()
-        clauses = {c.id: tally.clauses.get(c.id, 0) for c in clauses_for(MACHINE, self.release)}
         broken = {clause for difference in found for clause in difference.divergence.clauses}
-        verdicts: dict[str, Verdict] = {
-            clause: "diverges"
-            if clause in broken
-            else "expected-divergence"
-            if clause in self.expected
-            else "conforms"
-            if count
-            else "not-run"
-            for clause, count in clauses.items()
-        }
+        clauses, verdicts = verdicts_of(MACHINE, self.release, tally.clauses, broken, self.expected)
         return Result(
             MACHINE,
             self.run.implementation,

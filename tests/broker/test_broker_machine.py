@@ -29,6 +29,7 @@ from conformance.operations.trace import Trace, TraceError
 from conformance.runs.broker import Budget, Run, run_brokers
 from conformance.runs.broker_cycles import kill_cycles
 from conformance.runs.replay import replay
+from conformance.runs.server_examples import Amount
 from conformance.strategies.broker import settings
 
 KRAFT = "4.4.0"
@@ -42,7 +43,7 @@ BATCHES = [Operation("append_batch", ([[1_700_000_000_000 + 10 * n, None, 30]], 
 @pytest.mark.parametrize("release", [thorough_param(ZOOKEEPER), KRAFT])
 def test_a_broker_conforms_step_by_step_and_in_its_files(release, tmp_path):
     events = []
-    run = Run(5, Budget(2, 8, restarts=0), tmp_path, events.append, ExpectationTracker(load_expectations()))
+    run = Run(5, Budget(Amount(2, 8, 0)), tmp_path, events.append, ExpectationTracker(load_expectations()))
     (result,) = run_brokers([release], run)
     assert [event for event in events if isinstance(event, Diverged)] == []
     assert result.divergences == 0
@@ -65,7 +66,7 @@ class _Wider(ReferencePartition):
 @pytest.mark.thorough
 def test_a_wrong_rule_is_detected_and_its_shrunk_trace_replays(tmp_path, monkeypatch, capsys):
     events = []
-    budget = Budget(1, 4, restarts=0, patience=5)
+    budget = Budget(Amount(1, 4, 0), patience=5)
     run = Run(
         3,
         budget,
@@ -188,7 +189,7 @@ def test_a_broker_that_does_not_start_is_a_result_and_the_next_release_continues
     events = []
     monkeypatch.setattr("conformance.kafka.broker.broker.START_LIMIT", 0.2)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a broker that fails leaves its directory
-    run = Run(1, Budget(1, 1, restarts=0), tmp_path, events.append, ExpectationTracker(()), "local")
+    run = Run(1, Budget(Amount(1, 1, 0)), tmp_path, events.append, ExpectationTracker(()), "local")
     results = run_brokers(["3.9.2", KRAFT], run)
     assert [result.release for result in results] == ["3.9.2", KRAFT]
     assert [result.divergences for result in results] == [1, 1]

@@ -16,7 +16,7 @@ from conformance.kafka.broker.ports import HOST
 from conformance.kafka.client import Address
 from conformance.lockstep.levels.wire import WireLockstep
 from conformance.machines.wire import WireMachine
-from conformance.runs import wire
+from conformance.runs import server_examples, wire
 
 pytestmark = pytest.mark.broker
 
@@ -146,7 +146,7 @@ def test_the_kind_of_an_error_counts_at_level_must_where_the_protocol_promises_i
 
 
 def test_remaining_topics_do_not_end_the_run(proxy, tmp_path, monkeypatch):
-    monkeypatch.setattr(wire, "CHUNK", 1)
+    monkeypatch.setattr(server_examples, "CHUNK", 1)
     name = f"wire:{proxy.address}"
     run = wire.WireRun(
         name, 1, "dev", "must", tmp_path, lambda _: None, ExpectationTracker(()), topics=5, shrink_time=0
