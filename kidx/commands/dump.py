@@ -19,6 +19,7 @@ from kidx.dump.internal import DECODERS, parser_of
 from kidx.dump.logs import LogOptions
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import INT_MAX
+from kidx.printable import counted
 from kidx.records import TruncatedFileError
 
 _FILE: Final = re.compile(r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)")
@@ -77,7 +78,8 @@ def dump_command(
 ) -> int:
     """Print the dump of .log, .index, .timeindex, .txnindex and .snapshot files, as a release's kafka-dump-log does.
 
-    Unlike Kafka's own tool it never creates or changes a file, and it exits with 1 if it finds a mismatch.
+    Unlike Kafka's own tool it never creates or changes a file, and it exits with 1 if it finds a mismatch or a
+    batch with isvalid: false.
 
     Example: kidx dump --kafka 3.9.2 --deep-iteration /data/orders-0/00000000000000000000.log
     """
@@ -136,9 +138,7 @@ def _run(dump: Dump, names: list[str], show: Any) -> int:
         if not Path(name).is_file():
             raise ToolError(f"{name} is {'not a file' if Path(name).exists() else 'missing'}")
         try:
-            for entry in dump.file(name):
-                errors += entry.kind == "corrupt"
-                show(name, entry)
+            errors += _run_file(dump, name, show)
         except TruncatedFileError as error:
             sys.stdout.flush()
             raise ToolError(_with_name(name, error)) from error
@@ -159,6 +159,20 @@ def _run(dump: Dump, names: list[str], show: Any) -> int:
         for line in dump.mismatch_lines():
             complain(line)
     return int(bool(dump.mismatches) or errors > 0)
+
+
+def _run_file(dump: Dump, name: str, show: Any) -> int:
+    """Print the dump of a file; return its number of errors: Kafka's own, and batches with ``isvalid: false``."""
+    errors, invalid = 0, []
+    for entry in dump.file(name):
+        errors += entry.kind == "corrupt"
+        if entry.kind == "batch" and not entry.fields["isvalid"]:
+            invalid.append(entry.fields["position"])
+        show(name, entry)
+    if invalid:
+        sys.stdout.flush()
+        complain(f"kidx: {name}: {counted(len(invalid), 'batch')} with isvalid: false, from position {invalid[0]}")
+    return errors + len(invalid)
 
 
 def _with_name(name: str, error: Exception) -> str:

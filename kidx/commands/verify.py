@@ -13,9 +13,11 @@ from kidx.commands.line import say, say_json
 from kidx.commands.options import resolve_dialect
 from kidx.errors import ToolError
 from kidx.findings import HARMLESS
-from kidx.printable import counted
+from kidx.printable import counted, shell_word
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kidx.dialect import Dialect
     from kidx.findings import Finding
     from kidx.repair import Advice
@@ -126,7 +128,7 @@ def verify_command(
     if as_json:
         say_json(result.to_json() | ({"start": start.to_json()} if start else {}))
     else:
-        _print(result, quiet=quiet, verbose=verbose)
+        _print(result, quiet=quiet, verbose=verbose, harmful=start is not None and start.answer == "no")
         of_start = [] if start is None else start.lines()
         say(*of_start[:-1])
         if next_steps is not None and not quiet:
@@ -197,18 +199,22 @@ def _write_page(
     write_page(result, html, about, next_steps)
 
 
-def _print(result: Verification, *, quiet: bool, verbose: bool) -> None:
+def _print(result: Verification, *, quiet: bool, verbose: bool, harmful: bool) -> None:
     counts = result.finding_counts()
     remarks = sum(number for verdict, number in counts.items() if verdict in HARMLESS)
-    from kidx.verify.causes import causes_of  # noqa: PLC0415
+    from kidx.verify.causes import alike, causes_of  # noqa: PLC0415
 
     faults = result.faults(None if verbose else _MAX_GROUPED)
     causes = causes_of(faults)
-    shown = causes if verbose else causes[:_MAX_CAUSES]
-    for cause in shown:
-        say(_line(cause.finding) + _follows(cause, verbose=verbose))
-        say(*(f"  follows  {_line(finding)}" for finding in cause.followers if verbose))
-    printed = sum(1 + len(cause.followers) for cause in shown)
+    if verbose:
+        for cause in causes:
+            say(_line(cause.finding), *(f"  follows  {_line(finding)}" for finding in cause.followers))
+        printed = len(faults)
+    else:
+        groups = alike(causes)[:_MAX_CAUSES]
+        for group in groups:
+            say(*_folded(group))
+        printed = sum(1 + len(cause.followers) for group in groups for cause in group)
     if (more := counts.total() - remarks - printed) > 0:
         say(f"... {more} more findings: see --verbose, --json, --findings or --html")
     if verbose:
@@ -217,16 +223,32 @@ def _print(result: Verification, *, quiet: bool, verbose: bool) -> None:
     lines = [] if quiet else [*_tables(result), *_left_out(result, verbose=verbose)]
     if remarks and not verbose and not quiet:
         lines.append(f"{counted(remarks, 'remark')}; --verbose shows {'it' if remarks == 1 else 'them'}")
-    say(*lines, _last_line(result))
+    say(*lines, _verdict_line(result, harmful=harmful))
 
 
 def _line(finding: Finding) -> str:
     return f"{finding.verdict:<10} {finding}"
 
 
-def _follows(cause: Cause, *, verbose: bool) -> str:
+def _folded(group: Sequence[Cause]) -> list[str]:
+    """Return the line of the first of some causes that differ in their places only, and one line for the others."""
+    first, *others = group
+    lines = [_line(first.finding) + _follows(first)]
+    if others:
+        count = len(dict.fromkeys(each.finding.path for each in group))
+        files = "in this file" if count == 1 else f"in {counted(count, 'file')}, this one included"
+        ends = f", the last at {shell_word(others[-1].finding.path)}{_offset(others[-1].finding)}"
+        lines.append(f"  and {len(others)} more like it {files}{ends}; --verbose shows them")
+    return lines
+
+
+def _offset(finding: Finding) -> str:
+    return "" if finding.offset is None else f" offset {finding.offset}"
+
+
+def _follows(cause: Cause) -> str:
     count = len(cause.followers)
-    if not count or verbose:
+    if not count:
         return ""
     verb = "follows" if count == 1 else "follow"
     return f" (and {counted(count, 'finding')} that {verb} from it)"
@@ -266,9 +288,19 @@ def _left_out(result: Verification, *, verbose: bool) -> list[str]:
     return lines
 
 
-def _last_line(result: Verification) -> str:
+def _verdict_line(result: Verification, *, harmful: bool) -> str:
+    """Return the verdict on the files. Where a start would do harm, the line says so.
+
+    Args:
+        result: result of the verification.
+        harmful: True if the broker may not be started.
+    """
     counts = result.counts()
     bad, total = len(result.faulty_paths), counts.total()
     files = f"{bad} of {counted(total, 'file')}" if 0 < bad <= total else counted(total, "file")
     work = f"{files}, {counted(result.segments, 'segment')}, {counted(result.batches, 'batch')}"
-    return f"{result.verdict.upper()}: {work} in {counted(result.partitions, 'partition')}"
+    verdict = result.verdict.upper()
+    if harmful:
+        said = f"though each file by itself is {result.verdict}"
+        verdict = f"{verdict}, DO NOT START" if result.exit_code else f"DO NOT START, {said}"
+    return f"{verdict}: {work} in {counted(result.partitions, 'partition')}"

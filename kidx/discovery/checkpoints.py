@@ -7,7 +7,7 @@ from typing import Final
 
 from kidx.files import read_text
 from kidx.java_numbers import INT_MAX
-from kidx.printable import shortened
+from kidx.printable import counted, shortened
 
 _OFFSET_MAX: Final = 2**63 - 1
 
@@ -29,7 +29,7 @@ def read_offset_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int]
     if version != 0 or count != len(lines) - 2:
         raise OSError(
             f"{path} is not a checkpoint of offsets of version 0: it begins with {shortened(lines[0])} and has "
-            f"{max(len(lines) - 2, 0)} entries"
+            f"{counted(max(len(lines) - 2, 0), 'entry')}"
         )
     return dict(_offset(line, number, path) for number, line in enumerate(lines[2:], 3))
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from kidx.errors import InvalidArgumentError
 from kidx.files import read_text
 from kidx.java_numbers import INT_MAX, LONG_MAX
-from kidx.printable import shortened
+from kidx.printable import counted, shortened
 
 FILE_NAME: Final = "leader-epoch-checkpoint"
 _VERSION: Final = 0
@@ -74,7 +74,9 @@ def stored_epochs(path: Path) -> list[EpochEntry]:
         raise InvalidArgumentError(f"Illegal Capacity: {counts[0]}")
     entries = [_entry(line, number, path) for number, line in enumerate(lines[2:], 3)]
     if counts[0] != len(entries):
-        raise OSError(f"{path} is not a checkpoint of leader epochs: it has {len(entries)} entries, not {counts[0]}")
+        raise OSError(
+            f"{path} is not a checkpoint of leader epochs: it has {counted(len(entries), 'entry')}, not {counts[0]}"
+        )
     return entries
 
 

@@ -27,8 +27,6 @@ _KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys((EPOCHS, *OFFSET_CHECKPOINTS), "checkpoint"),
 }
 """By suffix or name of a file."""
-_BESIDE: Final = frozenset({"LG-5"})
-"""Clauses about a log that say nothing against its bytes: a segment is missing before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +128,11 @@ class _Planner:
             return Refusal(str(path), _said(findings), kind, str(path.parent / name) if name else "")
         if broken is None:
             return None
-        return Refusal(str(path), f"leader epochs are taken from the logs, and {broken} is broken", "log")
+        return Refusal(str(path), f"leader epochs are taken from the logs, and {broken} is broken or missing", "log")
 
     def _against_an_index(self, path: Path, findings: list[Finding]) -> Refusal | None:
         name, log = str(path), path.with_suffix(LOG)
-        against = [finding for finding in self._faults.get(str(log), ()) if finding.clause not in _BESIDE]
+        against = self._faults.get(str(log), [])
         broken_from = self._broken_from.get(path.parent, log.name)
         if against:
             return Refusal(name, f"its log is {against[0].verdict}: {against[0].message}", "log")
@@ -144,7 +142,7 @@ class _Planner:
             reason = "transactions may begin in earlier segments"
             if path.parent in self._incomplete:
                 return Refusal(name, f"{reason}: name the partition's directory, not one of its files")
-            return Refusal(name, f"{reason}, and {broken_from} is broken", "log")
+            return Refusal(name, f"{reason}, and {broken_from} is broken or missing", "log")
         return None
 
     def _kind(self, path: Path, findings: list[Finding]) -> Kind:

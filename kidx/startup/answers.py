@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from kidx.discovery import START_OFFSETS
 from kidx.printable import counted, encodable, shell_word
-from kidx.startup.remedies import AFTER_THE_COPIES, LOG_START, RECOVER, remedy_of
+from kidx.startup.remedies import AFTER_THE_COPIES, LOG_START, RECOVER, STOPS, remedy_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -55,11 +55,13 @@ class SegmentChange:
     Attributes:
         file: the ``.log``.
         before, after: bytes; ``after`` is None if the segment is deleted.
+        records: readable records in the bytes that are lost.
     """
 
     file: Path
     before: int
     after: int | None
+    records: int = 0
 
     def __str__(self) -> str:
         if self.after is None:
@@ -96,7 +98,14 @@ class PartitionStart:
 
     def __str__(self) -> str:
         said = [self.reason, ", ".join(map(str, self.changes)), *self.limits]
+        if self.outcome == "cut" and self.changes:
+            said.append(f"{counted(self.readable, 'readable record')} in what would be deleted")
         return f"{shell_word(self.directory)}: {'; '.join(filter(None, said))}"
+
+    @property
+    def readable(self) -> int:
+        """Number of readable records in what is deleted."""
+        return sum(change.records for change in self.changes)
 
     @property
     def limits(self) -> list[str]:
@@ -113,7 +122,12 @@ class PartitionStart:
             "start": list(self.start),
             "end": list(self.end),
             "segments": [
-                {"file": encodable(str(change.file)), "before": change.before, "after": change.after}
+                {
+                    "file": encodable(str(change.file)),
+                    "before": change.before,
+                    "after": change.after,
+                    "readable_records": change.records,
+                }
                 for change in self.changes
             ],
         }
@@ -135,6 +149,8 @@ class Start:
         further: why it would give them up even without that.
         changing: files changed while they were looked at: somebody writes them.
         missing: checkpoints that are missing, and what the broker does without them.
+        clean: by log directory, True if its broker was stopped cleanly.
+        is_damaged: True if a ``.log`` is broken.
     """
 
     release: str
@@ -148,6 +164,8 @@ class Start:
     changing: bool = False
     mended: frozenset[Path] = frozenset()
     missing: tuple[Blocker, ...] = ()
+    clean: dict[Path, bool] = field(default_factory=dict)
+    is_damaged: bool = False
 
     @property
     def starts(self) -> bool:
@@ -220,7 +238,8 @@ class Start:
             files = sum(len(each.at_risk) for each in lost if not each.remedy)
             named = _some(f"{shell_word(each.directory)} ({', '.join(each.limits) or each.reason})" for each in lost)
             first = f": copy the {counted(files, 'file')} above first, then start it" if files else ""
-            return f"no: {counted(len(lost), 'partition')} would lose records, {named}{first}"
+            number = counted(sum(each.readable for each in lost), "readable record")
+            return f"no: {counted(len(lost), 'partition')} would lose {number}, {named}{first}"
         return f"no: {counted(len(strays), 'partition')} would come up empty: {_folded(strays)}"
 
     def lines(self) -> list[str]:
@@ -228,12 +247,21 @@ class Start:
         return [self.line] if self.answer == "running" else [*self._reasons(), self.line]
 
     def _reasons(self) -> Iterator[str]:
+        if self.is_damaged or any(each.changes for each in self.partitions):
+            yield from self._stops()
         yield from self._obstacles()
         yield from self._losses()
         for reasons in (_by_reason(self.of("stray", "unknown")), _by_reason(self.missing)):
             for (reason, remedy), names in reasons.items():
                 yield f"start: {_some(names)}: {reason}"
                 yield from _indented(remedy)
+
+    def _stops(self) -> Iterator[str]:
+        """Give a line for each way in which the broker of a log directory was stopped: it decides what a start does."""
+        for clean, effect in STOPS.items():
+            names = [shell_word(path) for path, was_clean in self.clean.items() if was_clean == clean]
+            if names:
+                yield f"start: {_some(names)}: {effect}"
 
     def _obstacles(self) -> Iterator[str]:
         """Give the lines about what keeps the broker from starting, or from using a log directory."""
@@ -277,6 +305,7 @@ class Start:
             "further": [each.to_json() for each in self.further],
             "partitions": [each.to_json() for each in self.partitions],
             "missing": [each.to_json() for each in self.missing],
+            "clean_stops": [encodable(str(path)) for path, clean in self.clean.items() if clean],
         }
 
 

@@ -10,7 +10,7 @@ from typing import Final
 from kidx.discovery import META_PROPERTIES
 from kidx.files import read_text
 from kidx.java_numbers import INT_MAX, LONG_MAX
-from kidx.printable import shortened
+from kidx.printable import counted, shortened
 
 PARTITION_METADATA: Final = "partition.metadata"
 NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -74,7 +74,7 @@ def offsets_of(path: Path) -> dict[tuple[str, int], int]:
     except ValueError as error:
         raise UnreadableError(f"line {read + 1} is malformed: {shortened(lines[read])}") from error
     if len(lines) - 2 != expected:
-        raise UnreadableError(f"it has {len(lines) - 2} entries and not {expected}")
+        raise UnreadableError(f"it has {counted(len(lines) - 2, 'entry')} and not {expected}")
     return found
 
 

@@ -38,7 +38,7 @@ from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offset
 from kidx.startup.kraft import check_metadata_log, check_properties, runs_kraft
 from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, unparsed_name
 from kidx.startup.remedies import LOG_START, RECOVER, RENAMED, TWICE, WITHOUT, missing_topic_id
-from kidx.startup.simulation import Checkpoints, Loaded, load, present, regular_files
+from kidx.startup.simulation import Checkpoints, Loaded, load, present, readable_records, regular_files
 from kidx.startup.strays import strays
 from kidx.startup.tiers import check_cache
 
@@ -87,6 +87,7 @@ def predict(
         brokers = [_Broker([], found, *known)]
     for broker in brokers:
         broker.look()
+    clean = {path: (path / CLEAN_SHUTDOWN).exists() for path in directories or sorted({each.parent for each in found})}
     mended = faulty & {path for broker in brokers for path in broker.rewritten}
     return Start(
         dialect.release,
@@ -99,6 +100,8 @@ def predict(
         len(faulty - mended),
         mended=frozenset(mended),
         missing=tuple(each for broker in brokers for each in broker.missing),
+        clean=clean,
+        is_damaged=any(path.suffix == LOG and path.exists() for path in faulty),
     )
 
 
@@ -321,7 +324,7 @@ class _Broker:
     ) -> None:
         start = max(offsets.of(path).start_offset, min(sizes, default=0))
         changes = tuple(
-            SegmentChange(path / f"{base:020d}.log", size, loaded.segments.get(base))
+            _changed(path / f"{base:020d}.log", size, loaded.segments.get(base))
             for base, size in sizes.items()
             if loaded.segments.get(base) != size
         )
@@ -334,7 +337,7 @@ class _Broker:
         elif shortened and not changes:
             reason = f"its end would be taken for {loaded.end}, and the next appends would overlap what is there"
             remedy = self._remedy(path, offsets.of(path), end, self.intervals.of(path / f"{max(sizes):020d}.log").value)
-        deleted = any(change.after is None and change.before for change in changes)
+        deleted = any(change.records or (change.after is None and change.before) for change in changes)
         replaced = any(name.endswith(f"{LOG}.swap") for name in _names(path))
         lost = shortened or loaded.start != start or (deleted and not replaced)
         outcome: Outcome = "cut" if lost else "kept"
@@ -362,6 +365,10 @@ class _Broker:
             for stray in strays(self.ids, self.recorded):
                 self.partitions = [each for each in self.partitions if each.directory != stray.directory]
                 self.partitions.append(stray)
+
+
+def _changed(log: Path, before: int, after: int | None) -> SegmentChange:
+    return SegmentChange(log, before, after, readable_records(log, after or 0))
 
 
 def _loaded(path: Path, dialect: Dialect, checkpoints: Checkpoints, index_interval_bytes: int = DEFAULT) -> Loaded:

@@ -46,6 +46,15 @@ WITHOUT: Final = {
     START_OFFSETS: "each log starts with its first segment, so that deleted records are shown again",
 }
 """Consequences of a checkpoint that is missing; the broker starts without it."""
+STOPS: Final = {
+    True: f"the broker was stopped cleanly (there is a {CLEAN_SHUTDOWN}), so a start recovers no log: corrupt batches "
+    "stay where they are. After a kill, a start would truncate each log at the first corrupt batch after its recovery "
+    "point",
+    False: f"the broker was not stopped cleanly (there is no {CLEAN_SHUTDOWN}), so a start recovers each log from its "
+    "recovery point on: it truncates the log at the first corrupt batch there, and deletes all later segments. After a "
+    "clean stop they would stay",
+}
+"""Effect of the last stop on the next start, by whether it was clean."""
 TWICE: Final = "move the one that ends earlier out of its log directory"
 _BY_NAME: Final = {
     HIGH_WATERMARKS: "move it away: the broker begins a new one",

@@ -10,10 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from kidx.discovery import LOG
 from kidx.errors import KidxError
 from kidx.log import LogConfig
 from kidx.records import file_batches
+from kidx.scan.blocks import LogBlocks
 from kidx.segment.errors import SegmentOffsetOverflowError
 from kidx.startup.names import unparsed_name
 from kidx.startup.views import ViewedLog, make_view, rewritten_indexes
@@ -146,3 +149,17 @@ def present(directory: Path) -> tuple[Mapping[int, int], int]:
         for batch in file_batches(directory / f"{last:020d}{LOG}"):
             end = batch.next_offset
     return sizes, end
+
+
+def readable_records(log: Path, position: int = 0) -> int:
+    """Return the number of records in the batches of a ``.log`` that have a right checksum, from a position on.
+
+    A batch without a number of records, of an old format, counts as one for each offset.
+    """
+    found = 0
+    with contextlib.suppress(OSError), LogBlocks(log) as blocks:
+        for rows in blocks:
+            whole = rows[rows["crc_ok"] & (rows["position"] >= position)]
+            offsets = np.maximum(whole["last_offset"] - whole["base_offset"] + 1, 0)
+            found += int(np.where(whole["count"] >= 0, whole["count"], offsets).sum())
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,9 @@ _TAIL: Final = "RB-4"
 """The log cannot be read further: what comes behind is as good as lost."""
 _GAP: Final = "LG-5"
 _TRANSACTIONS: Final = "TX-15"
+_FEW: Final = 3
+"""Number of causes that stand for themselves, however alike they are."""
+_NUMBERS: Final = re.compile(r"\d+")
 
 
 @dataclass(slots=True)
@@ -40,6 +44,18 @@ def causes_of(faults: Iterable[Finding]) -> list[Cause]:
     return [cause for group in _by_directory(faults).values() for cause in _causes_in(group)]
 
 
+def alike(causes: Iterable[Cause]) -> list[list[Cause]]:
+    """Return causes in groups: more than :data:`_FEW` that differ in files and numbers only are one, others alone."""
+    groups: dict[tuple[str, ...], list[Cause]] = {}
+    for cause in causes:
+        finding = cause.finding
+        words = _NUMBERS.sub("#", finding.message)
+        groups.setdefault((finding.clause, finding.verdict, Path(finding.path).suffix, words), []).append(cause)
+    return [
+        part for group in groups.values() for part in ([group] if len(group) > _FEW else [[each] for each in group])
+    ]
+
+
 def _by_directory(faults: Iterable[Finding]) -> dict[str, list[Finding]]:
     groups: dict[str, list[Finding]] = {}
     for finding in faults:
@@ -53,11 +69,11 @@ def _causes_in(faults: list[Finding]) -> list[Cause]:
     cut: Cause | None = None
     """Of a log that cannot be read to its end; the first one."""
     previous: Cause | None = None
-    """The same of the segment before."""
+    """The last one."""
     for finding in sorted(faults, key=_log_first):
         path = Path(finding.path)
         own_log = of_file.get(str(path.with_suffix(LOG)))
-        if finding.clause == _GAP and previous is not None and finding.base_offset != previous.finding.base_offset:
+        if finding.clause == _GAP and previous is not None and finding.path == previous.finding.path:
             cause: Cause | None = previous
         elif finding.clause == _TRANSACTIONS and cut is not None:
             cause = cut

@@ -39,8 +39,8 @@ _KINDS: Final = {
         "RB-1",
         "broken",
         (
-            "the batch of {size} bytes at {position} fails its checksum: a consumer at offset {base_offset} gets an "
-            "error, and none of the records up to {last_offset}"
+            "the batch of {size} bytes at {position} fails its checksum: a consumer gets an error at offset "
+            "{base_offset}, and cannot read offsets {base_offset} to {last_offset}"
         ),
     ),
     "overlap": (

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kidx.discovery import METADATA_TOPIC, RECOVERY_POINTS, START_OFFSETS
+from kidx.discovery import LOG, METADATA_TOPIC, RECOVERY_POINTS, START_OFFSETS
 from kidx.findings import Finding, Verdict
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
@@ -69,25 +69,34 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
                 offset=base,
             )
             changed[str(log)] = "broken"
+        elif ended < base and (compacted or base <= cleaned_to):
+            said = f"offsets {ended} to {base - 1} are in no segment: compaction leaves such gaps"
+            reporter.add(log, "LG-5", "sound", said, base, offset=ended)
+            changed[str(log)] = "sound"
         elif ended < base:
-            verdict: Verdict = "sound" if compacted or base <= cleaned_to else "broken"
-            effect = (
-                "compaction leaves such gaps"
-                if verdict == "sound"
-                else "a segment is missing, and its records are lost"
-            )
-            reporter.add(
-                log,
-                "LG-5",
-                verdict,
-                f"offsets {ended} to {base - 1} are in no segment: {effect}",
-                base,
-                offset=ended,
-                expected=f"a segment that begins with offset {ended}",
-                actual=f"one that begins with {base}",
-            )
-            changed[str(log)] = verdict
+            _report_gap(one, ended, base, reporter, changed)
     return changed
+
+
+def _report_gap(
+    one: SegmentVerdict, ended: int, base: int, reporter: PartitionReporter, changed: dict[str, Verdict]
+) -> None:
+    """Report lost records under the segment that had them, be it there or not."""
+    lost = f"offsets {ended} to {base - 1} are in no segment, and their records are lost"
+    place = {"offset": ended, "expected": f"offsets {ended} to {base - 1}", "actual": "none of them"}
+    is_damaged = any(finding.clause == "RB-4" and finding.verdict == "broken" for finding in one.findings)
+    if is_damaged or ended == one.segment.base_offset:
+        log = one.segment.log
+        why = "it cannot be read to its end" if is_damaged else "the segment is empty"
+        reporter.add(log, "LG-5", "broken", f"{why}: {lost}", one.segment.base_offset, **place)
+        changed[str(log)] = "broken"
+        return
+    orphans = [int(path.name.partition(".")[0]) for path in reporter.partition.orphans]
+    first = min((orphan for orphan in orphans if ended <= orphan < base), default=ended)
+    log = reporter.partition.directory / f"{first:020d}{LOG}"
+    cut = "" if first in orphans else f", unless {one.segment.log.name} has lost its end"
+    reporter.add(log, "LG-5", "missing", f"the segment is not there{cut}: {lost}", first, **place)
+    reporter.files.append(FileVerdict(str(log), "missing"))
 
 
 def check_strays(partition: Partition, reporter: PartitionReporter) -> None:

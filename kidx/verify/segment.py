@@ -235,7 +235,26 @@ def _judge_indexes(
         verdicts.append(_judge_times(times, facts, reporter, dialect, follows_exact=follows_exact))
     elif ".timeindex" not in files.errors:
         verdicts += _missing(".timeindex", facts, reporter)
+    if offsets is not None and not len(offsets.entries) and verdicts[0].verdict == "exact" and facts.log.batches:
+        verdicts[0] = _judge_empty(verdicts[0], times, facts, reporter)
     return verdicts
+
+
+def _judge_empty(file: FileVerdict, times: IndexContent | None, facts: Gatherer, reporter: Reporter) -> FileVerdict:
+    """Return the verdict on an ``.index`` without entries: any large interval explains it, and only times tell more.
+
+    A broker writes an entry into both indexes, one after the other.
+    """
+    if times is not None:
+        finished = not times.padding_entries
+        if (
+            _is_epoch_start(times, facts)
+            or time_rules.is_exact(reporter.segment.log, times, facts, finished=finished)[0]
+        ):
+            return file
+    others = "there is no .timeindex" if times is None else f".timeindex has {counted(len(times.entries), 'entry')}"
+    why = f"it has no entry, and {others}: its entries were lost, or the broker was restarted"
+    return dataclasses.replace(file, verdict="sound", releases="", why=why)
 
 
 def _judge_offsets(content: IndexContent, facts: Gatherer, reporter: Reporter, given: int | None) -> FileVerdict:

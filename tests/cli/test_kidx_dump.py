@@ -46,6 +46,20 @@ def test_a_mismatch_exits_with_1_and_the_text_of_kafka(partition, kidx):
     assert lines[-1]["found"] == lines[-1]["expected"] + 1
 
 
+def test_an_invalid_batch_exits_with_1_and_has_the_line_of_kafka(partition, kidx):
+    """Kafka's tool prints ``isvalid: false`` and ends with 0."""
+    content = bytearray((partition / LOG).read_bytes())
+    content[100] ^= 1
+    (partition / LOG).write_bytes(content)
+    done = kidx("--kafka", "3.9.2", partition / LOG)
+    assert done.returncode == 1
+    assert done.stdout.count("isvalid: false") == 1
+    assert done.stderr == f"kidx: {partition / LOG}: 1 batch with isvalid: false, from position 0\n"
+    quiet = kidx("--kafka", "3.9.2", "-q", partition / LOG)
+    assert (quiet.returncode, quiet.stdout, quiet.stderr) == (1, "", done.stderr)
+    assert kidx("--json", partition / LOG).returncode == 1
+
+
 def test_json_is_one_object_per_line(partition, kidx):
     done = kidx("--format", "json", "--print-data-log", partition / LOG)
     lines = [json.loads(line) for line in done.stdout.splitlines()]

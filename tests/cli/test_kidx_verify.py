@@ -52,6 +52,31 @@ def test_sound_files_exit_with_0_and_are_unchanged(disk, kidx):
     assert snapshot(disk) == before
 
 
+def test_findings_that_differ_in_places_only_are_one_line_and_a_count(disk, kidx):
+    for number in range(1, 14):
+        shutil.copytree(disk / "create-time-0", disk / f"create-time-{number}")
+    for path in disk.glob("create-time-*/leader-epoch-checkpoint"):
+        path.unlink()
+    done = kidx(disk, "--kafka", "3.9.2", "-q")
+    assert done.stdout.count("leader-epoch-checkpoint: there is none") == 1
+    last = disk / "create-time-9" / "leader-epoch-checkpoint"
+    assert f"  and 13 more like it in 14 files, this one included, the last at {last}; --verbose" in done.stdout
+    assert kidx(disk, "-v").stdout.count("leader-epoch-checkpoint: there is none") == 14
+
+
+def test_a_verdict_that_is_fine_does_not_precede_a_no(disk, kidx):
+    """Every file is right, and a start would delete a whole log."""
+    (disk / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
+    (disk / "create-time-0" / "foo.log").touch()
+    done = kidx(disk, "--kafka", "3.9.2", "--index-interval-bytes", 250, "--html", disk.parent / "page.html")
+    assert done.returncode == 1
+    assert "\nEXACT: " not in done.stdout
+    assert "\nDO NOT START, though each file by itself is exact: 25 files" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("may I start the broker? no")
+    page = (disk.parent / "page.html").read_text("utf-8")
+    assert '<strong class="tag broken">✗ exact, do not start</strong>' in page
+
+
 def test_json_is_one_document(disk, kidx):
     index = disk / "create-time-0" / INDEX
     data = bytearray(index.read_bytes())
@@ -135,7 +160,7 @@ def test_one_file_that_cannot_be_read_does_not_stop_the_rest(disk, kidx):
     done = kidx(disk)
     assert done.returncode == 1
     assert f"unreadable {log}: cannot be read" in done.stdout
-    assert "\nUNREADABLE: 1 of " in done.stdout
+    assert "\nUNREADABLE, DO NOT START: 1 of " in done.stdout
 
 
 def test_nothing_that_can_be_read_is_exit_code_2(tmp_path, kidx):

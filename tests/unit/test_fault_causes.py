@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kidx.verify import verify_paths
-from kidx.verify.causes import causes_of
+from kidx.verify.causes import alike, causes_of
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "4.4.0"
 
@@ -48,6 +48,20 @@ def test_batches_that_fail_their_checksums_are_causes_each(directory):
         zero(log, position, 2)
     found = causes(directory)
     assert [cause.finding.clause for cause in found] == ["RB-1", "RB-1"]
+
+
+def test_causes_that_differ_in_files_and_numbers_only_are_a_group(directory, tmp_path):
+    for number in range(1, 5):
+        shutil.copytree(directory, tmp_path / f"create-time-{number}")
+    for path in tmp_path.glob("*/leader-epoch-checkpoint"):
+        path.unlink()
+    log = min(directory.glob("*.log"))
+    zero(log, 80, 2)
+    found = causes(tmp_path)
+    groups = alike(found)
+    assert sorted(map(len, groups)) == [1, 5]
+    assert [cause.finding.clause for group in groups for cause in group if len(group) == 5] == ["LG-4"] * 5
+    assert len(alike(found[:3])) == 3, "a few are not folded"
 
 
 def test_a_wrong_index_is_one_cause_for_any_number_of_entries(directory):

@@ -184,12 +184,45 @@ def test_the_same_corruption_before_the_recovery_point_or_after_a_clean_stop_los
     (data / ".kafka_cleanshutdown").unlink()
     assert start(data).answer == "yes, but"
     (data / "orders-0" / f"{12:020d}.index").unlink()
-    (found,) = start(data).partitions
-    assert (found.outcome, found.end, [str(change) for change in found.changes]) == (
-        "kept",
-        (48, 48),
-        [f"{log(12)} cut to 478 bytes"],
-    )
+
+
+def test_a_sealed_segment_that_is_cut_loses_its_readable_batches_though_the_end_of_the_log_stays(data):
+    """The loader recovers a segment without an index, wherever the recovery point is."""
+    flip(data / "orders-0" / log(12), 700)
+    (data / ".kafka_cleanshutdown").unlink()
+    (data / "orders-0" / f"{12:020d}.index").unlink()
+    found = start(data)
+    (lost,) = found.partitions
+    assert (found.answer, lost.outcome, lost.end, lost.readable) == ("no", "cut", (48, 48), 6)
+    assert [str(change) for change in lost.changes] == [f"{log(12)} cut to 478 bytes"]
+
+
+def test_the_effect_of_the_last_stop_is_reported(data):
+    """The same damage after a clean stop and after a kill has opposite answers."""
+    write_offsets(data / "recovery-point-offset-checkpoint", {0: 12, 1: 48, 2: 48})
+    assert not any("stopped cleanly" in line for line in start(data).lines())
+    flip(data / "orders-0" / log(12), 700)
+    found = start(data)
+    assert found.answer == "yes, but"
+    assert f"start: {data}: the broker was stopped cleanly" in found.lines()[0]
+    (data / ".kafka_cleanshutdown").unlink()
+    found = start(data)
+    assert found.answer == "no"
+    assert f"start: {data}: the broker was not stopped cleanly" in found.lines()[0]
+    assert found.to_json()["clean_stops"] == []
+
+
+def test_readable_records_that_a_start_deletes_are_counted(data):
+    (data / ".kafka_cleanshutdown").unlink()
+    write_offsets(data / "recovery-point-offset-checkpoint", {0: 12, 1: 48, 2: 48})
+    flip(data / "orders-0" / log(12), 700)
+    found = start(data)
+    (lost,) = found.partitions
+    # Of six batches of two records, the third is damaged and the cut is before it; two segments of 12 records follow.
+    assert [change.records for change in lost.changes] == [6, 12, 12]
+    assert "30 readable records in what would be deleted" in str(lost)
+    assert "would lose 30 readable records" in found.line
+    assert sum(each["readable_records"] for each in found.to_json()["partitions"][0]["segments"]) == 30
 
 
 def test_a_repeated_offset_empties_the_segment_only_if_an_index_entry_has_it(data):
@@ -280,7 +313,7 @@ def test_a_view_is_read_and_cut_in_memory_only(filled, tmp_path):
         ("orders-0/leader-epoch-checkpoint", "hello\n", "no log directory is left"),
         ("orders-0/leader-epoch-checkpoint", "0\n1\n-3 0\n", "negative"),
         ("replication-offset-checkpoint", "hello\n", "no log directory is left"),
-        ("cleaner-offset-checkpoint", "0\n9\norders 0 5\n", "it has 1 entries and not 9"),
+        ("cleaner-offset-checkpoint", "0\n9\norders 0 5\n", "it has 1 entry and not 9"),
         ("recovery-point-offset-checkpoint", "0\n1\norders 0 x\n", "line 3 is malformed"),
         ("log-start-offset-checkpoint", "1\n0\n", "its version is 1"),
         ("meta.properties", "hello\n", "no node id"),
@@ -509,7 +542,7 @@ def test_obstacles_to_a_start_precede_the_steps_and_no_step_contradicts_them(dat
     broken_index(data)
     _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
     assert text.index("do not start the broker before these are copied") < text.index("\nnext: ")
-    assert text.splitlines()[-1].startswith("may I start the broker? no: 1 partition would lose records, ")
+    assert text.splitlines()[-1].startswith("may I start the broker? no: 1 partition would lose 30 readable records, ")
     assert text.splitlines()[-1].endswith(": copy the 3 files above first, then start it")
     steps = text.partition("\nnext: ")[2]
     assert ". start the broker\n" not in steps

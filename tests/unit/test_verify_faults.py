@@ -182,8 +182,6 @@ def test_a_fault_in_a_segment_is_found(disk, name):
     found = [finding for finding in result.findings if finding.path == where and finding.clause == clause]
     assert verdict in {finding.verdict for finding in found}, result.findings
     allowed = {str(segment.with_suffix(suffix)) for suffix in files}
-    # Without its last batches a log ends too early for the next segment.
-    allowed |= {str(log) for log in (disk / ONE).glob("*.log")} if ".log" in files else set()
     assert where in bad_files(result)
     assert bad_files(result) <= allowed
     for finding in found:
@@ -238,10 +236,16 @@ ELSEWHERE = {
         "TX-23",
         "broken",
     ),
-    "a lost segment": (drop_middle_segment, f"{ONE}/*132.log", "LG-5", "broken"),
+    "a lost segment": (drop_middle_segment, f"{ONE}/*073.log", "LG-5", "missing"),
     "a lost log": (
         lambda disk: (disk / ONE / "00000000000000000073.log").unlink(),
-        f"{ONE}/*132.log",
+        f"{ONE}/*073.log",
+        "LG-5",
+        "missing",
+    ),
+    "an empty log": (
+        lambda disk: os.truncate(disk / ONE / "00000000000000000073.log", 0),
+        f"{ONE}/*073.*",
         "LG-5",
         "broken",
     ),
@@ -356,3 +360,15 @@ def test_an_empty_offset_index_is_slow_and_not_wrong(disk):
     result = verify_paths([disk], index_interval_bytes=250)
     assert result.exit_code == 0
     assert {file.path: file for file in result.files}[str(index)].verdict == "sound"
+
+
+@pytest.mark.parametrize("emptied", [(".index",), (".index", ".timeindex")])
+def test_offset_indexes_without_entries_are_not_exact_if_times_tell_of_some(disk, emptied):
+    """Nothing else tells the interval if all offset indexes of a partition are empty."""
+    for suffix in emptied:
+        for path in (disk / ONE).glob(f"*{suffix}"):
+            os.truncate(path, 0)
+    verdicts = {Path(file.path).name: file for file in verify_paths([disk / ONE]).files}
+    offsets = [file for name, file in verdicts.items() if name.endswith(".index")]
+    assert {file.verdict for file in offsets} == {"sound"}
+    assert all("its entries were lost, or the broker was restarted" in file.why for file in offsets)

@@ -2,6 +2,8 @@
 
 import shutil
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import google_crc32c
@@ -82,6 +84,17 @@ def test_all_that_brokers_wrote_is_right(tmp_path):
         with unpacked(case, tmp_path):
             pass
     assert not verify_paths([tmp_path], records=True).faults()
+
+
+def test_records_are_read_without_spark(log):
+    directory = log(patched(batch(3), ATTRIBUTES, Codec.GZIP))
+    without = "; ".join(f"sys.modules[{name!r}] = None" for name in ("pyspark", "py4j", "pandas", "pyarrow", "numba"))
+    code = f"import sys; {without}; sys.argv = ['kidx', 'verify', sys.argv[1], '--records']"
+    done = subprocess.run(  # noqa: PLW1510 -- its exit code is looked at
+        [sys.executable, "-c", f"{code}; from kidx.cli import main; main()", directory], capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "its records cannot be read" in done.stdout
 
 
 def test_the_command_reads_records_on_request(log, capfd, monkeypatch):

@@ -133,6 +133,10 @@ _ANY: Final[dict[str, Callable[[int], Damage]]] = {
         "partition.metadata", f"version: 0\ntopic_id: {do.OTHER_ID}"
     ),
     "moved to the other log directory": lambda _: do.move_to_the_other_log_dir,
+    "the partition's directory deleted": lambda _: do.remove_partition,
+    "the partition's directory deleted, and its recovery point": lambda _: do.both(
+        do.set_offset("recovery-point-offset-checkpoint", None), do.remove_partition
+    ),
     "renamed to -stray": lambda _: do.rename_partition(".0123456789abcdef0123456789abcdef-stray"),
     "renamed to -delete": lambda _: do.rename_partition(".0123456789abcdef0123456789abcdef-delete"),
 }
@@ -207,6 +211,7 @@ _ALONE: Final[dict[str, Damage]] = {
     "a directory of no number in a log directory": do.directory_in_log_dir("orders-x"),
     "an empty directory named like a partition": do.directory_in_log_dir("orders-7"),
     "a foreign file in a log directory": do.in_log_dir("README", _GARBAGE),
+    "a log directory emptied": do.empty_log_dir,
     "a partition in both log directories": do.copy_to_the_other_log_dir,
     "KRaft's newest snapshot: a bit flipped": do.flip_snapshot,
     "KRaft's newest snapshot cut": do.cut_snapshot,

@@ -312,6 +312,17 @@ def rename_partition(suffix: str) -> Damage:
     return do
 
 
+def remove_partition(site: Site) -> None:
+    """Delete the directory of the partition."""
+    shutil.rmtree(site.partition)
+
+
+def empty_log_dir(site: Site) -> None:
+    """Delete all that the log directory holds, as if another disk were mounted there."""
+    for path in site.log_dir.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
 # -- KRaft ---------------------------------------------------------------------------------------------------------
 
 
