@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.attribution import mapped, offset, time, transaction
 from conformance.attribution.rules import Row, Rules
 from conformance.attribution.tracked_state import ENTRY_SIZES, Step, TrackedIndex
-from conformance.operations.index_capabilities import is_nowhere, is_odd_request
+from conformance.operations.index_capabilities import has_unusual_arguments, lacks_directory
 from kidx.layout import OFFSET_INDEX, TIME_INDEX
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def is_reachable_by_broker(operation: Operation, before: TrackedIndex, observati
     outcome = observation[0]
     if name == "open":
         kind, path, base_offset, size, _ = args
-        if is_nowhere(path):
+        if lacks_directory(path):
             return False
         return kind == "transaction" or bool(base_offset >= 0 and size >= ENTRY_SIZES[kind] and not before.broken)
     if before.kind == "transaction":
@@ -147,4 +147,4 @@ def is_reachable_by_broker(operation: Operation, before: TrackedIndex, observati
         return False
     if name == "reset":
         return before.max_index_size >= before.entry_size
-    return not is_odd_request(operation)
+    return not has_unusual_arguments(operation)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.rules import Row
 from conformance.operations.batches import encode
-from conformance.operations.unbuilt import is_damaged_stream
+from conformance.operations.malformed_batches import is_corrupt_stream
 from kidx.errors import KidxError
 from kidx.records import iter_batches
 from kidx.records.layout import ATTRIBUTE_LOG_APPEND_TIME
@@ -104,7 +104,7 @@ def exceeds_limit(step: LogStep) -> bool:
 
 
 _LOG_APPEND_TIME: Final = any_batch(has_log_append_time)
-_DAMAGED_LZ4: Final = any_batch(is_damaged_stream, lambda batch: codec_of(batch) == "lz4")
+_DAMAGED_LZ4: Final = any_batch(is_corrupt_stream, lambda batch: codec_of(batch) == "lz4")
 _COMPACTED: Final = topic_says("cleanup.policy", "compact")
 _CREATE_TIME: Final[Callable[[LogStep], bool]] = lambda step: not topic_says(_TIME_TYPE, "LogAppendTime")(step)  # noqa: E731
 _LEADER: Final = "append_as_leader"
@@ -134,7 +134,7 @@ LEADER_ROWS = (
     Row("LG-54b", _LEADER, "ok", "the batch would be rejected",
         both(any_batch(is_compressed, lambda batch: "plain" in batch), is_unreadable), _FEW_DAMAGED),
     Row("LG-64", _LEADER, "ok invalid_record kafka", "an error or a different one, or the batch would be appended",
-        any_batch(is_damaged_stream)),
+        any_batch(is_corrupt_stream)),
     Row("LG-74", _LEADER, "ok invalid_record kafka buffer_underflow", "another error, or other bytes", _DAMAGED_LZ4),
     Row("LG-76", _LEADER, "ok invalid_record kafka buffer_underflow", "another error, or other bytes", _DAMAGED_LZ4),
     Row("LG-75", _LEADER, "buffer_underflow", "a different error", any_batch(is_compressed), _FEW_DAMAGED),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from conformance.operations.index_capabilities import index_capability_missing
+from conformance.operations.index_capabilities import missing_index_capability
 
 if TYPE_CHECKING:
     from conformance.operations import Operation
@@ -22,7 +22,7 @@ def takes(implementation: Any, operation: Operation) -> bool:
         operation: on an index; others are taken.
     """
     capabilities: frozenset[str] | None = getattr(implementation, "capabilities", None)
-    if capabilities is not None and index_capability_missing(operation, capabilities):
+    if capabilities is not None and missing_index_capability(operation, capabilities):
         return False
     if operation.name != "resize" or operation.args[0] >= 0:
         return True

@@ -8,7 +8,7 @@ from conformance.implementations.model import UNKNOWN
 from conformance.implementations.replies import FAILURE
 from conformance.lockstep.divergence import Divergence
 from conformance.lockstep.file_differences import file_differences
-from conformance.operations.states import differing_fields
+from conformance.operations.state_diff import differing_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

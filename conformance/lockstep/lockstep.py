@@ -145,7 +145,7 @@ class Lockstep(Generic[Seen, Files]):
         """Whether every participant knows arguments of this kind (:mod:`conformance.implementations.sizes`)."""
         return all(takes(p.implementation, operation) for p in self.participants)
 
-    def can_perform(self, operations: Iterable[Operation]) -> bool:
+    def can_execute(self, operations: Iterable[Operation]) -> bool:
         """Return whether every participant has what all steps of a trace need, as far as it is declared."""
         return all(map(self.takes, operations))
 

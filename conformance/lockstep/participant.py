@@ -7,7 +7,7 @@ import shutil
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
-from conformance.operations.log_capabilities import is_beyond
+from conformance.operations.log_capabilities import needs_missing_capability
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +85,7 @@ class Participant(ABC):
         capabilities: frozenset[str] | None = getattr(self.implementation, "capabilities", None)
         if capabilities is None:
             return clauses
-        return tuple(clause for clause in clauses if not is_beyond(clause, capabilities))
+        return tuple(clause for clause in clauses if not needs_missing_capability(clause, capabilities))
 
     def failure_between_examples(self) -> str | None:
         """Return the last failure to close what was open, and forget it; None if there is none."""

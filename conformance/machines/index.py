@@ -15,7 +15,7 @@ from conformance.implementations.protocol import Requiring
 from conformance.implementations.spec import implementation_factory
 from conformance.lockstep import Lockstep
 from conformance.operations import SIGNATURES, Observation, Operation, State
-from conformance.operations.index_capabilities import is_odd_request
+from conformance.operations.index_capabilities import has_unusual_arguments
 from conformance.strategies import index as strategies
 from conformance.strategies.index_probe import Aim, IndexProbe
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
@@ -89,7 +89,7 @@ class IndexMachine(RuleBasedStateMachine):
     def do(self, name: str, *arguments: Any) -> Observation | None:
         """Performs an operation with every participant. None without participants (the benchmark's baseline)."""
         operation = Operation(name, arguments)
-        if name in self.left_out or (is_odd_request(operation) and not self.has("odd_arguments")):
+        if name in self.left_out or (has_unusual_arguments(operation) and not self.has("odd_arguments")):
             return None
         if self.lockstep.groups:
             return self.lockstep.perform(operation)

@@ -1,7 +1,7 @@
-"""The vocabulary: operations and their outcomes as plain data, for every level that machines drive.
+"""Operations and their outcomes as plain data, for every scope that machines test.
 
-An operation is one call on an index file, a segment, a log or a broker's topic. A recorded sequence of them is a trace,
-which every implementation can perform: Kafka's own classes as well as a program behind a pipe.
+An operation is one call on an index file, a segment, a log or a broker's topic. A recorded sequence of operations is a
+trace. Every implementation can execute it, whether it is Kafka's own classes or a program that is connected by a pipe.
 """
 
 from conformance.operations.effects import Effect

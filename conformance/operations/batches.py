@@ -1,17 +1,20 @@
-"""Record batches as plain data, so that a trace says what was appended and needs no bytes.
+"""Record batches as plain data, so that a trace describes the appended batches without their bytes.
 
-A batch is a JSON object; only ``records`` has to be there::
+A batch is a JSON object; only ``records`` is required::
 
     {"base": 10, "records": [[0, 1000], [2, 900, 50]], "epoch": 3, "codec": "gzip", "magic": 2,
      "producer": [7, 0, 0], "transactional": true, "max_timestamp": 2000, "log_append_time": 5000}
     {"base": 13, "marker": "abort", "records": [[0, 1000]], "epoch": 3, "producer": [7, 0, -1]}
 
-A record is ``[offset - base, timestamp(, bytes of value(, bytes of key))]``, its key null where their number is left
-out, its value null where that is -1; keys of -1 and -2 are those of the markers of aborts and commits. A producer is
-id, epoch and first sequence number; ``max_timestamp`` makes the header wrong, and ``log_append_time`` marks the batch
-as stamped by a broker. A marker ends a transaction: its record is a control record, of a coordinator's epoch
-(``"coordinator_epoch": 1``; 0 if it says nothing). Of an ``"empty": true`` batch compaction has left no record; with
-``"control": true`` it was a marker's. What else may be wrong with a batch: :mod:`conformance.operations.unbuilt`.
+A record is ``[offset - base, timestamp(, bytes of value(, bytes of key))]``. Without a number of key bytes, its key is
+null. With -1 bytes of value, its value is null. Keys of -1 and -2 are the keys of abort and commit markers. A producer
+is
+id, epoch and first sequence number. ``max_timestamp`` makes the header wrong, and ``log_append_time`` makes the
+timestamp
+type LogAppendTime. A marker ends a transaction: its record is a control record with the epoch of a coordinator
+(``"coordinator_epoch": 1``; 0 by default). Compaction has removed all records of an ``"empty": true`` batch, which was
+a
+marker if ``"control": true``. :mod:`conformance.operations.malformed_batches` describes other errors of a batch.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from typing import Any, Final
 
 import google_crc32c
 
-from conformance.operations.unbuilt import KEYS, unbuilt
+from conformance.operations.malformed_batches import KEYS, encode_malformed
 from kidx.records import (
     Codec,
     ControlRecordType,
@@ -49,12 +52,12 @@ _VALUE: Final = bytes(range(256)) * 16
 
 
 def encode(batches: Iterable[Batch]) -> bytes:
-    """The bytes of the batches, one after another, as a producer or a leader would send them."""
+    """Return the bytes of the batches, one after another, as a producer or a leader sends them."""
     return b"".join(_encode(json.dumps(batch, sort_keys=True)) for batch in batches)
 
 
 def as_sent(batch: bytes) -> bytes:
-    """A v2 batch of a log as its producer had sent it: the offset and the stamp are the leader's."""
+    """Return a v2 batch of a log as its producer sent it, without the offset and the LogAppendTime of the leader."""
     sent = bytearray(bytes(_BASE_OFFSET) + batch[_BASE_OFFSET:])
     sent[_ATTRIBUTES] &= ~ATTRIBUTE_LOG_APPEND_TIME
     sent[_CRC : _CRC + 4] = google_crc32c.value(bytes(sent[CHECKSUMMED_FROM:])).to_bytes(4)
@@ -90,7 +93,7 @@ def _encode(text: str) -> bytes:
         )
     records = [_record(timestamp, *sizes) for _, timestamp, *sizes in batch["records"]]
     if KEYS & batch.keys():
-        return unbuilt(batch, records, _CODECS[batch.get("codec", "none")])
+        return encode_malformed(batch, records, _CODECS[batch.get("codec", "none")])
     data = build_batch(
         records,
         base_offset=base,
@@ -116,7 +119,7 @@ def _record(timestamp: int, value: int = 0, key: int | None = None) -> SimpleRec
 
 
 def _with_sequence(data: bytes, sequence: int) -> bytes:
-    """A batch with another first sequence number: one that no client would send, which builders refuse."""
+    """Return a batch with a first sequence number that no client sends and that builders reject."""
     changed = bytearray(data)
     RECORD_BATCH.codec("base_sequence").pack_into(changed, RECORD_BATCH.field("base_sequence").offset, sequence)
     crc = google_crc32c.value(bytes(changed[CHECKSUMMED_FROM:]))
@@ -126,27 +129,28 @@ def _with_sequence(data: bytes, sequence: int) -> bytes:
 
 
 def first_batch(data: bytes) -> tuple[int, ...] | None:
-    """The first of some batches, as far as it is there: what a consumer or a replica makes of it.
+    """Return the fields of the first batch, as far as it is complete, that a consumer or a replica reads.
 
-    Base offset, bytes, their CRC-32C; leader epoch, last offset, records and largest timestamp as its header has them,
-    -1 where it is of an older format or cut off.
+    The fields are base offset, size in bytes and CRC-32C of the bytes, and the leader epoch, last offset, number of
+    records
+    and largest timestamp of its header. The latter are -1 if the batch has an older format or is truncated.
     """
     if not data:
         return None
     batch = data[: max(0, LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], signed=True))]
     base = int.from_bytes(data[:8], signed=True)
-    told = base, len(batch), int(google_crc32c.value(batch))
+    fields = base, len(batch), int(google_crc32c.value(batch))
     if len(batch) < RECORD_BATCH.size:
-        return *told, -1, -1, -1, -1
+        return *fields, -1, -1, -1, -1
     _, _, epoch, magic, _, _, last, _, largest, *_, count = RECORD_BATCH.struct.unpack_from(batch)
-    return (*told, epoch, base + last, count, largest) if magic == _MAGIC else (*told, -1, -1, -1, -1)
+    return (*fields, epoch, base + last, count, largest) if magic == _MAGIC else (*fields, -1, -1, -1, -1)
 
 
 def producer_of(batches: Sequence[Batch]) -> int:
-    """The producer that the first batch names; -1 if it names none."""
+    """Return the producer id of the first batch, or -1 if it has none."""
     return int(batches[0].get("producer", (-1,))[0]) if batches else -1
 
 
 def is_marker(batches: Iterable[Batch]) -> bool:
-    """Whether a transaction coordinator wrote one of them, and not a client."""
+    """Return True if a transaction coordinator, and not a client, wrote one of the batches."""
     return any("marker" in batch for batch in batches)

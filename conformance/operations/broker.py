@@ -1,7 +1,7 @@
-"""The operations of the broker machine: what is done to one topic of a running broker, as plain data.
+"""Operations of the broker machine on one topic of a running broker, as plain data.
 
-Records are ``[timestamp, key, value]``: milliseconds (-1 for none), and how many bytes key and value have (null for
-none). The bytes themselves follow from that, so that a trace stays short and a replay sends the same.
+Records are ``[timestamp, key, value]``: milliseconds (-1 for none), and the sizes of key and value in bytes (null for
+none). The bytes are derived from these numbers, so that a trace is short and a replay sends the same bytes.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from conformance.operations.op import BOOLEAN, LIST, LONG, SETTINGS, Op, by_name
 from kidx.records import SimpleRecord
 
 PRODUCERS: Final = ("a", "b", "c")
-"""Names of transactional producers within a topic."""
+"""The names of transactional producers within a topic."""
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 SENT_CODECS: Final = ("none", "gzip")
-"""What kafka-python compresses with, without further packages."""
+"""The codecs that kafka-python supports without further packages."""
 _ROWS: Final = {"records": LIST}
 _PRODUCER: Final = one_of(*PRODUCERS)
 
 BROKER_OPS: Final = by_name(
     (
-        # Makes the topic, with one partition.
+        # Creates the topic with one partition.
         Op("create_topic", {"settings": SETTINGS}, effect=Effect.OPENS),
-        # kafka-python produces as an application would: all records, then a flush. It decides on the batches.
+        # kafka-python produces as an application does: all records, then a flush. The client divides them into batches.
         Op("send_records", {**_ROWS, "codec": one_of(*SENT_CODECS)}),
-        # One batch as it is given, through the Produce API; with a producer the batch is part of that producer's
+        # One batch, unchanged, through the Produce API. With a producer, the batch is part of that producer's
         # transaction, which begins with it if none is open.
         Op("append_batch", {**_ROWS, "codec": one_of(*CODECS), "producer": _PRODUCER | None}),
         # One batch with a wrong checksum.
@@ -36,18 +36,18 @@ BROKER_OPS: Final = by_name(
         Op("end_transaction", {"producer": _PRODUCER, "commit": BOOLEAN}),
         # -1 is the high watermark.
         Op("delete_before", {"offset": LONG}),
-        # SIGTERM and start; kill -9 and start. Both concern every topic of the broker.
+        # SIGTERM and start; kill -9 and start. Both affect every topic of the broker.
         Op("restart_broker", {}),
         Op("kill_broker", {}),
     )
 )
-"""Every operation on a broker's topic."""
+"""All operations on a broker's topic."""
 
 _PATTERN: Final = bytes(range(256)) * 4
 
 
 def records_of(rows: Iterable[list[Any]]) -> list[SimpleRecord]:
-    """The records that the rows of an operation stand for."""
+    """Return the records that the rows of an operation describe."""
     return [
         SimpleRecord(timestamp, _bytes(key, number), _bytes(value, number + 7))
         for number, (timestamp, key, value) in enumerate(rows)

@@ -1,9 +1,10 @@
-"""The operations on the cache of remote index files and their outcomes as plain data (:mod:`conformance.operations`).
+"""Operations on the cache of remote index files and their outcomes as plain data (:mod:`conformance.operations`).
 
-One cache is open at a time, below the directory that the harness gives each implementation, in front of a remote
-storage in memory. Time stands still between ``pass_time`` operations. What Kafka's threads do on their own is done
-before an operation ends, but for the deletion of removed files, which ``delete_removed`` performs. Segments are named
-by their ids as Kafka prints them, and by their start offsets.
+One cache is open at a time, in the directory that the harness assigns to each implementation, in front of a remote
+storage in memory. The clock changes only with ``pass_time``. The work of Kafka's threads is finished before an
+operation
+ends, except the deletion of removed files, which ``delete_removed`` executes. Segments are named by their ids as Kafka
+prints them, and by their start offsets.
 """
 
 from __future__ import annotations
@@ -35,28 +36,28 @@ if TYPE_CHECKING:
 KINDS: Final = (".index", ".timeindex", ".txnindex")
 """The files of a segment that are cached."""
 ANSWERS: Final = ("gives", "missing", "fails", "breaks")
-"""What remote storage does: gives the content, has no such file, fails, or fails behind the content."""
+"""The behaviours of remote storage: it returns the content, has no such file, fails, or fails after the content."""
 
 _op = partial(Op, files=Files.REPLACES)
 _SEGMENT: Final = {"segment": TEXT, "start_offset": LONG}
 
 CACHE_OPS: Final = by_name(
     (
-        # Opens the cache of the directory, or makes one. `max_size` is in bytes, in 3.6 a number of entries; `ttl_ms`
-        # is how long an unused entry stays, from 4.3 on; -1 for ever.
+        # Opens or creates the cache of the directory. `max_size` is in bytes, in 3.6 a number of entries; `ttl_ms` is
+        # the retention of an unused entry, from 4.3 on; -1 means unlimited.
         _op("open_cache", {"max_size": LONG, "ttl_ms": LONG, "now": LONG}, effect=Effect.OPENS),
-        # Says what remote storage makes of the next requests for a file.
+        # Sets the response of remote storage to the next requests for a file.
         Op(
             "store_index",
             {"segment": TEXT, "kind": one_of(*KINDS), "answer": one_of(*ANSWERS), "content": HEXADECIMAL},
             files=Files.LEAVES,
         ),
-        # Asks for a segment's entry; `hold` keeps it for ask_held, as a reader does that is at work.
+        # Requests the entry of a segment; `hold` keeps it for ask_held, like a reader that is still using it.
         _op("fetch_entry", {**_SEGMENT, "hold": BOOLEAN}),
         _op("look_up_offset", {**_SEGMENT, "offset": LONG}, gives=Shape.NUMBER),
         _op("look_up_timestamp", {**_SEGMENT, "timestamp": LONG, "starting_offset": LONG}, gives=Shape.NUMBER),
         _op("aborted_in", {**_SEGMENT, "fetch_offset": LONG, "upper_bound": LONG}, gives=Shape.COLLECTED),
-        # By offset, or by time and starting offset; nothing if no entry is held.
+        # By offset, or by time and starting offset; the result is null if no entry is held.
         Op(
             "ask_held",
             {"by_time": BOOLEAN, "target": LONG, "starting_offset": LONG},
@@ -65,20 +66,20 @@ CACHE_OPS: Final = by_name(
         ),
         _op("remove_entries", {"segments": TEXTS}),
         _op("resize_cache", {"max_size": LONG}),
-        # Without `tidies`, what has become too old is only noticed by the next operation.
+        # Without `tidies`, only the next operation notices expired entries.
         _op("pass_time", {"milliseconds": LONG, "tidies": BOOLEAN}),
         _op("delete_removed", {}),
         _op("close_cache", {}, effect=Effect.RELEASES),
         _op("crash_cache", {}, effect=Effect.RELEASES),
-        # Damage by the harness: one of the file operations of an index, on a file of the cache's directory. While the
-        # cache is open, no file that it maps becomes shorter.
+        # Corruption by the harness: one of the file operations of an index, on a file of the cache's directory. While
+        # the cache is open, the harness shortens no file that it maps.
         _op("damage_cached_file", {"path": TEXT, "how": TEXT, "arguments": LIST}, effect=Effect.DAMAGES),
     )
 )
-"""Every operation on a cache."""
+"""All operations on a cache."""
 
 CACHE_ERRORS: Final = {
-    "corrupt": "a cached file, or one that was fetched, cannot be right",
+    "corrupt": "a cached or fetched file is invalid",
     "unsupported_version": "a transaction has a version that the release does not know",
     "kafka": "a file cannot be fetched, opened, renamed or deleted",
     "invalid_number": "the name of a file does not begin with an offset",
@@ -86,27 +87,27 @@ CACHE_ERRORS: Final = {
     "out_of_bounds": "the name of a file lacks an underscore or a full stop, or what is read is outside the file",
     "illegal_state": "the cache is closed, or the entry has been removed",
     "closed": "no cache has been opened, or the held entry is closed",
-    "io": "the operating system refuses",
+    "io": "the operating system reports an error",
 }
-"""When an operation on a cache is refused with each kind."""
+"""The meaning of each error kind of an operation on a cache."""
 CACHE_ERROR_KINDS: Final = tuple(CACHE_ERRORS)
 
 DIRECTORY: Final = "remote-log-index-cache"
-"""The cache's directory below an implementation's own."""
+"""The cache's directory, relative to the directory of an implementation."""
 
 _NUMBERS: Final = 8
 _HALF: Final = 1 << 64
 
 
 class CachedEntry(NamedTuple):
-    """What an entry of the cache says of itself.
+    """Entry of the cache, as the cache reports it.
 
     Attributes:
-        segment: its id.
-        start_offset: from which its indexes count.
-        offsets: entries of the offset index, and times: of the time index.
-        size: bytes that it counts as; -1 in 3.6, which does not count them.
-        marked: its files were renamed to be deleted, and cleaned: they were deleted.
+        segment: The id of the segment.
+        start_offset: The base offset of its indexes.
+        offsets: The number of entries in the offset index; times: in the time index.
+        size: The size that counts towards the limit, bytes; -1 in 3.6, which does not count bytes.
+        marked: True if its files were renamed for deletion; cleaned: True if they were deleted.
     """
 
     segment: str
@@ -119,11 +120,11 @@ class CachedEntry(NamedTuple):
 
 
 class CacheState(NamedTuple):
-    """What a cache says of itself after an operation.
+    """State of a cache after an operation, as the cache reports it.
 
     Attributes:
-        closed: it has been closed, and answers nothing any more.
-        entries: in the order of their ids.
+        closed: True if the cache is closed and rejects requests.
+        entries: The entries in the order of their ids.
     """
 
     closed: bool
@@ -131,7 +132,7 @@ class CacheState(NamedTuple):
 
     @classmethod
     def of_numbers(cls, numbers: Sequence[int]) -> Self:
-        """From a row of numbers in this order, an id as two numbers."""
+        """Return the state from a row of numbers in this order, with each id as two numbers."""
         entries = []
         for at in range(1, len(numbers), _NUMBERS):
             high, low, start, offsets, times, size, marked, cleaned = numbers[at : at + _NUMBERS]
@@ -140,7 +141,7 @@ class CacheState(NamedTuple):
         return cls(bool(numbers[0]), tuple(entries))
 
     def to_numbers(self) -> list[int]:
-        """The row of numbers that :meth:`of_numbers` makes it of."""
+        """Return the row of numbers that :meth:`of_numbers` reads."""
         numbers = [int(self.closed)]
         for segment, *rest in self.entries:
             id_ = base64.urlsafe_b64decode(f"{segment}==")
@@ -149,7 +150,7 @@ class CacheState(NamedTuple):
         return numbers
 
     def to_json(self) -> Json:
-        """As a trace or a report carries it."""
+        """Return the state as in a trace or a report."""
         entries: list[dict[str, Any]] = [dict(entry._asdict()) for entry in self.entries]
         return {"closed": self.closed, "entries": entries}
 
@@ -159,7 +160,7 @@ def _text(number: int) -> str:
 
 
 class CacheObservation(NamedTuple):
-    """An outcome and the state after it; no state before a cache has been opened."""
+    """Outcome of an operation, and the state after it or None if no cache has been opened."""
 
     outcome: Outcome
     state: CacheState | None

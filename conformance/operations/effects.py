@@ -1,4 +1,4 @@
-"""What an operation does to the file, segment, log or topic that it is about; stated beside its signature."""
+"""Effects of operations on the file, segment, log or topic that they apply to, declared with their signatures."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from enum import Enum
 
 
 class Effect(Enum):
-    """The effect of an operation; most have none of these."""
+    """Effect of an operation; most operations have none of these."""
 
     OPENS = "opens"
     RELEASES = "releases"
-    """Releases the files, so that the harness may damage them; damage to a mapped file kills the process."""
+    """Releases the files, so that the harness may corrupt them; corrupting a mapped file kills the process."""
     DAMAGES = "damages"
-    """Performed by the harness, on files that nothing has open."""
+    """Corrupts files; executed by the harness while nothing has the files open."""

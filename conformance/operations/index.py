@@ -1,6 +1,6 @@
-"""The operations on one index file, and the state of an index after one.
+"""Operations on one index file, and the state of an index after one.
 
-One index is open at a time. File names are relative to the directory that the harness gives each implementation.
+One index is open at a time. File names are relative to the directory that the harness assigns to each implementation.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _SIZE = Annotated[int, Meta(ge=1, le=MANY, description=f"an integer from 1 to {M
 
 INDEX_OPS: Final = by_name(
     (
-        # Every kind of index. `open` creates the file or opens the one that is there; `crash` releases it as a killed
-        # process does, without trimming.
+        # All kinds of index. `open` creates the file or opens the existing one; `crash` releases it as a killed process
+        # does, without trimming.
         _every(
             "open",
             {"kind": _KIND, "path": PATH, "base_offset": LONG, "max_index_size": INT, "writable": BOOLEAN},
@@ -133,7 +133,7 @@ INDEX_OPS: Final = by_name(
             needs=("preallocation", "resize"),
             tried=(),
         ),
-        # The bulk operations are `count` appends in one step, so that a trace past the warm section is short.
+        # The bulk operations execute `count` appends in one step, so that a trace past the warm section is short.
         _offset(
             "append",
             {"offset": LONG, "position": INT},
@@ -185,34 +185,34 @@ INDEX_OPS: Final = by_name(
             tried=(0, 10),
         ),
         _transaction("all_aborted", {}, gives=Shape.TRANSACTIONS, looks=True, method="all_aborted_txns", tried=()),
-        # Damage while closed, done by the harness to every implementation's file alike.
+        # Corruption of the closed file, applied by the harness to every implementation's file alike.
         _damage("flip_bit", {"position": LONG, "bit": _BIT}),
         _damage("cut_file", {"length": COUNT}),
         _damage("pad_file", {"count": COUNT, "byte": BYTE}),
         _damage("zero_range", {"start": LONG, "end": LONG}),
         _damage("swap_ranges", {"first": LONG, "second": LONG, "size": _SIZE}),
         _damage("write_file", {"content": HEXADECIMAL}),  # the whole file, as the fuzzer makes it
-        # Done to the file by the harness only, for another reason than damage.
+        # Applied to the file by the harness only, and not as a corruption.
         _damage("remove_file", {}),
     )
 )
-"""Every operation on an index file."""
+"""All operations on an index file."""
 
 SIGNATURES: Final = signatures(INDEX_OPS)
-"""Every operation and the names of its arguments, in order."""
+"""All operations and the names of their arguments, in order."""
 
 FILE_OPERATIONS: Final = frozenset(name for name, each in INDEX_OPS.items() if each.effect is Effect.DAMAGES)
-"""Operations on the closed file, performed by the harness and not by an implementation."""
+"""Operations on the closed file, executed by the harness and not by an implementation."""
 
 EFFECTS: Final = effects(INDEX_OPS)
-"""By operation; the others have none of these effects."""
+"""The effects by operation; other operations have none."""
 
 
 class State(NamedTuple):
-    """What an index says of itself after an operation.
+    """State of an index after an operation, as the index reports it.
 
     A transaction index has no ``max_entries``, ``full`` and ``length`` (None). ``last`` is ``(offset,)``,
-    ``(timestamp, offset)``, or what a transaction index remembers: ``(offset,)`` or ``()``.
+    ``(timestamp, offset)``, or the last offset in the memory of a transaction index: ``(offset,)`` or ``()``.
     """
 
     entries: int
@@ -222,17 +222,17 @@ class State(NamedTuple):
     last: tuple[int, ...]
 
     def to_json(self) -> Json:
-        """The value of the line protocol's ``state``."""
+        """Return the value of the line protocol's ``state``."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
     @classmethod
     def from_json(cls, data: Json) -> State:
-        """A state from the value of the line protocol's ``state``."""
+        """Return the state from the value of the line protocol's ``state``."""
         return cls(data["entries"], data.get("max_entries"), data.get("full"), data.get("length"), tuple(data["last"]))
 
 
 class Observation(NamedTuple):
-    """An outcome and the state after it; no state where no index has been opened."""
+    """Outcome of an operation, and the state after it or None if no index has been opened."""
 
     outcome: Outcome
     state: State | None

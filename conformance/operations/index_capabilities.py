@@ -1,7 +1,8 @@
-"""What an index behind the line protocol may lack, and which operations make no sense then.
+"""Capabilities that an index of an adapter may lack, and the operations that require them.
 
-A program says in its reply to ``start`` of protocol 1, in ``index_capabilities``, which of these its indexes have. One
-that does not say has all of them. What needs another one is not drawn for it, and no clause about it is named.
+A program declares the capabilities of its indexes in ``index_capabilities`` of its reply to ``start`` (protocol 1). A
+program that does not declare them has all of them. Operations that require a missing capability are not generated for
+it, and no clause about one is reported.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ INDEX_CAPABILITIES: Final = {
     " timestamp below -1, a max_index_size below one entry, another max_index_size than the last time, and the path"
     " of a file in a directory that is not there",
 }
-"""Each with what an index does that has it."""
+"""The capabilities, each with the behaviour of an index that has it."""
 
 INDEX_CLAUSES: Final = {
     "preallocation": "AI-3a AI-5 AI-7 AI-10 AI-11 AI-13 AI-14 AI-15 AI-16 AI-18 AI-40 AI-42 AI-44 AI-46 OI-6 OI-13"
@@ -39,72 +40,72 @@ INDEX_CLAUSES: Final = {
     "calls_after_close": "AI-16b AI-16c AI-19 AI-20 AI-44b TX-14b TX-21",
     "odd_arguments": "AI-3b AI-3c AI-4c AI-15c AI-21b AI-44",
 }
-"""The clauses that an index without a capability cannot keep or break; one without a letter has all its letters."""
+"""The clauses that do not apply without a capability; a clause without a letter includes all its letters."""
 
 OF_OPERATION: Final = {name: each.needs for name, each in INDEX_OPS.items() if each.needs}
-"""What an operation needs whatever its arguments are."""
+"""The capabilities that an operation requires, whatever its arguments are."""
 LEAST_ARGUMENTS: Final = {name: each.least for name, each in INDEX_OPS.items() if each.least}
-"""The smallest arguments that a broker passes; those behind them may be any."""
+"""The smallest arguments that a broker passes; further arguments are not restricted."""
 _ENTRY_SIZES: Final = {"offset": 8, "time": 12}
 _RELEASING: Final = frozenset({"close", "delete"})
 
 
-def is_nowhere(path: str) -> bool:
-    """Return whether a path is in a directory that is not there: the harness makes none in its own."""
+def lacks_directory(path: str) -> bool:
+    """Return True if a path is in a directory that does not exist: the harness creates none in its own."""
     return "/" in path
 
 
-def is_odd_request(operation: Operation) -> bool:
-    """Return whether a request to an open index has an argument that no broker passes.
+def has_unusual_arguments(operation: Operation) -> bool:
+    """Return True if a request to an open index has an argument that no broker passes.
 
     Args:
-        operation: the request, or several of one kind at once.
+        operation: The request, which may be a bulk operation.
     """
     name, arguments = operation
     if name == "rename":
-        return is_nowhere(arguments[0])
+        return lacks_directory(arguments[0])
     single = name.removeprefix("bulk_")
     if single not in LEAST_ARGUMENTS:
         return False
-    asked = [arguments]
-    if single != name:  # first and last of them
+    requests = [arguments]
+    if single != name:  # the first and the last of them
         first, second, first_step, second_step, count = arguments
         last = max(count - 1, 0)
-        asked = [(first, second), (first + last * first_step, second + last * second_step)]
-    return not all(all(map(operator.ge, each, LEAST_ARGUMENTS[single])) for each in asked)
+        requests = [(first, second), (first + last * first_step, second + last * second_step)]
+    return not all(all(map(operator.ge, request, LEAST_ARGUMENTS[single])) for request in requests)
 
 
-def index_capability_missing(operation: Operation, capabilities: frozenset[str]) -> str:
-    """Return the first capability that an operation needs beyond the given ones, by its arguments alone.
+def missing_index_capability(operation: Operation, capabilities: frozenset[str]) -> str:
+    """Return the first capability that is missing for an operation, judging by its arguments alone; empty if none is.
 
     Args:
-        operation: on an index that is open, or one that opens it.
-        capabilities: of the index.
+        operation: An operation on an open index, or one that opens it.
+        capabilities: The capabilities of the index.
     """
     name, arguments = operation
     needed: tuple[str, ...] = OF_OPERATION.get(name, ())
     if name == "open":
         kind, path, base_offset, max_index_size, writable = arguments
-        is_odd = is_nowhere(path)
+        is_unusual = lacks_directory(path)
         if kind in _ENTRY_SIZES:
-            is_odd = is_odd or base_offset < 0 or max_index_size < _ENTRY_SIZES[kind]
+            is_unusual = is_unusual or base_offset < 0 or max_index_size < _ENTRY_SIZES[kind]
             needed = () if writable else ("read_only",)
-        needed = (*needed, "odd_arguments") if is_odd else needed
-    elif is_odd_request(operation):
+        needed = (*needed, "odd_arguments") if is_unusual else needed
+    elif has_unusual_arguments(operation):
         needed = (*needed, "odd_arguments")
     return next((capability for capability in needed if capability not in capabilities), "")
 
 
-def can_perform(operations: Iterable[Operation], capabilities: frozenset[str]) -> bool:
-    """Return whether an index with these capabilities can perform all steps of a trace.
+def can_execute(operations: Iterable[Operation], capabilities: frozenset[str]) -> bool:
+    """Return True if an index with these capabilities can execute all steps of a trace.
 
     Args:
-        operations: the steps, from the first one on.
-        capabilities: of the index.
+        operations: The steps, from the first one on.
+        capabilities: The capabilities of the index.
     """
     is_open = True
     for operation in operations:
-        if index_capability_missing(operation, capabilities):
+        if missing_index_capability(operation, capabilities):
             return False
         if operation.name == "open":
             is_open = True

@@ -1,6 +1,6 @@
 """Operations as typed structures, which check and describe themselves.
 
-A step of a trace is the request of the line protocol. What a type says in words is what a refusal says.
+A step of a trace is the request of the line protocol. The description of a type is part of the error message.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from conformance.operations.operation import Operation
 
 _DAMAGING: Final = frozenset({"damage_segment_file", "damage_log_file", "damage_cached_file"})
-"""Operations with the name of a damage and its arguments among theirs."""
-_PLACE: Final = re.compile(r"\$\.(\w+)")
-"""Where msgspec says that a value stands."""
+"""Operations that name a file operation and its arguments in their own arguments."""
+_LOCATION: Final = re.compile(r"\$\.(\w+)")
+"""The position of a value in msgspec's messages."""
 
 
-def words_for(operation: str, argument: str) -> str:
-    """What an argument is, in words."""
+def describe_argument(operation: str, argument: str) -> str:
+    """Return the description of an argument."""
     description: str = get_args(OPS[operation].arguments[argument])[1].description
     return description
 
@@ -40,11 +40,11 @@ STEPS: Final[dict[str, type[Struct]]] = {
     )
     for name, operation in OPS.items()
 }
-"""Every operation as a structure."""
+"""All operations as structures."""
 
 
 def is_allowed(operation: Operation) -> bool:
-    """Whether the arguments of an operation are of their types, and those of a damage to a file."""
+    """Return True if the arguments of an operation, and of a file operation in it, have their types."""
     if not _is_typed(*operation):
         return False
     if operation.name not in _DAMAGING:
@@ -61,15 +61,15 @@ def _is_typed(name: str, arguments: Sequence[Any]) -> bool:
 
 
 def wrong_argument(operation: str, request: dict[str, Any]) -> str:
-    """The name of the first argument of a request that is not of its type; empty if all are.
+    """Return the name of the first argument of a request that does not have its type; empty if all have.
 
     Args:
-        operation: which the request is of.
-        request: with all its arguments and no others.
+        operation: The name of the operation.
+        request: The request, with all arguments of the operation and no others.
     """
     try:
         convert(request, STEPS[operation])
     except ValidationError as error:
-        place = _PLACE.search(str(error))
+        place = _LOCATION.search(str(error))
         return place[1] if place else next(iter(OPS[operation].arguments))
     return ""

@@ -1,8 +1,9 @@
-"""The operations on a whole log and their outcomes: plain data, as in :mod:`conformance.operations`.
+"""Operations on a whole log and their outcomes as plain data (:mod:`conformance.operations`).
 
-One log is open at a time, in a directory of its own that the harness gives each implementation. Time stands still
-between ``set_clock`` operations; what a broker does in the background once (deleting files, flushing a closed segment)
-is done before an operation ends, what it does periodically is not done at all.
+One log is open at a time, in a directory that the harness assigns to each implementation. The clock changes only with
+``set_clock``. Work that a broker does once in the background (deleting files, flushing a closed segment) is finished
+before
+an operation ends. Periodic work of a broker is not done at all.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from conformance.operations.outcomes import Json, Outcome
 
 PLACES: Final = ("chunk", "deletion")
-"""Where a cleaner may be killed; the numbers of LogCleaning.java."""
+"""The places at which a cleaner may be killed; they have the numbers of LogCleaning.java."""
 
 _CLEANING: Final = {"checkpoint": LONG, "io_buffer_size": INT, "slots": INT, "age": LONG}
 _op = partial(Op, files=Files.REPLACES)
@@ -44,23 +45,23 @@ _apart = partial(Op, files=Files.LEAVES)
 
 LOG_OPS: Final = by_name(
     (
-        # Opens the log of the directory, or makes one. `settings` are topic configurations by their names;
-        # `recovery_point` is the checkpoint below which everything is known to be on disk; `clean` says that the last
-        # shutdown was.
+        # Opens or creates the log of the directory. `settings` are topic configurations by their names; everything
+        # below the checkpoint `recovery_point` is known to be on disk; `clean` means that the last shutdown was a clean
+        # one.
         _op(
             "open_log",
             {"settings": SETTINGS, "log_start_offset": LONG, "recovery_point": LONG, "clean": BOOLEAN, "now": LONG},
             effect=Effect.OPENS,
         ),
         _op("append_as_leader", {"batches": BATCHES, "leader_epoch": INT}),
-        # Begins to verify a producer's next transaction; whether the log gives a guard out. `raises_epochs` says that
-        # the producer raises its epoch with each transaction.
+        # Begins to verify a producer's next transaction; true if the log returns a guard. With `raises_epochs`, the
+        # producer raises its epoch with each transaction.
         _apart(
             "verify_transaction",
             {"producer": LONG, "sequence": INT, "producer_epoch": INT, "raises_epochs": BOOLEAN},
             gives=Shape.FLAG,
         ),
-        # As a leader, with the guard that was given out last for the producer of the first batch, and of a version of
+        # Appends as a leader, with the last guard for the producer of the first batch and with a version of
         # transactions.
         _op("append_verified", {"batches": BATCHES, "leader_epoch": INT, "transaction_version": INT}),
         _op("append_as_follower", {"batches": BATCHES, "leader_epoch": INT}),
@@ -92,7 +93,7 @@ LOG_OPS: Final = by_name(
             line="retention",
             does="Deletes the segments that start offset, retention.bytes and retention.ms allow; how many.",
         ),
-        # Has the first unstable offset looked up.
+        # Looks up the first unstable offset.
         _look(
             "update_high_watermark",
             {"offset": LONG},
@@ -123,23 +124,23 @@ LOG_OPS: Final = by_name(
             does="For each target, timestamp, offset and leader epoch (-1: none); null, or -1 three times,"
             " if there is none.",
         ),
-        # The first batch of a fetch from an offset; nothing at the log's end.
+        # Returns the first batch of a fetch from an offset, or null at the log's end.
         _look(
             "read_log",
             {"offset": LONG},
             gives=Shape.NUMBERS,
             fields=("base_offset", "size", "crc32c_of_all", "leader_epoch", "last_offset", "records", "max_timestamp"),
         ),
-        # As a fetch is answered with them.
+        # Returns the offsets that are in a fetch response.
         _look(
             "offset_snapshot",
             {},
             gives=Shape.NUMBERS,
             fields=("log_start_offset", "end_offset", "high_watermark", "last_stable_offset"),
         ),
-        # One round of the cleaner, as a broker's that has chosen this log: `checkpoint` is where the last one ended, -1
-        # for none; bytes that are read at once; keys that fit into its table; and by how many milliseconds the file of
-        # each segment was written later than that of the one before.
+        # One round of a broker's cleaner on this log. `checkpoint` is the offset at which the last round ended, -1 for
+        # none. The sizes are the bytes of one read and the keys in the offset map. `age` is the number of milliseconds
+        # by which each segment's file is newer than the file of the segment before it.
         _op(
             "clean_log",
             _CLEANING,
@@ -155,10 +156,10 @@ LOG_OPS: Final = by_name(
                 "keyless",
             ),
         ),
-        # The same round, and the process is killed when it is at a place for the `number`-th time, or behind the round:
-        # "chunk" is before it reads bytes, "deletion" when it has renamed the files of a segment that was replaced.
+        # The same round; the process is killed when it reaches a place for the `number`-th time, or after the round.
+        # "chunk" is before it reads bytes, "deletion" is after it has renamed the files of a segment that was replaced.
         _op("crash_cleaning", {**_CLEANING, "place": one_of(*PLACES), "number": LONG}, effect=Effect.RELEASES),
-        # A clean shutdown is prepared (4.4 trims there) and then closed; `prepared` false is the log's own close alone.
+        # Prepares a clean shutdown (4.4 trims then) and closes the log; `prepared` false is the log's own close alone.
         _op(
             "close_log",
             {"prepared": BOOLEAN},
@@ -167,11 +168,11 @@ LOG_OPS: Final = by_name(
             does="Closes the log; prepared as a clean shutdown does it.",
         ),
         _op("crash_log", {}, effect=Effect.RELEASES),
-        # Damage while closed, done by the harness: one of the file operations of an index, on a file of the log.
+        # Corruption of the closed log by the harness: one of the file operations of an index, on a file of the log.
         _op("damage_log_file", {"path": TEXT, "how": TEXT, "arguments": LIST}, effect=Effect.DAMAGES),
     )
 )
-"""Every operation on a log."""
+"""All operations on a log."""
 
 LOG_ERRORS: Final = {
     "invalid_offset": "an entry of an index would not be above the last one",
@@ -205,12 +206,12 @@ LOG_ERRORS: Final = {
     "io": "the operating system refuses, or bytes cannot be decompressed",
     "buffer_underflow": "a marker or a compressed frame ends too early",
 }
-"""When an operation on a log is refused with each kind."""
+"""The meaning of each error kind of an operation on a log."""
 LOG_ERROR_KINDS: Final = tuple(LOG_ERRORS)
-"""What a log refuses with; the words of an index mean the same here."""
+"""The error kinds of a log; the kinds that an index has too mean the same here."""
 
-UNTOLD_PRODUCER_ERROR: Final = "producer"
-"""The kind of a log that does not say which of :data:`PRODUCER_ERRORS` it is."""
+UNSPECIFIED_PRODUCER_ERROR: Final = "producer"
+"""The error kind of a log that does not distinguish between :data:`PRODUCER_ERRORS`."""
 PRODUCER_ERRORS: Final = (
     "out_of_order_sequence",
     "unknown_producer",
@@ -218,42 +219,43 @@ PRODUCER_ERRORS: Final = (
     "coordinator_fenced",
     "invalid_txn_state",
 )
-"""The kinds of errors about producers; each is an error code of its own in the protocol."""
+"""The kinds of errors about producers, each with its own error code in the protocol."""
 
 TOPIC_DIRECTORY: Final = "t-0"
-"""The log's directory below an implementation's own: Kafka wants a topic and a partition in its name."""
+"""The directory of the log below an implementation's own; Kafka requires topic and partition in its name."""
 
 
 UNLIMITED: Final[dict[str, Any]] = {
     "message.timestamp.difference.max.ms": (1 << 63) - 1,
     "message.timestamp.after.max.ms": (1 << 63) - 1,
 }
-"""What a log has where ``open_log`` says nothing of it: the timestamps of batches follow no clock."""
+"""The settings of a log by default in ``open_log``: the timestamps of batches are not limited."""
 
 EXPIRATION: Final = "producer.id.expiration.ms"
-"""A setting of the broker, which ``open_log`` takes among those of the topic."""
+"""A setting of the broker, which ``open_log`` accepts among the settings of the topic."""
 
 
 VERIFICATION: Final = "transaction.partition.verification.enable"
-"""Another one: 1 where transactions have to be verified before they begin."""
+"""Another setting of the broker: 1 if transactions have to be verified before they begin."""
 
 
 FIRST_MODIFIED: Final = 2_000_000_000_000
-"""When the file of the first segment was written, milliseconds, as the cleaner is told."""
+"""The modification time of the first segment's file in milliseconds, as it is passed to the cleaner."""
 
 
 class LogState(NamedTuple):
-    """What a log says of itself after an operation.
+    """State of a log after an operation, as the log reports it.
 
     Attributes:
-        start_offset: the log start offset, and end_offset: the offset of the next record.
-        high_watermark: of the partition, and last_stable_offset: below it all transactions are decided.
-        recovery_point: everything below it is on disk.
-        segments: base offset and bytes of each, in order.
-        producers_end: the offset after the last batch that the producer state covers.
-        ongoing: where the open transactions began, and unreplicated: the completed ones that are not replicated yet.
-        producers: of each, in the order of their ids: id, epoch, coordinator's epoch, timestamp, where its open
-            transaction began (-1 for none), and its last batches: last sequence, last offset, offset delta, timestamp.
+        start_offset: The log start offset; end_offset: the offset of the next record.
+        high_watermark: The high watermark; last_stable_offset: all transactions below it are decided.
+        recovery_point: The offset below which everything is on disk.
+        segments: The base offset and the size in bytes of each segment, in order.
+        producers_end: The offset after the last batch that the producer state covers.
+        ongoing: The first offsets of the open transactions; unreplicated: of the completed transactions that are not
+            replicated yet.
+        producers: The producers in the order of their ids: id, epoch, coordinator epoch, timestamp, first offset of the
+            open transaction (-1 for none), and the last batches: last sequence, last offset, offset delta, timestamp.
     """
 
     start_offset: int
@@ -269,7 +271,7 @@ class LogState(NamedTuple):
 
     @classmethod
     def of_numbers(cls, numbers: Sequence[int]) -> Self:
-        """From a row of numbers in this order, each tuple after the number of its elements."""
+        """Return the state from a row of numbers in this order, with the number of elements before each tuple."""
         left = iter(numbers)
 
         def take(count: int) -> tuple[int, ...]:
@@ -285,7 +287,7 @@ class LogState(NamedTuple):
         return cls._make((*offsets, segments, end, ongoing, unreplicated, tuple(producers)))
 
     def to_numbers(self) -> list[int]:
-        """The row of numbers that :meth:`of_numbers` makes it of."""
+        """Return the row of numbers that :meth:`of_numbers` reads."""
         numbers = [*self[:5], len(self.segments)]
         for segment in self.segments:
             numbers += segment
@@ -298,17 +300,17 @@ class LogState(NamedTuple):
         return numbers
 
     def without(self, names: Container[str]) -> Self:
-        """This state with None in some fields, as a foreign log has it that does not tell them."""
+        """Return this state with None in some fields, as a third-party log that does not report them has it."""
         pairs = zip(self._fields, self, strict=True)
         return type(self)._make([None if name in names else value for name, value in pairs])
 
     def to_json(self) -> Json:
-        """As a trace or a report carries it."""
+        """Return the state as in a trace or a report."""
         return dict(self._asdict())
 
 
 class LogObservation(NamedTuple):
-    """An outcome and the state after it; no state while no log is open."""
+    """Outcome of an operation, and the state after it or None if no log is open."""
 
     outcome: Outcome
     state: LogState | None

@@ -1,8 +1,9 @@
-"""What a log may lack, and which operations make no sense then.
+"""Capabilities that a log may lack, and the operations that require them.
 
-A foreign log says in its reply to ``start`` which of these it has. What needs another one is left out, and an operation
-of a recorded trace that needs it is unsupported. What the log may do otherwise for lack of one is judged by
-:mod:`conformance.lockstep.levels.excuses`.
+A third-party log declares its capabilities in its reply to ``start``. Operations that require a missing one are not
+generated, and such an operation of a recorded trace is unsupported. The tolerances of a log that lacks a capability are
+in
+:mod:`conformance.lockstep.scopes.tolerances`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.operations.index_capabilities import INDEX_CLAUSES
 from conformance.operations.log import EXPIRATION
-from conformance.operations.unbuilt import KEYS
+from conformance.operations.malformed_batches import KEYS
 from kidx.log.epochs import FILE_NAME
 from kidx.log.lookup import MAX_TIMESTAMP, supports_target
 from kidx.producers import EXPIRATION_MS, SNAPSHOT_SUFFIX
@@ -40,7 +41,7 @@ CAPABILITIES: Final = {
     "deferred_deletion": "segments before the log start stay until retention runs",
     TIME_LOOKUPS: "list_offsets finds records by their timestamps, and the largest timestamp (-3)",
 }
-"""Each with what a log does that has it."""
+"""The capabilities, each with the behaviour of a log that has it."""
 
 NEUTRAL: Final[dict[str, dict[str, Any]]] = {
     "clock": {
@@ -51,7 +52,7 @@ NEUTRAL: Final[dict[str, dict[str, Any]]] = {
     },
     "segments": {"segment.index.bytes": 1200},
 }
-"""The settings that mean nothing to a log without a capability, as it gets them: its indexes are never full."""
+"""The settings that have no effect, which a log without a capability receives: its indexes are never full."""
 
 
 VALIDATED: Final = frozenset(
@@ -65,11 +66,11 @@ VALIDATED: Final = frozenset(
         "message.timestamp.after.max.ms",
     }
 )
-"""The settings by which a leader refuses or changes batches; machines draw them for logs that can only."""
+"""The settings by which a leader rejects or rewrites batches; generated only for logs that support them."""
 
 
 def settings_for(settings: dict[str, Any], capabilities: frozenset[str]) -> dict[str, Any]:
-    """Topic settings as a log with these capabilities gets them."""
+    """Return the topic settings that a log with these capabilities receives."""
     if "validation" not in capabilities:
         settings = {name: value for name, value in settings.items() if name not in VALIDATED}
     for capability, neutral in NEUTRAL.items():
@@ -100,36 +101,37 @@ _CLAUSES: Final = {
     TIME_LOOKUPS: "LO-6 LO-9 LO-10 LO-15 LO-20 LO-23 FR-1 FR-2 LG-21 LG-22 LG-23 LG-24 LG-25 LG-29 LG-70",
     "validation": "LG-50 LG-51 LG-52 LG-53 LG-54 LG-55 LG-56 LG-57 LG-58 LG-59 LG-60 LG-61 LG-62 LG-63 LG-64 LG-71",
 }
-"""The clauses that a log without a capability cannot keep or break; one without a letter has all its letters."""
+"""The clauses that do not apply without a capability; a clause without a letter includes all its letters."""
 
 
-def is_beyond(clause: str, capabilities: frozenset[str]) -> bool:
-    """Return whether a clause is about what a log or an index with these capabilities lacks.
+def needs_missing_capability(clause: str, capabilities: frozenset[str]) -> bool:
+    """Return True if a clause is about a capability that a log or an index with these capabilities lacks.
 
-    No step is evidence for it then. The two know other capabilities, and no clause is about both but by
-    ``preallocation``, which means the same for both.
+    No step is evidence for the clause in that case. Logs and indexes have different capabilities. No clause is about
+    both,
+    except through ``preallocation``, which means the same for both.
     """
     names = {clause.partition("-")[0] + "-*", clause.rstrip(ascii_lowercase), clause}
     tables = (*_CLAUSES.items(), *INDEX_CLAUSES.items())
     return any(names & set(clauses.split()) for capability, clauses in tables if capability not in capabilities)
 
 
-NOT_ASKED: Final = "not asked"
-"""Stands for the answer to a target that a log without look-ups by time was not asked for."""
+NOT_REQUESTED: Final = "not asked"
+"""The placeholder for the result of a target that is not requested from a log without lookups by time."""
 
 
 def is_by_time(target: int, dialect: Dialect) -> bool:
-    """Return whether the answer to a target of ``list_offsets`` is found by the timestamps of records.
+    """Return True if the result for a target of ``list_offsets`` is determined by the timestamps of records.
 
     Args:
-        target: a time, or a special target; one that the release does not know is a time for it (LO-15).
-        dialect: of the release.
+        target: A time, or a special target; one that the release does not know is treated as a time (LO-15).
+        dialect: The dialect of the release.
     """
     return target == MAX_TIMESTAMP or not supports_target(dialect, target)
 
 
 def missing(operation: Operation, capabilities: frozenset[str]) -> str:
-    """The first capability that an operation needs beyond the given ones; empty if there is none."""
+    """Return the first capability that is missing for an operation; empty if none is."""
     return next((needed for needed in _needs(operation) if needed not in capabilities), "")
 
 
@@ -161,7 +163,10 @@ def _of_settings(settings: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _of_batch(batch: Mapping[str, Any], *, as_leader: bool) -> Iterator[str]:
-    """A follower takes over what the leader has checked: a transaction's batches need no check of sequences."""
+    """Yield the capabilities that a batch requires.
+
+    A follower takes over what the leader has checked, so that the batches of a transaction need no check of sequences.
+    """
     if batch.get("codec", "none") != "none":
         yield "compression"
     gaps = as_leader and any(record[0] != number for number, record in enumerate(batch["records"]))

@@ -1,7 +1,8 @@
-"""What an operation is: the one declaration of each that everything else about it is derived from.
+"""Declaration of an operation, from which everything else about it is derived.
 
-Signatures, effects, the types of traces and of the line protocol, both JSON Schemas, the readers of replies, what a new
-implementation is asked for, and the names that the Java side is given come from it.
+Signatures, effects, the types of traces and of the line protocol, both JSON Schemas, the parsers of replies, the
+requests to
+a new implementation, and the names on the Java side are derived from it.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from conformance.operations.effects import Effect
 
 MANY: Final = 1 << 20
-"""Appends in one bulk, or bytes of one damage: a thousand times what the machines do."""
+"""The maximum number of appends in one bulk, and of bytes in one corruption: a thousand times what the machines use."""
 
-# What an argument is; a refusal says it in the words of the description.
+# The types of arguments; error messages contain their descriptions.
 LONG: Final = Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX, description="an integer of 64 bits")]
 INT: Final = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX, description="an integer of 32 bits")]
 COUNT: Final = Annotated[int, Meta(ge=0, le=MANY, description=f"an integer from 0 to {MANY}")]
@@ -41,7 +42,7 @@ SETTINGS: Final = Annotated[dict[str, int | str], Meta(description="topic config
 LIST: Final = Annotated[list[Any], Meta(description="a list")]
 
 FOUND: Final = ("timestamp", "offset", "leader_epoch")
-"""The names of what is found by a timestamp."""
+"""The names of the fields of a lookup by timestamp."""
 
 
 def one_of(*names: str) -> Any:
@@ -50,7 +51,7 @@ def one_of(*names: str) -> Any:
 
 
 class Shape(Enum):
-    """What an operation gives if it is not refused."""
+    """Result type of an operation that succeeds."""
 
     NOTHING = "nothing"
     FLAG = "flag"
@@ -64,7 +65,7 @@ class Shape(Enum):
 
 
 class Files(Enum):
-    """What an operation may do to files."""
+    """Possible effects of an operation on files."""
 
     LEAVES = "none is touched"
     MAKES = "none changes, but one may be made that is needed"
@@ -77,22 +78,22 @@ class Op:
     """An operation.
 
     Attributes:
-        name: in traces, and in the line protocol.
-        arguments: the type of each, in order.
-        of: which kinds of index have it; empty of the other levels.
-        gives: what it answers with.
-        fields: the names of the numbers in that.
-        effect: on what it is about.
-        looks: whether neither state nor files are others afterwards.
-        names_file: the number of the argument that names the file it is about from then on; -1 if none does.
-        files: what it may do to them.
-        line: its name in version 2 of the line protocol, if its arguments are the same there.
-        method: of a Python object that performs it, where that has another name.
-        many: the operation that it performs several times, with the arguments after the numbers.
-        does: what it does in words; empty if the line protocol does not have it.
-        needs: what an index must be capable of to have it.
-        least: the smallest arguments that a broker passes; those behind them may be any.
-        tried: the arguments with which a new implementation is asked for it; None if it is not asked.
+        name: The name in traces and in the line protocol.
+        arguments: The types of the arguments, in order.
+        of: The kinds of index that have it; empty for other scopes.
+        gives: The type of its result.
+        fields: The names of the numbers in the result.
+        effect: The effect on the object of the operation.
+        looks: True if neither state nor files change.
+        names_file: The position of the argument that names the file in use from then on; -1 if none does.
+        files: The possible effects on files.
+        line: The name in version 2 of the line protocol, if its arguments are the same there.
+        method: The method of a Python object that executes it, if that has a different name.
+        many: The operation that it executes several times, with the arguments after the numbers.
+        does: The description for implementers; empty if the line protocol does not have the operation.
+        needs: The capabilities that an index needs for it.
+        least: The smallest arguments that a broker passes; further arguments are not restricted.
+        tried: The arguments with which a new implementation is tried; None if it is not tried.
     """
 
     name: str
@@ -114,7 +115,7 @@ class Op:
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """The names of its arguments."""
+        """Return the names of its arguments."""
         return tuple(self.arguments)
 
 
@@ -124,7 +125,7 @@ def signatures(operations: Mapping[str, Op]) -> dict[str, tuple[str, ...]]:
 
 
 def effects(operations: Mapping[str, Op]) -> dict[str, Effect]:
-    """Return the effects of those operations that have one."""
+    """Return the effects of the operations that have one."""
     return {name: each.effect for name, each in operations.items() if each.effect is not None}
 
 

@@ -1,4 +1,4 @@
-"""An operation: one call with its arguments, as plain data with the JSON form of the line protocol's requests."""
+"""Operation: one call with its arguments, as plain data with the JSON form of the line protocol's requests."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 
 OPS: Final = INDEX_OPS | SEGMENT_OPS | LOG_OPS | CACHE_OPS | BROKER_OPS
-"""The vocabularies of all machines: an index's, a segment's, a log's, a cache's, a broker's, each its own words."""
+"""The operations of all machines: on an index, a segment, a log, a cache and a broker; their names do not overlap."""
 
 
 @cache
 def every_signature() -> Mapping[str, tuple[str, ...]]:
-    """The arguments of the operations of all machines."""
+    """Return the argument names of the operations of all machines."""
     return signatures(OPS)
 
 
 @cache
 def every_effect() -> Mapping[str, Effect]:
-    """The effects of the operations of all machines."""
+    """Return the effects of the operations of all machines."""
     return effects(OPS)
 
 
@@ -42,19 +42,19 @@ class Operation(NamedTuple):
 
     @property
     def effect(self) -> Effect | None:
-        """What it does to what the operations are about; None if it neither opens, releases nor damages it."""
+        """The effect on the object of the operation, or None if it neither opens, releases nor corrupts it."""
         return every_effect().get(self.name)
 
     def to_json(self) -> Json:
-        """The request of the line protocol."""
+        """Return the request of the line protocol."""
         return {"op": self.name, **dict(zip(every_signature()[self.name], self.args, strict=True))}
 
     @classmethod
     def from_json(cls, data: Json) -> Operation:
-        """An operation from its request.
+        """Return the operation of a request.
 
         Raises:
-            ValueError: there is no such operation, or its arguments are not the ones in :func:`every_signature`.
+            ValueError: The operation is unknown, or its arguments are not the ones in :func:`every_signature`.
         """
         name = data.get("op")
         if not isinstance(name, str) or name not in every_signature():

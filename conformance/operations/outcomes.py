@@ -1,6 +1,6 @@
-"""Outcomes: the value of an operation or the kind of its refusal, as plain data with a JSON form.
+"""Outcomes: the value of an operation or the kind of its error, as plain data with a JSON form.
 
-An outcome is the same for every implementation. Its JSON is the reply of the line protocol.
+An outcome has the same form for every implementation. Its JSON is the reply of the line protocol.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ ERRORS: Final = {
     "out_of_bounds": "what is read is outside the file, such as a negative slot",
     "io": "the operating system refuses",
 }
-"""When an operation on an index file is refused with each kind."""
+"""The meaning of each error kind of an operation on an index file."""
 ERROR_KINDS: Final = tuple(ERRORS)
 
 
 class Outcome(NamedTuple):
-    """The outcome of an operation.
+    """Outcome of an operation.
 
     Attributes:
         error: None, or one of :data:`ERROR_KINDS`, or ``"unsupported"``.
         value: None, a bool, or (nested) tuples of integers; None with an error.
-        text: the exception's own text where the implementation speaks Kafka's; directories are left out of it.
+        text: The message of the exception, if the implementation uses Kafka's messages; directories are removed from
+            it.
     """
 
     error: str | None = None
@@ -40,7 +41,7 @@ class Outcome(NamedTuple):
     text: str | None = None
 
     def to_json(self) -> Json:
-        """The reply of the line protocol."""
+        """Return the reply of the line protocol."""
         if self.error == "unsupported":
             return {"unsupported": True}
         if self.error is not None:
@@ -51,10 +52,10 @@ class Outcome(NamedTuple):
 
     @classmethod
     def from_json(cls, data: Json) -> Outcome:
-        """An outcome from its reply.
+        """Return the outcome of a reply.
 
         Raises:
-            ValueError: it has neither ``ok``, ``error`` nor ``unsupported``.
+            ValueError: The reply has neither ``ok``, ``error`` nor ``unsupported``.
         """
         if "ok" in data:
             value = data["ok"]
@@ -78,12 +79,12 @@ UNSUPPORTED: Final = Outcome("unsupported")
 
 
 def is_collected(value: Any) -> bool:
-    """Whether a value is that of ``collect_aborted``: transactions, and whether the search is complete."""
+    """Return True if a value is the result of ``collect_aborted``: transactions, and whether the search is complete."""
     return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and isinstance(value[1], bool)
 
 
 def as_tuples(value: Any) -> Any:
-    """JSON's lists as tuples, so that outcomes compare and hash; an object's values in the order they come."""
+    """Return a JSON value with tuples for its lists, and for its objects tuples of their values."""
     if isinstance(value, list):
         return tuple(as_tuples(item) for item in value)
     if isinstance(value, dict):

@@ -1,7 +1,8 @@
-"""The operations on one segment and their outcomes: plain data, as in :mod:`conformance.operations`.
+"""Operations on one segment and their outcomes as plain data (:mod:`conformance.operations`).
 
-One segment is open at a time, in the directory that the harness gives each implementation. Batches are hexadecimal, so
-that a trace holds the very bytes; clocks stand still and are set by the operations that look at them (``now``).
+One segment is open at a time, in the directory that the harness assigns to each implementation. Batches are
+hexadecimal, so
+that a trace contains their exact bytes. Clocks do not advance; operations that read a clock set it (``now``).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _look = partial(Op, files=Files.MAKES)
 
 SEGMENT_OPS: Final = by_name(
     (
-        # `index_interval` and `index_size` are the topic's; a file that does not exist may be preallocated.
+        # `index_interval` and `index_size` are the topic's settings; a file that does not exist may be preallocated.
         _op(
             "open_segment",
             {
@@ -46,7 +47,7 @@ SEGMENT_OPS: Final = by_name(
             },
             effect=Effect.OPENS,
         ),
-        # The three numbers are what the log says of the records (SEG-8); from 3.9.1 on only the first is passed.
+        # The three numbers describe the records as the log passes them (SEG-8); from 3.9.1 on only the first is passed.
         _op(
             "append_records",
             {"records": HEXADECIMAL, "largest_offset": LONG, "largest_timestamp": LONG, "shallow_offset": LONG},
@@ -76,9 +77,9 @@ SEGMENT_OPS: Final = by_name(
         ),
         _op("become_inactive", {}),
         _op("close_segment", {}, effect=Effect.RELEASES),
-        # What a broker does when a disk has failed: closes the files as they are.
+        # A broker does this after the failure of a disk: it closes the files without flushing or trimming them.
         _op("close_handlers", {}, effect=Effect.RELEASES),
-        # What a killed process leaves behind.
+        # The files are left as a killed process leaves them.
         _op("crash_segment", {}, effect=Effect.RELEASES),
         _op("recover_segment", {}, gives=Shape.NUMBER),
         _op("truncate_segment", {"offset": LONG, "now": LONG}, gives=Shape.NUMBER),
@@ -101,7 +102,7 @@ SEGMENT_OPS: Final = by_name(
             gives=Shape.NUMBERS,
             fields=FOUND,
         ),
-        # Without a timestamp the answer is the log file's own time, which is set first.
+        # Without a timestamp the result is the modification time of the log file, which the harness sets before.
         _op("largest_timestamp", {"last_modified": LONG}, gives=Shape.NUMBER),
         _look("first_batch_timestamp", {}, gives=Shape.NUMBER),
         _look("has_overflow", {}, gives=Shape.FLAG),
@@ -116,14 +117,14 @@ SEGMENT_OPS: Final = by_name(
         _op("flush_segment", {}),
         _op("rename_segment", {"old_suffix": TEXT, "new_suffix": TEXT}),
         _op("delete_segment", {}, effect=Effect.RELEASES),
-        # Says that the files' directory is elsewhere, where there is none, as after a disk has gone: what is open stays
-        # so.
+        # Changes the directory of the files to one that does not exist, as after the loss of a disk; open files remain
+        # open.
         _op("lose_directory", {}),
-        # Damage while closed, done by the harness: one of the file operations of an index, on a file of the segment.
+        # Corruption of the closed segment by the harness: one of the file operations of an index, on one of its files.
         _op("damage_segment_file", {"suffix": TEXT, "how": TEXT, "arguments": LIST}, effect=Effect.DAMAGES),
     )
 )
-"""Every operation on a segment."""
+"""All operations on a segment."""
 
 SEGMENT_ERROR_KINDS: Final = (
     *ERROR_KINDS,
@@ -134,14 +135,14 @@ SEGMENT_ERROR_KINDS: Final = (
     "coordinator_fenced",
     "buffer_underflow",
 )
-"""What a segment refuses with; the words of an index mean the same here, ``offset_overflow`` the segment's too."""
+"""The error kinds of a segment; the kinds of an index mean the same, and ``offset_overflow`` includes the segment's."""
 
 SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
 """The files of a segment, compared after every step."""
 
 
 class IndexState(NamedTuple):
-    """What an open index remembers; ``last`` is ``(offset,)`` or ``(timestamp, offset)``."""
+    """State of an open index in memory; ``last`` is ``(offset,)`` or ``(timestamp, offset)``."""
 
     entries: int
     max_entries: int
@@ -150,17 +151,17 @@ class IndexState(NamedTuple):
 
 
 class SegmentState(NamedTuple):
-    """What a segment remembers after an operation.
+    """State of a segment in memory after an operation.
 
     Attributes:
-        size: bytes of the log.
-        bytes_since_last_index_entry: bytes appended since the last entry was due.
-        created: when it was opened or emptied, milliseconds.
-        rolling_based_timestamp: what its age is counted from; None if unknown.
-        maximum: largest timestamp and its offset; None if unknown.
-        offset_index: None as long as it has not been opened.
-        time_index: likewise.
-        txn_last_offset: what the transaction index remembers; None for nothing.
+        size: The size of the log in bytes.
+        bytes_since_last_index_entry: The number of bytes appended since the last entry was due.
+        created: The time at which it was opened or emptied, milliseconds.
+        rolling_based_timestamp: The time from which its age is counted, or None if it is unknown.
+        maximum: The largest timestamp and its offset, or None if they are unknown.
+        offset_index: The offset index, or None until it is opened.
+        time_index: The time index, or None until it is opened.
+        txn_last_offset: The last offset in the memory of the transaction index, or None.
     """
 
     size: int
@@ -173,7 +174,7 @@ class SegmentState(NamedTuple):
     txn_last_offset: int | None
 
     def to_json(self) -> Json:
-        """As a trace or a report carries it."""
+        """Return the state as in a trace or a report."""
         document: dict[str, Any] = dict(self._asdict())
         for name in ("offset_index", "time_index"):
             index = document[name]
@@ -182,7 +183,7 @@ class SegmentState(NamedTuple):
 
 
 class SegmentObservation(NamedTuple):
-    """An outcome and the state after it; no state while no segment is open."""
+    """Outcome of an operation, and the state after it or None if no segment is open."""
 
     outcome: Outcome
     state: SegmentState | None

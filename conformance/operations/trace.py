@@ -1,11 +1,11 @@
-"""A trace: the recorded operations of one run, as JSON that is independent of Hypothesis.
+"""Trace: the recorded operations of one run, as JSON that is independent of Hypothesis.
 
 The document (JSON Schema: ``conformance/schemas/trace.json``)::
 
     {"format": "kidx-trace", "version": 1, "id": "5f0c2a9be31d", "machine": "offset", "release": "3.9.2",
      "steps": [{"op": "open", "kind": "offset", ...}, ...],
-     "title": "...",                                        what it shows, in words; may be missing
-     "failure": {"step": 3, "party": "...", ...} or null,   the difference that it was recorded for
+     "title": "...",                                        a description; optional
+     "failure": {"step": 3, "party": "...", ...} or null,   the divergence that it was recorded for
      "made_by": {"kidx": "0.1.0", "hypothesis": "6.170.15", "seed": 1, "profile": "ci"}}
 
 Each step is the request of the line protocol; ``open`` and ``rename`` name a file in the implementation's directory.
@@ -27,20 +27,20 @@ from kidx.files import replacing
 
 
 class TraceError(ToolError):
-    """A trace cannot be read."""
+    """Error of a trace that cannot be read."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """Operations to be performed in lockstep, and the difference that they once showed.
+    """Operations to be executed in lockstep, and the divergence that they once produced.
 
     Attributes:
-        machine: which machine recorded it.
-        release: the release it was recorded against.
-        operations: the steps.
-        failure: the difference, as ``failure_json`` of the divergence gives it; None if the trace shows agreement.
-        title: what it shows, in words.
-        made_by: versions, seed and profile.
+        machine: The machine that recorded it.
+        release: The release that it was recorded against.
+        operations: The steps.
+        failure: The divergence, as returned by ``failure_json``; None if the trace shows agreement.
+        title: A description of the trace.
+        made_by: Versions, seed and profile.
     """
 
     machine: str
@@ -52,13 +52,13 @@ class Trace:
 
     @property
     def id(self) -> str:
-        """Twelve hexadecimal digits that depend on the steps and the release only."""
+        """Twelve hexadecimal digits that depend on machine, steps and release only."""
         steps = [operation.to_json() for operation in self.operations]
         text = json.dumps([self.machine, self.release, steps], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def to_json(self) -> Json:
-        """The document."""
+        """Return the document."""
         document: Json = {"format": FORMAT, "version": VERSION, "id": self.id}
         if self.title:
             document["title"] = self.title
@@ -71,13 +71,14 @@ class Trace:
         }
 
     def save(self, directory: Path) -> Path:
-        """Writes ``<machine>-<id>.json``, a step a line, and returns its path.
+        """Write ``<machine>-<id>.json``, with one step per line, and return its path.
 
-        The file appears with all of its content. A file with the same steps stays as it is. Processes that find a trace
-        at the same time each write a file of their own, and any of them may be the last to rename it.
+        The file appears with its whole content. A file with the same steps is not rewritten. Processes that find the
+        same trace
+        concurrently each write their own file, and the last one to rename it wins.
 
         Raises:
-            ToolError: the directory cannot be written.
+            ToolError: The directory cannot be written to.
         """
         path = directory / f"{self.machine}-{self.id}.json"
         document = self.to_json()
@@ -92,20 +93,20 @@ class Trace:
                 with replacing(path) as partial:
                     partial.write_bytes(content)
         except OSError as error:
-            raise ToolError(f"the trace {path} cannot be written: {error.strerror or error}") from error
+            raise ToolError(f"cannot write the trace {path}: {error.strerror or error}") from error
         return path
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trace:
-        """Reads a trace.
+        """Read a trace.
 
         Raises:
-            TraceError: the file cannot be read, is not a trace, or has another version.
+            TraceError: The file cannot be read, is not a trace, or has another version.
         """
         try:
             document = json.loads(Path(path).read_text("utf-8"))
         except OSError as error:
-            raise TraceError(f"the trace {path} cannot be read: {error.strerror or error}") from error
+            raise TraceError(f"cannot read the trace {path}: {error.strerror or error}") from error
         except (ValueError, RecursionError) as error:
             raise TraceError(f"the trace {path} is not JSON: {error}") from error
         return cls.from_document(document, str(path))
@@ -115,11 +116,11 @@ class Trace:
         """Return the trace of a document.
 
         Args:
-            document: what was read.
-            where: its place, for messages.
+            document: The parsed JSON.
+            where: The location of the document, for messages.
 
         Raises:
-            TraceError: it is not a trace, or has another version.
+            TraceError: The document is not a trace, or has another version.
         """
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise TraceError(f"{where} is not a trace: its format is not {FORMAT!r}")
@@ -129,14 +130,14 @@ class Trace:
         try:
             return _from_json(document)
         except ValueError as error:
-            raise TraceError(f"the trace {where} cannot be performed: {error}") from error
+            raise TraceError(f"the trace {where} cannot be executed: {error}") from error
 
 
 def _from_json(document: Json) -> Trace:
-    """A trace from its document.
+    """Return the trace of a document.
 
     Raises:
-        ValueError: a member is missing or of another type, or a step cannot be performed.
+        ValueError: A member is missing or of another type, or a step cannot be executed.
     """
     check_document(document)
     operations = tuple(map(Operation.from_json, document["steps"]))

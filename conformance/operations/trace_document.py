@@ -1,4 +1,4 @@
-"""The document of a trace as typed structures, and the JSON Schema that they describe.
+"""Document of a trace as typed structures, and the JSON Schema that they describe.
 
 ``python -m conformance.operations.trace_document`` prints the schema: the file ``conformance/schemas/trace.json``.
 """
@@ -24,12 +24,12 @@ Object = dict[str, Any]
 
 
 _MISSING: Final = re.compile(r"missing required field `(\w+)`")
-_PLACES: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
-"""Where msgspec says that a value stands: ``.member`` and ``[0-based number]``."""
+_LOCATIONS: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
+"""The position of a value in msgspec's messages: ``.member`` and ``[0-based number]``."""
 
 
 class Failure(Struct):
-    """A difference, as ``failure_json`` of a divergence gives it."""
+    """A divergence, as ``failure_json`` of the divergence returns it."""
 
     step: Annotated[int, Meta(ge=0, description="0-based index into steps.")]
     party: str
@@ -42,7 +42,7 @@ class Failure(Struct):
 
 
 class Step(Struct):
-    """A step; its arguments are looked at by :func:`conformance.operations.trace_steps.check_steps`."""
+    """A step; :func:`conformance.operations.trace_steps.check_steps` checks its arguments."""
 
     op: str
 
@@ -62,36 +62,36 @@ class Document(Struct):
 
 
 def check_document(document: Object) -> None:
-    """Refuses a document that is no trace.
+    """Raise an error if a document is not a trace.
 
     Raises:
-        ValueError: a member is missing or of another type; the message names the member.
+        ValueError: A member is missing or of another type; the message names the member.
     """
     try:
         msgspec.convert(document, Document)
     except ValidationError as error:
-        raise ValueError(_refusal(str(error), document)) from None
+        raise ValueError(_error_message(str(error), document)) from None
 
 
-def _refusal(said: str, document: Object) -> str:
-    """Name the member that msgspec refuses, and its value."""
-    if missing := _MISSING.search(said):
+def _error_message(message: str, document: Object) -> str:
+    """Return a message with the member that msgspec rejects, and its value."""
+    if missing := _MISSING.search(message):
         return f"{missing[1]} is missing"
-    place = said.rpartition(" - at `$")[2]
+    place = message.rpartition(" - at `$")[2]
     value: Any = document
     name = "the trace"
-    for member, index in _PLACES.findall(place):
+    for member, index in _LOCATIONS.findall(place):
         value = value[member] if member else value[int(index)]
         name = member or f"{name.removesuffix('s')} {int(index) + 1}"
-    return f"{name} is {value!r:.80}: {said[:1].lower()}{said[1:]}"
+    return f"{name} is {value!r:.80}: {message[:1].lower()}{message[1:]}"
 
 
 _BOUNDS: Final = frozenset({"minimum", "maximum", "maxLength", "default", "title"})
-"""What the schemas of steps leave out: they say what a step is, and the reader says which numbers it performs."""
+"""The keys that the schemas of steps omit: the schema describes steps, and the reader checks the ranges of numbers."""
 
 
 def schema() -> Object:
-    """The JSON Schema of a trace."""
+    """Return the JSON Schema of a trace."""
     definitions = msgspec.json.schema_components([Document, *(STEPS[name] for name in INDEX_OPS)])[1]
     document, failure = definitions.pop("Document"), definitions.pop("Failure")
     del definitions["Step"]
@@ -127,7 +127,7 @@ def _without_bounds(member: Object) -> Object:
 
 
 def schema_text(document: Object) -> str:
-    """The content of a file of ``conformance/schemas``: a definition a line."""
+    """Return the content of a file of ``conformance/schemas``, with one definition per line."""
     definitions = document["$defs"]
     lines = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in document.items() if key != "$defs"]
     body = ",\n    ".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in definitions.items())

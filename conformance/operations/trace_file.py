@@ -1,7 +1,7 @@
-"""Many traces in one file, ``offset.ndjson``: a document of a trace a line, in the order of their ids.
+"""Files with many traces, such as ``offset.ndjson``: one document per line, in the order of their ids.
 
-The traces that the package keeps are in such files, one a machine, and so are those that kill planted defects. A trace
-of such a file is named ``FILE#ID``. ``python -m conformance.operations.trace_file FILE TRACE ...`` adds traces.
+The package keeps its regression traces in such files, one per machine, and also the traces that kill mutants. A trace
+in such a file is named ``FILE#ID``. ``python -m conformance.operations.trace_file FILE TRACE ...`` adds traces.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ def load_traces(path: Traversable) -> tuple[Trace, ...]:
     """Return the traces of a file, in the order of its lines.
 
     Raises:
-        TraceError: the file cannot be read, or a line is not a trace.
+        TraceError: The file cannot be read, or a line is not a trace.
     """
     return tuple(Trace.from_document(document, where) for where, document in _documents(path))
 
 
 def find_in_file(path: Traversable, name: str) -> Trace | None:
-    """Return the trace with an id, with or without its machine before it; None if the file has none.
+    """Return the trace with an id, which may be preceded by its machine; None if the file does not contain it.
 
     Raises:
-        TraceError: the file cannot be read, or the line is not a trace.
+        TraceError: The file cannot be read, or the line is not a trace.
     """
     for where, document in _documents(path):
         own = document.get("id") if isinstance(document, dict) else None
@@ -46,10 +46,10 @@ def find_in_file(path: Traversable, name: str) -> Trace | None:
 
 
 def only_trace(path: Path, name: str) -> Trace:
-    """Return the trace that ``FILE#ID`` names; a file of one trace needs no id.
+    """Return the trace that ``FILE#ID`` names; a file with one trace needs no id.
 
     Raises:
-        TraceError: there is none, or it cannot be read.
+        TraceError: The trace does not exist, or it cannot be read.
     """
     if name:
         if found := find_in_file(path, name):
@@ -57,12 +57,12 @@ def only_trace(path: Path, name: str) -> Trace:
         raise TraceError(f"{path} has no trace {name!r}")
     traces = load_traces(path)
     if len(traces) != 1:
-        raise TraceError(f"{path} has {len(traces)} traces: say which by {path}#ID")
+        raise TraceError(f"{path} has {len(traces)} traces: name one as {path}#ID")
     return traces[0]
 
 
 def save_traces(path: Path, traces: Iterable[Trace]) -> None:
-    """Write a file anew: sorted by id, and each trace once."""
+    """Write a new file with each trace once, sorted by id."""
     documents = sorted((trace.to_json() for trace in traces), key=lambda document: str(document["id"]))
     lines = dict.fromkeys(map(json.dumps, documents))
     with replacing(path) as partial:
@@ -70,15 +70,15 @@ def save_traces(path: Path, traces: Iterable[Trace]) -> None:
 
 
 def _documents(path: Traversable) -> Iterator[tuple[str, Json]]:
-    """The documents of a file, and where each stands.
+    """Yield the documents of a file, each with its location.
 
     Raises:
-        TraceError: the file cannot be read, or a line is not JSON.
+        TraceError: The file cannot be read, or a line is not JSON.
     """
     try:
         lines = path.read_text("utf-8").split("\n")
     except OSError as error:
-        raise TraceError(f"the traces {path} cannot be read: {error.strerror or error}") from error
+        raise TraceError(f"cannot read the traces {path}: {error.strerror or error}") from error
     except ValueError as error:
         raise TraceError(f"the traces {path} are not text: {error}") from error
     for number, line in enumerate(lines, 1):
@@ -93,5 +93,5 @@ def _documents(path: Traversable) -> Iterator[tuple[str, Json]]:
 
 if __name__ == "__main__":
     target = Path(sys.argv[1])
-    there = load_traces(target) if target.exists() else ()
-    save_traces(target, [*there, *map(Trace.load, sys.argv[2:])])
+    existing = load_traces(target) if target.exists() else ()
+    save_traces(target, [*existing, *map(Trace.load, sys.argv[2:])])

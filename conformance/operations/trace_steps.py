@@ -1,7 +1,8 @@
-"""Whether the steps of a trace are ones that a machine could have recorded.
+"""Checks that a machine could have recorded the steps of a trace.
 
-A trace may have been written by hand, and its source is not trusted. A step refused here would end in a traceback, in a
-run that never ends, or in a file outside of the directory that belongs to the replay.
+A trace may have been written by hand, and its source is not trusted. Without these checks, a step could end in a
+traceback,
+in an endless run, or in a file outside the directory of the replay.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final
 from conformance.operations import KINDS, SIGNATURES, Operation
 from conformance.operations.broker import BROKER_OPS
 from conformance.operations.index import INDEX_OPS
-from conformance.operations.index_steps import is_allowed, words_for, wrong_argument
+from conformance.operations.index_steps import describe_argument, is_allowed, wrong_argument
 from conformance.operations.op import PATH
 from conformance.operations.operation import OPS
 from conformance.quoting import quoted
@@ -21,15 +22,15 @@ from kidx.printable import encodable
 
 _LONGEST_NAME: Final = 255
 _LONGEST_PATH: Final = 1024
-"""Bytes: what file systems take for one name, and for a path with room for the directory it is relative to."""
+"""The maximum lengths, in bytes, of a file name and of a path with space for its parent directory."""
 
 
 class StepError(ValueError):
-    """A step cannot be performed; the message says which, and why not."""
+    """Error of a step that cannot be executed; the message names the step and the reason."""
 
 
 def is_inside(value: Any) -> bool:
-    """Whether a path names a file in or below the directory it is relative to, in any implementation."""
+    """Return True if a path names a file in or below the directory that it is relative to, in any implementation."""
     if not isinstance(value, str) or not value or "\0" in value or not _fits(value):
         return False
     path = PurePosixPath(value)
@@ -37,7 +38,7 @@ def is_inside(value: Any) -> bool:
 
 
 def _fits(path: str) -> bool:
-    """Whether a file system accepts it: encodable as UTF-8 (no half of a surrogate pair), and not too long."""
+    """Return True if a file system accepts a path: it is encodable as UTF-8 (no lone surrogate), and not too long."""
     try:
         lengths = [len(name.encode()) for name in path.split("/")]
     except UnicodeEncodeError:
@@ -46,10 +47,11 @@ def _fits(path: str) -> bool:
 
 
 def check_steps(machine: str, operations: Sequence[Operation]) -> None:
-    """Refuses steps that the machine cannot have recorded.
+    """Raise an error for steps that the machine cannot have recorded.
 
     Raises:
-        StepError: one is not the machine's, comes before the file is opened, or has an argument that is out of range.
+        StepError: A step is not one of the machine's, comes before the file is opened, or has an argument that is out
+            of range.
     """
     if machine in KINDS and operations and operations[0].name != "open":
         raise StepError(f"step 1 is {operations[0].name!r}; the first one opens a file")
@@ -63,7 +65,7 @@ def check_steps(machine: str, operations: Sequence[Operation]) -> None:
             _check_texts(where, operation.args, in_names=machine not in ("broker", "wire"))
             _check_types(where, operation)
             if not is_allowed(operation):
-                raise StepError(f"{where}: the damage has arguments that none has")
+                raise StepError(f"{where}: invalid arguments of a file operation")
 
 
 def _check_broker_step(where: str, number: int, operation: Operation) -> None:
@@ -90,19 +92,19 @@ def _check_types(where: str, operation: Operation) -> None:
     if not wrong and OPS[name].arguments.get("path") is PATH and not is_inside(request["path"]):
         wrong = "path"
     if wrong:
-        raise StepError(f"{where}: {wrong} is {quoted(repr(request[wrong]))}, not {words_for(name, wrong)}")
+        raise StepError(f"{where}: {wrong} is {quoted(repr(request[wrong]))}, not {describe_argument(name, wrong)}")
 
 
 def _check_bulk(where: str, name: str, first: int, second: int, first_step: int, second_step: int, count: int) -> None:
-    """The last of the appends has to have numbers that fit, too."""
+    """Check that the numbers of the last append fit as well."""
     last = (first + max(count - 1, 0) * first_step, second + max(count - 1, 0) * second_step)
     request = dict(zip(SIGNATURES[name], (*last, 0, 0, 0), strict=True))
     if wrong := wrong_argument(name, {"op": name, **request}):
-        raise StepError(f"{where}: the last {wrong} is {request[wrong]}, not {words_for(name, wrong)}")
+        raise StepError(f"{where}: the last {wrong} is {request[wrong]}, not {describe_argument(name, wrong)}")
 
 
 def _check_texts(where: str, arguments: Any, *, in_names: bool) -> None:
-    """Texts of other machines' operations: UTF-8 can say them, and as parts of file names they lead nowhere else."""
+    """Check the texts in operations of other machines: they are valid UTF-8, and safe as parts of file names."""
     for text in _texts(arguments):
         if encodable(text) != text:
             raise StepError(f"{where}: {quoted(repr(text))} is not text that UTF-8 can encode")
@@ -111,7 +113,7 @@ def _check_texts(where: str, arguments: Any, *, in_names: bool) -> None:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a value of JSON, keys included."""
+    """Yield every text in a JSON value, including keys."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):

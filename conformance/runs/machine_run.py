@@ -137,7 +137,7 @@ class MachineRun:
 
         def perform() -> None:
             for trace in kept_traces(self.name):
-                if not self.lockstep.can_perform(trace.operations):
+                if not self.lockstep.can_execute(trace.operations):
                     continue
                 before = self._seen
                 performed.append(trace.id)

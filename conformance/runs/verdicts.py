@@ -12,7 +12,7 @@ from conformance.implementations.forms import directory_of
 from conformance.kafka.releases import newest
 from conformance.lockstep.generator_coverage import EXAMPLES, measured, missed_rows, name_of
 from conformance.operations import every_signature
-from conformance.operations.log_capabilities import is_beyond
+from conformance.operations.log_capabilities import needs_missing_capability
 
 if TYPE_CHECKING:
     from conformance.events import Verdict
@@ -110,7 +110,7 @@ def _verdicts(
     for clause, count in clauses.items():
         if clause in diverging:
             verdicts[clause] = "diverges"
-        elif capabilities is not None and is_beyond(clause, capabilities):
+        elif capabilities is not None and needs_missing_capability(clause, capabilities):
             verdicts[clause] = "unsupported"
         elif clause in expected:
             verdicts[clause] = "expected-divergence"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.operations.unbuilt import KEYS, is_damaged_stream
+from conformance.operations.malformed_batches import KEYS, is_corrupt_stream
 from conformance.strategies import draws as st
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def recompressible(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str,
     A program's libraries produce other blocks of these codecs than the reference's, and may treat
     corruption differently (LG-64); with Kafka's classes the reference borrows their libraries.
     """
-    if is_damaged_stream(batch):
+    if is_corrupt_stream(batch):
         return batch | {"codec": "gzip"}
     may_be_rebuilt = batch.get("magic", 2) < 2 or KEYS & batch.keys() - {"payload", "crc"}
     if batch.get("codec") in _IN_BLOCKS and may_be_rebuilt and "compression.type" not in settings:

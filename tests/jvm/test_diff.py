@@ -13,7 +13,7 @@ from conformance.experiments.release_diff.stakes import nearest_stakes, stakes_o
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.machines import OffsetMachine
 from conformance.operations import Operation, State
-from conformance.operations.states import differing_fields, with_fields_of
+from conformance.operations.state_diff import differing_fields, with_fields_of
 from conformance.operations.trace import Trace
 from conformance.runs.replay import replay
 from kidx import OffsetIndex

@@ -12,8 +12,8 @@ from conformance.implementations.process import ProcessIndex
 from conformance.implementations.replies import MalformedReplyError, about_from
 from conformance.lockstep import Lockstep
 from conformance.operations import FILE_OPERATIONS, Operation
-from conformance.operations.index_capabilities import INDEX_CAPABILITIES, INDEX_CLAUSES, can_perform
-from conformance.operations.log_capabilities import is_beyond
+from conformance.operations.index_capabilities import INDEX_CAPABILITIES, INDEX_CLAUSES, can_execute
+from conformance.operations.log_capabilities import needs_missing_capability
 from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
 
@@ -91,7 +91,7 @@ def test_no_clause_beyond_the_capabilities_is_named(tmp_path):
     (difference,) = performed(lockstep(tmp_path, "--defect", "lookup"), OPEN, Operation("append", (5, 100)),
                               Operation("lookup", (5,)))  # fmt: skip
     assert "OI-7" in difference.clauses
-    assert not any(is_beyond(clause, frozenset()) for clause in difference.clauses)
+    assert not any(needs_missing_capability(clause, frozenset()) for clause in difference.clauses)
 
 
 @pytest.mark.parametrize("named", ["preallocation", ["flight"], [1], None])
@@ -104,7 +104,7 @@ def test_an_unknown_capability_is_rejected(named):
 def test_operations_of_undeclared_capabilities_are_neither_drawn_nor_executed(tmp_path):
     participants = lockstep(tmp_path)
     assert not any(map(participants.supports, ("resize", "trim", "delete")))
-    assert participants.can_perform([OPEN, Operation("close"), OPEN])
+    assert participants.can_execute([OPEN, Operation("close"), OPEN])
     for operations in (
         [Operation("open", ("offset", "0.index", 0, 80, False))],
         [Operation("open", ("offset", "0.index", -5, 80, True))],
@@ -115,8 +115,8 @@ def test_operations_of_undeclared_capabilities_are_neither_drawn_nor_executed(tm
         [OPEN, Operation("close"), Operation("lookup", (0,))],
         [OPEN, Operation("delete")],
     ):
-        assert not participants.can_perform(operations)
-        assert can_perform(operations, frozenset(INDEX_CAPABILITIES))
+        assert not participants.can_execute(operations)
+        assert can_execute(operations, frozenset(INDEX_CAPABILITIES))
     closed = performed(participants, OPEN, Operation("close"), Operation("close"))
     assert closed == []
     assert participants.statistics.unsupported == {("growing 4.4.0", "close"): 1}
@@ -127,9 +127,9 @@ def test_level_must_uses_only_operations_of_a_broker(tmp_path):
     participants = lockstep(tmp_path, "--silent")
     asked = ([Operation("open", ("offset", "missing/0.index", 0, 80, True))], [OPEN, Operation("close")] * 2)
     twice = [OPEN, Operation("close"), Operation("close")]
-    assert all(map(participants.can_perform, (*asked, twice)))
+    assert all(map(participants.can_execute, (*asked, twice)))
     participants.count_at("must")
-    assert [participants.can_perform(steps) for steps in (*asked, twice)] == [False, True, False]
+    assert [participants.can_execute(steps) for steps in (*asked, twice)] == [False, True, False]
     for subject in participants.subjects:
         subject.close()
 

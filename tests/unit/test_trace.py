@@ -129,7 +129,7 @@ def test_an_existing_trace_is_retained(tmp_path):
 def test_a_trace_that_cannot_be_renamed_leaves_no_file(tmp_path):
     one = trace()
     (tmp_path / f"{one.machine}-{one.id}.json").mkdir()
-    with pytest.raises(ToolError, match="cannot be written"):
+    with pytest.raises(ToolError, match="cannot write"):
         one.save(tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -149,7 +149,7 @@ def test_the_id_depends_on_machine_release_and_steps_only():
 
 def test_a_trace_that_cannot_be_written(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(Exception, match=r"^the trace .* cannot be written: "):
+    with pytest.raises(Exception, match=r"^cannot write the trace .*: "):
         trace().save(tmp_path / "file")
 
 
@@ -180,7 +180,7 @@ def test_a_trace_is_found_among_others_in_a_file(tmp_path):
     assert sorted([first, second], key=lambda one: one.id) == list(load_traces(file))
     for name in (first.id, f"{first.machine}-{first.id}", f"{file}#{first.id}"):
         assert find_trace(name, [tmp_path]) == first
-    with pytest.raises(TraceError, match="has 2 traces: say which"):
+    with pytest.raises(TraceError, match="has 2 traces: name one"):
         find_trace(str(file), [])
     with pytest.raises(TraceError, match="has no trace 'e'"):
         find_trace(f"{file}#e", [])
@@ -331,7 +331,7 @@ def test_any_file_is_a_trace_or_rejected(tmp_path_factory, document):
 @pytest.mark.parametrize("damage", [("swap_ranges", [0, 1, 0]), ("flip_bit", [0, 9]), ("cut_file", []), ("", [])])
 def test_corruptions_of_other_machines_have_the_arguments_of_an_index_file(damage):
     step = Operation("damage_log_file", ("00000000000000000000.index", *damage))
-    with pytest.raises(StepError, match="step 1, 'damage_log_file': the damage has arguments that none has"):
+    with pytest.raises(StepError, match="step 1, 'damage_log_file': invalid arguments of a file operation"):
         check_steps("log", [step])
 
 

@@ -83,7 +83,7 @@ class Performer:
         self._lockstep.begin()
         try:
             for operation in operations:
-                if not can_perform(self._lockstep, operation):
+                if not can_execute(self._lockstep, operation):
                     break
                 performed = self._kafka.performed
                 counts: Counter[str] = next(iter(self._lockstep.statistics.clauses.values()))
@@ -99,7 +99,7 @@ class Performer:
         return Performance(self.side, tuple(observations), tuple(clauses), files, self._conforms)
 
 
-def can_perform(lockstep: Any, operation: Operation) -> bool:
+def can_execute(lockstep: Any, operation: Operation) -> bool:
     """Whether an index or log is open; opening and file damage need none."""
     return operation.effect in (Effect.OPENS, Effect.DAMAGES) or lockstep.primary.observation.state is not None
 

@@ -14,14 +14,14 @@ from conformance.clauses import family
 from conformance.errors import ToolError
 from conformance.events import Progressed
 from conformance.expectations import ExpectationTracker, load_expectations
-from conformance.experiments.release_diff.performance import Performer, can_perform
+from conformance.experiments.release_diff.performance import Performer, can_execute
 from conformance.experiments.release_diff.stakes import separating
 from conformance.experiments.release_diff.texts import TextCollector
 from conformance.experiments.release_diff.watched import Watched
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.staying import Ruling, can_stay
 from conformance.machines import MACHINES
-from conformance.operations.states import differing_fields
+from conformance.operations.state_diff import differing_fields
 from conformance.runs.profiles import Profile, round_of
 from conformance.runs.regression_traces import kept_traces
 from conformance.runs.repeatable import without_local_constants
@@ -288,7 +288,7 @@ class Search:
         self.lockstep.begin()
         try:
             for operation in operations:
-                if not can_perform(self.lockstep, operation):
+                if not can_execute(self.lockstep, operation):
                     return None
                 self.lockstep.perform(operation)
         except DivergenceError as error:

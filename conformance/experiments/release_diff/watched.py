@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
-from conformance.operations.states import with_fields_of
+from conformance.operations.state_diff import with_fields_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.clauses import load_clauses
-from conformance.operations.states import differing_fields
+from conformance.operations.state_diff import differing_fields
 from conformance.report.divergence import format_value
 from conformance.runs.differences.shapes import shape_of
 from kidx.errors import KidxError

@@ -26,7 +26,7 @@ from conformance.implementations.replies import FAILURE, MalformedReplyError, ab
 from conformance.operations import OK, UNSUPPORTED, Json, Operation, Outcome
 from conformance.operations.batches import encode, first_batch, is_marker
 from conformance.operations.log import TOPIC_DIRECTORY, UNLIMITED, LogObservation, LogState
-from conformance.operations.log_capabilities import NOT_ASKED, TIME_LOOKUPS, is_by_time, missing
+from conformance.operations.log_capabilities import NOT_REQUESTED, TIME_LOOKUPS, is_by_time, missing
 from conformance.scratch import scratch_directory
 from kidx.dialect import dialect_of
 
@@ -225,7 +225,7 @@ class ProcessLog:
         if outcome.error is not None or len(outcome.value) != len(asked):
             return outcome
         answers = iter(outcome.value)
-        return Outcome(None, tuple(NOT_ASKED if is_by_time(t, self._dialect) else next(answers) for t in targets))
+        return Outcome(None, tuple(NOT_REQUESTED if is_by_time(t, self._dialect) else next(answers) for t in targets))
 
     def _open_log(self, settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> Outcome:
         if self._open:

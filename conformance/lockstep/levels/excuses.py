@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from conformance.attribution.log_step import Files
 from conformance.operations import Operation
 from conformance.operations.log import LogObservation
-from conformance.operations.log_capabilities import NOT_ASKED
+from conformance.operations.log_capabilities import NOT_REQUESTED
 from kidx.errors import KidxError
 from kidx.layout import OFFSET_INDEX, TIME_INDEX
 from kidx.log.epochs import FILE_NAME
@@ -185,7 +185,7 @@ def _as_far_as_asked(operation: Operation, expected: Seen, actual: Seen, _: Leng
     mine, theirs = expected[0].outcome, actual[0].outcome
     if operation.name == "list_offsets" and mine.value and theirs.value:
         pairs = zip(mine.value, theirs.value, strict=True)
-        answers = tuple(other if other == NOT_ASKED else answer for answer, other in pairs)
+        answers = tuple(other if other == NOT_REQUESTED else answer for answer, other in pairs)
         expected = expected[0]._replace(outcome=mine._replace(value=answers)), expected[1]
     files = {name: data for name, data in expected[1].items() if name in actual[1] or _is_no_index(name) or any(data)}
     return (expected[0], files), actual

@@ -19,7 +19,7 @@ from conformance.lockstep.levels.excuses import (
 from conformance.lockstep.levels.log_files import LogParticipant
 from conformance.lockstep.levels.other_way import OtherWay
 from conformance.operations import Operation
-from conformance.operations.log import PRODUCER_ERRORS, UNTOLD_PRODUCER_ERROR, LogState
+from conformance.operations.log import PRODUCER_ERRORS, UNSPECIFIED_PRODUCER_ERROR, LogState
 from conformance.operations.log_capabilities import CAPABILITIES
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class ForeignLogParticipant(LogParticipant):
     ) -> tuple[Seen, Seen]:
         """Both without what is excused; excuses that made a difference are counted if nothing else differs."""
         mine = expected[0].outcome
-        if actual[0].outcome.error == UNTOLD_PRODUCER_ERROR and mine.error in PRODUCER_ERRORS:
+        if actual[0].outcome.error == UNSPECIFIED_PRODUCER_ERROR and mine.error in PRODUCER_ERRORS:
             actual = actual[0]._replace(outcome=mine), actual[1]
         if operation.name != "crash_log":  # what that leaves is as long as it was; a closed log has only entries
             self._lengths = reference.implementation.index_lengths()

@@ -21,7 +21,7 @@ from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.watched_file import WatchedFile, damaged
 from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation
 from conformance.operations.index import INDEX_OPS
-from conformance.operations.index_capabilities import INDEX_CAPABILITIES, can_perform
+from conformance.operations.index_capabilities import INDEX_CAPABILITIES, can_execute
 from conformance.operations.op import Files
 from kidx.dialect import dialect_of, representative
 
@@ -174,6 +174,6 @@ class IndexLockstep(Lockstep[Observation, "bytes | None"]):
         if level == "must":
             self.capabilities -= {"calls_after_close", "odd_arguments"}
 
-    def can_perform(self, operations: Iterable[Operation]) -> bool:
+    def can_execute(self, operations: Iterable[Operation]) -> bool:
         """See the base class."""
-        return super().can_perform(operations) and can_perform(operations, self.capabilities)
+        return super().can_execute(operations) and can_execute(operations, self.capabilities)

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.clauses import load_clauses
 from conformance.implementations.methods import BULK
 from conformance.lockstep.divergence import error_of
-from conformance.operations.states import differing_fields
+from conformance.operations.state_diff import differing_fields
 from conformance.runs.differences.distinct import FAILED
 from conformance.runs.differences.gravity import gravity
 from conformance.runs.differences.shapes import shape_of

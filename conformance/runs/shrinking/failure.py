@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from conformance.lockstep import DivergenceError
-from conformance.operations.states import differing_fields
+from conformance.operations.state_diff import differing_fields
 from conformance.runs.replay import perform_all
 from conformance.runs.shrinking import SECONDS, Shrunk, shrink
 from conformance.scratch import scratch_directory

@@ -1,4 +1,4 @@
-"""Two states field by field."""
+"""Comparison of two states field by field."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def differing_fields(old: Any, new: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Name and both values of every field that differs; nested ones with the names that lead to them.
+    """Yield the name and both values of every field that differs; nested names are joined by dots.
 
-    Where one side has no state at all the name is empty, or that of the field that has none.
+    If one side has no state, the name is empty, or the name of the field that has no state.
     """
     if old is None or not hasattr(old, "_asdict") or not hasattr(new, "_asdict"):
         yield prefix, old, new
@@ -21,7 +21,7 @@ def differing_fields(old: Any, new: Any, prefix: str = "") -> Iterator[tuple[str
 
 
 def with_fields_of(state: Any, other: Any, names: Collection[str]) -> Any:
-    """A state with some fields taken from another one, as far as both have them."""
+    """Return a state with some fields taken from another state, as far as both have them."""
     if state is None or other is None or not names:
         return state
     values = {}

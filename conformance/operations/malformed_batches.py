@@ -1,14 +1,15 @@
-"""Batches that no builder makes: headers, bytes of the records or checksums that are not as they should be.
+"""Malformed batches: headers, record bytes or checksums that no builder produces.
 
-Within a batch (:mod:`conformance.operations.batches`) these keys make it one::
+These keys of a batch (:mod:`conformance.operations.batches`) make it malformed::
 
     {"records": [[0, 1000], [0, 900]], "header": {"record_count": 3, "attributes": 7}, "crc": false,
      "plain": [["set", 0, 200], ["cut", 2]], "payload": [["add", 3]]}
 
-``header`` are fields of :mod:`kidx.records.layout`, those of its first message in an old format. ``plain`` changes the
-bytes of the records before they are compressed, ``payload`` those that follow the header, compressed or not: ``set`` a
-byte at a place (counted round), ``cut`` bytes off the end, ``add`` zeros to it. Lengths and checksums are then made to
-fit, unless ``header`` says otherwise; ``crc`` false makes the checksum wrong.
+``header`` has fields of :mod:`kidx.records.layout`, in an old format fields of the first message. ``plain`` changes the
+bytes of the records before they are compressed, ``payload`` changes the bytes after the header, compressed or not.
+``set``
+sets the byte at a position (modulo the length), ``cut`` removes bytes from the end, ``add`` appends zeros. Lengths and
+checksums are then recomputed, unless ``header`` sets them; ``crc`` false makes the checksum wrong.
 """
 
 from __future__ import annotations
@@ -28,24 +29,24 @@ if TYPE_CHECKING:
     from kidx.layout import Layout
 
 KEYS: Final = frozenset({"header", "plain", "payload", "crc"})
-"""What makes a batch one of these."""
+"""The keys that make a batch malformed."""
 
 _FROM_LIBRARIES: Final = frozenset({"zstd", "snappy", "lz4"})
-"""Codecs of whose damage releases make different things (LG-64)."""
+"""The codecs whose corrupt streams releases handle differently (LG-64)."""
 
 _LEGACY_CHECKSUMMED_FROM: Final = PREFIX.field("magic").offset
 _UNSIGNED: Final = 0xFFFF_FFFF
 _MOST: Final = 1 << 16
-"""Bytes that one change may add."""
+"""The maximum number of bytes that one change may add."""
 
 
-def is_damaged_stream(batch: Mapping[str, Any]) -> bool:
-    """Whether its compressed bytes are damaged, and what comes of that is the matter of a library."""
+def is_corrupt_stream(batch: Mapping[str, Any]) -> bool:
+    """Return True if the compressed bytes are corrupt, so that the result depends on a compression library."""
     return "payload" in batch and batch.get("codec") in _FROM_LIBRARIES
 
 
 def changed(data: bytes, changes: Sequence[Sequence[Any]]) -> bytes:
-    """The bytes after some changes."""
+    """Return the bytes after some changes."""
     out = bytearray(data)
     for how, *numbers in changes:
         if how == "cut":
@@ -57,13 +58,13 @@ def changed(data: bytes, changes: Sequence[Sequence[Any]]) -> bytes:
     return bytes(out)
 
 
-def unbuilt(batch: Mapping[str, Any], records: Sequence[SimpleRecord], codec: Codec) -> bytes:
-    """The bytes of such a batch.
+def encode_malformed(batch: Mapping[str, Any], records: Sequence[SimpleRecord], codec: Codec) -> bytes:
+    """Return the bytes of a malformed batch.
 
     Args:
-        batch: as described above.
-        records: of it.
-        codec: of it.
+        batch: The batch, as described above.
+        records: Its records.
+        codec: Its codec.
     """
     magic = batch.get("magic", 2)
     data = _batch(batch, records, codec) if magic >= 2 else _messages(batch, records, codec, magic)
@@ -110,7 +111,7 @@ def _messages(batch: Mapping[str, Any], records: Sequence[SimpleRecord], codec: 
 
 
 def _with_header(data: bytes, batch: Mapping[str, Any], layout: Layout) -> bytes:
-    """The bytes with other fields in the (first) header, and its checksum."""
+    """Return the bytes with other fields in the (first) header, and with its checksum."""
     out = bytearray(data)
     end = LOG_OVERHEAD + int.from_bytes(out[8:LOG_OVERHEAD])
     fields = batch.get("header", {})
