@@ -23,6 +23,7 @@ from conformance.commands import (
     reporting,
     running,
     scoreboard,
+    site,
     smoking,
     start_damage,
     starting,
@@ -49,6 +50,7 @@ app.command("smoke")(smoking.smoke_command)
 app.command("replay")(replaying.replay_command)
 app.command("report")(reporting.report_command)
 app.command("scoreboard")(scoreboard.scoreboard_command)
+app.command("site")(site.site_command)
 app.command("clauses")(listing.list_command)
 app.command("record-golden")(recording.record_command)
 app.command("fuzz")(fuzzing.fuzz_command)

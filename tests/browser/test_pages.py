@@ -7,13 +7,10 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from thorough_params import thorough_param
-
-from conformance.pytest_plugin.tiers import chromium
 
 pytestmark = pytest.mark.browser
 
@@ -72,31 +69,6 @@ UNREADABLE = """() => {
 WIDER = """() => [...document.querySelectorAll("body *")]
   .filter((element) => element.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
   .slice(0, 5).map((element) => `${element.tagName}.${element.className}`)"""
-
-
-@pytest.fixture(scope="module")
-def look():
-    """Open a page in a window of that width and colour scheme; return the page and the errors it logs."""
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # Chromium's own sandbox does not start as root, and these pages are ours.
-        browser = playwright.chromium.launch(executable_path=str(chromium()), args=["--no-sandbox"])
-
-        @contextmanager
-        def opened(path, width, scheme):
-            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-            context.set_default_timeout(120_000)  # of a machine with other work
-            page, complaints = context.new_page(), []
-            page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
-            page.on("pageerror", lambda error: complaints.append(str(error)))
-            page.on("requestfailed", lambda request: complaints.append(f"cannot load {request.url}"))
-            page.goto(path.as_uri())
-            yield page, complaints
-            context.close()
-
-        yield opened
-        browser.close()
 
 
 @pytest.fixture
@@ -166,7 +138,7 @@ def test_a_page_can_be_read(name, look, request):
     path = request.getfixturevalue(name)
     pictures, wrong = {}, {}
     for width, scheme in LOOKS:
-        with look(path, width, scheme) as (page, complaints):
+        with look(path.as_uri(), width, scheme) as (page, complaints):
             pictures[width, scheme] = page.screenshot()
             if kept := os.environ.get("KIDX_SCREENSHOTS"):
                 Path(kept).mkdir(parents=True, exist_ok=True)
@@ -188,7 +160,7 @@ def test_a_page_that_cannot_be_read_is_noticed(look, tmp_path):
     """The tester is tested: a wide table, pale letters, and an error of a script."""
     page = "<h1 style='color:#ccc'>pale</h1><div style='width:500px'>wide</div><script>nothing.at.all</script>"
     (tmp_path / "bad.html").write_text(page)
-    with look(tmp_path / "bad.html", 400, "light") as (page, complaints):
+    with look((tmp_path / "bad.html").as_uri(), 400, "light") as (page, complaints):
         assert page.evaluate(UNREADABLE) == ["H1 1.61 pale"]
         assert page.evaluate("document.documentElement.scrollWidth") > 400
         assert "nothing is not defined" in " ".join(complaints)

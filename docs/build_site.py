@@ -1,0 +1,89 @@
+"""Builder of the site: ``python3 bootstrap.py python docs/build_site.py DIR [RUN ...]``.
+
+It copies the pages to ``DIR/pages`` in the layout of the repository, lets ``conformance site`` add the specification,
+links each clause that a page names to its address, and has Zensical build ``DIR/site`` with links checked. MkDocs is no
+longer maintained and MkDocs Material has ended with it; Zensical is its successor and reads the same ``mkdocs.yml``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os.path
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from conformance.clauses import family, load_clauses
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "CONTRIBUTING.md", "tests/README.md")
+_SKIPPED = re.compile(
+    r"```.*?```|<pre>.*?</pre>|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|<[^>]*>|^#+ .*?$", re.DOTALL | re.MULTILINE
+)
+_ID = re.compile(r"\b(?:AI|OI|TI|TX|LZ|SEG|LO|LG|CL|FR|FE|RB|DL|RC|PF|IV)-\d+[a-z]?\b")
+
+
+def addresses() -> dict[str, str]:
+    """Return the address of each clause by its id, and by its id without the letter."""
+    known = load_clauses()
+    where = {family(each): f"specification/{clause.chapter}.md#{each}" for each, clause in reversed(known.items())}
+    return where | {each: f"specification/{clause.chapter}.md#{each}" for each, clause in known.items()}
+
+
+def linked(text: str, page: str, known: dict[str, str]) -> str:
+    """Return a page on which each clause that the prose names is a link.
+
+    Args:
+        text: the page in Markdown.
+        page: its path below the root of the site.
+        known: the address of each clause.
+    """
+
+    def link(match: re.Match[str]) -> str:
+        target = known.get(match[0])
+        return f"[{match[0]}]({os.path.relpath(target, Path(page).parent)})" if target else match[0]
+
+    parts, at = list[str](), 0
+    for skipped in _SKIPPED.finditer(text):
+        parts += [_ID.sub(link, text[at : skipped.start()]), skipped[0]]
+        at = skipped.end()
+    return "".join([*parts, _ID.sub(link, text[at:])])
+
+
+def copy_pages(pages: Path) -> None:
+    """Copy the pages of the repository and what they show."""
+    for name in PAGES:
+        (pages / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, pages / name)
+    for name in ("docs", "reports"):
+        shutil.copytree(ROOT / name, pages / name, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+
+
+def main() -> None:
+    """Build the site; end with the exit code of what fails."""
+    parser = argparse.ArgumentParser(description="Build the site in DIR/site.")
+    parser.add_argument("directory", metavar="DIR", type=Path, help="new directory")
+    parser.add_argument("runs", metavar="RUN", nargs="*", help="directories of `conformance run --report DIR`")
+    parser.add_argument("--machine", action="append", default=[], help="execute the traces of these machines only")
+    asked = parser.parse_args()
+    pages = asked.directory / "pages"
+    if pages.exists():
+        sys.exit(f"{pages} exists; choose a new directory")
+    copy_pages(pages)
+    tools = Path(sys.executable).parent
+    words = [word for name in asked.machine for word in ("--machine", name)]
+    words += ["--traces", "tests/meta/kills.ndjson", str(pages.resolve() / "specification"), *asked.runs]
+    subprocess.run([tools / "conformance", "site", *words], cwd=ROOT, check=True)  # noqa: S603
+    known = addresses()
+    for path in pages.rglob("*.md"):
+        text = path.read_text("utf-8")
+        path.write_text(linked(text, str(path.relative_to(pages)), known), "utf-8")
+    shutil.copy(ROOT / "mkdocs.yml", asked.directory)
+    built = subprocess.run([tools / "zensical", "build", "--strict"], cwd=asked.directory, check=False)  # noqa: S603
+    sys.exit(built.returncode)
+
+
+if __name__ == "__main__":
+    main()

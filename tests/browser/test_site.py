@@ -1,0 +1,102 @@
+"""The site: built with its links checked, and looked at, wide and narrow, light and dark.
+
+``KIDX_SCREENSHOTS=DIR`` saves the screenshots.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from conformance.clauses import load_clauses
+
+pytestmark = [pytest.mark.browser, pytest.mark.thorough]
+
+ROOT = Path(__file__).parents[2]
+LOOKS = [(width, scheme) for width in (1400, 400) for scheme in ("light", "dark")]
+SEEN = ("", "docs/operating/", "specification/offset_index/", "specification/changes/", "reports/damage/")
+MORE = tuple(f"docs/{path.relative_to(ROOT / 'docs').with_suffix('')}/" for path in (ROOT / "docs").rglob("*.md"))
+TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+def build(directory):
+    """Build the site with the traces of two machines: those of logs take a minute."""
+    words = ("--machine", "offset", "--machine", "segment")
+    return subprocess.run(
+        [sys.executable, "docs/build_site.py", directory, *words], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("built")
+    done = build(directory)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return directory / "site"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *words):
+        """Log nothing."""
+
+
+@pytest.fixture(scope="module")
+def served(site):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=site))
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_every_clause_has_an_address(site):
+    for clause in load_clauses().values():
+        page = site / "specification" / clause.chapter / "index.html"
+        assert f'id="{clause.id}"' in page.read_text("utf-8")
+
+
+def test_nothing_is_loaded_from_another_host(site):
+    loaded = re.compile(
+        r'<(?:script|img|iframe|link [^>]*rel="?(?:stylesheet|preconnect)"?)[^>]*(?:src|href)="?https?:'
+    )
+    for page in site.rglob("*.html"):
+        assert not loaded.search(page.read_text("utf-8")), page
+
+
+@pytest.mark.parametrize("address", dict.fromkeys((*SEEN, *MORE)))
+def test_a_page_of_the_site_can_be_read(address, served, look):
+    wrong = {}
+    for width, scheme in LOOKS:
+        with look(served + address, width, scheme) as (page, complaints):
+            page.evaluate("document.querySelectorAll('details').forEach((each) => (each.open = true))")
+            if (overflow := page.evaluate(TOO_WIDE)) > 0:
+                complaints.append(f"{overflow} pixels too wide")
+            if kept := os.environ.get("KIDX_SCREENSHOTS"):
+                Path(kept).mkdir(parents=True, exist_ok=True)
+                name = address.strip("/").replace("/", "-") or "home"
+                page.screenshot(path=Path(kept) / f"{name}-{width}-{scheme}.png")
+            if complaints:
+                wrong[width, scheme] = complaints
+            assert page.inner_text("h1")
+    assert not wrong
+
+
+def test_a_broken_link_fails_the_build(tmp_path):
+    """The builder is tested: a page with a link to nowhere, built in the same strict mode."""
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "index.md").write_text("# Page\n\n[nowhere](nowhere.md) [no anchor](#none)\n", "utf-8")
+    (tmp_path / "mkdocs.yml").write_text("site_name: x\ndocs_dir: pages\n", "utf-8")
+    zensical = Path(sys.executable).with_name("zensical")
+    done = subprocess.run([zensical, "build", "--strict"], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "2 issues found" in done.stdout + done.stderr
