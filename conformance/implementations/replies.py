@@ -26,6 +26,9 @@ FAILURE: Final = "failure"
 WAITED: Final = ("gave no reply within", "did not read its input within")
 """How the text of a failure begins for which the harness had to wait until a deadline."""
 
+STDERR_SAYS: Final = "; its stderr says:\n"
+"""Stands in the text of a failure between what happened and the program's output."""
+
 OUT_OF_MEMORY: Final = "out_of_memory"
 """The error of an outcome without information: Kafka allocates what a damaged record claims before it looks for its
 bytes, and the outcome under a larger heap is unknown. Such a reply ends the example for that implementation."""

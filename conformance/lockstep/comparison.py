@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.model import UNKNOWN
 from conformance.implementations.replies import FAILURE
@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from conformance.lockstep.file_differences import Files
-    from conformance.operations import Operation
+    from conformance.operations import Operation, Outcome
 
 Pairs = dict[str, tuple[Any, Any]]
+
+_TOLD: Final = 500
+"""Characters of an error's text that a divergence carries."""
 
 
 def pairs_of_subject(reference: tuple[Any, Any], subject: tuple[Any, Any], *, speaks_kafka: bool) -> Pairs:
@@ -30,13 +33,24 @@ def pairs_of_subject(reference: tuple[Any, Any], subject: tuple[Any, Any], *, sp
     (expected, files), (actual, contents) = reference, subject
     mine, theirs = expected.outcome, actual.outcome
     return {
-        # The text of a failure tells what went wrong with the program.
-        "outcome": (mine[:2], theirs if theirs.error == FAILURE else theirs[:2]),
+        "outcome": (mine[:2], _told(mine, theirs, speaks_kafka=speaks_kafka)),
         "text": (mine.text, theirs.text) if speaks_kafka else (None, None),
         # An implementation that is not Kafka need not tell its state, of a closed index for instance.
         "state": (expected.state, actual.state if actual.state or speaks_kafka else expected.state),
         "bytes": (files, contents),
     }
+
+
+def _told(mine: Outcome, theirs: Outcome, *, speaks_kafka: bool) -> tuple[Any, ...]:
+    """Return what is compared of a subject's outcome.
+
+    A failure comes with its text, which says what went wrong with the program. So does an error of a foreign
+    implementation in the place of a result: the reference's error has no text that says more.
+    """
+    if theirs.error == FAILURE:
+        return theirs
+    is_surprise = theirs.error is not None and mine.error is None and theirs.text and not speaks_kafka
+    return (theirs.error, theirs.value, (theirs.text or "")[:_TOLD]) if is_surprise else theirs[:2]
 
 
 def pairs_of_model(prediction: Any, reference: tuple[Any, Any]) -> Pairs:

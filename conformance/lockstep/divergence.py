@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution import DivergentParts, counts_at_level, noticed_facets
-from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY
+from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY, STDERR_SAYS
 from conformance.operations import Json, Operation, Outcome
 
 if TYPE_CHECKING:
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 
     from conformance.lockstep.file_differences import FileDifference
     from conformance.lockstep.generator_coverage import Kind
+
+
+_OF_THE_MOMENT: Final = re.compile(r"0x[0-9a-fA-F]+|\(\d+\)|(?<=goroutine )\d+")
+"""Addresses, and ids of processes and threads as Rust and Go write them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,3 +161,11 @@ def error_of(outcome: object) -> str | None:
     """The kind of a refusal, of an outcome or of the first two parts of one; None for what was performed."""
     error = outcome.error if isinstance(outcome, Outcome) else outcome[0] if isinstance(outcome, tuple) else None
     return str(error) if error else None
+
+
+def last_words(divergence: Divergence) -> str:
+    """Return what a program wrote on stderr before it crashed, without addresses and process ids; else empty text."""
+    if not divergence.is_failure:
+        return ""
+    how, _, words = (divergence.actual.text or "").partition(STDERR_SAYS)
+    return _OF_THE_MOMENT.sub("", words) if how.startswith("ended") else ""

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 TIME_LOOKUPS: Final = "time_lookups"
+UNTOLD: Final = "the state does not tell "
+"""How the excuse of a field begins that a state leaves out."""
 
 CAPABILITIES: Final = {
     "segments": "its records are in Kafka's segments and files, rolled by segment.bytes and index sizes",

@@ -11,6 +11,7 @@ from conformance.events import Diverged, Progressed, Replayed, Result, RunFinish
 from conformance.report.console import escape_for_console, in_lines, sanitizing
 from conformance.report.divergence import format_divergence
 from conformance.report.failures import describe_failures
+from conformance.report.tolerated import tolerated
 from conformance.runs import broker_table
 from conformance.runs.seeds import seed_in_words
 
@@ -200,10 +201,8 @@ class TerminalWriter:
 
     def _print_tolerated(self) -> None:
         """Print what was tolerated because an implementation lacks a capability."""
-        for result in self._results:
-            for words, steps in result.details.get("excused", {}).items():
-                text = f"tolerated in {steps} steps, {result.machine} machine on {result.release}: {words}"
-                self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        for line in tolerated(self._results):
+            self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def _print_failures(self) -> None:
         """Print the programs that failed during examples."""

@@ -11,7 +11,8 @@ from conformance.errors import ToolError
 from conformance.events import Diverged, Event
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep import Divergence, DivergenceError, Lockstep
-from conformance.operations import Operation, Outcome
+from conformance.lockstep.comparison import pairs_of_subject
+from conformance.operations import Observation, Operation, Outcome
 from conformance.operations.trace import Trace
 from conformance.runs.campaign import run
 from conformance.runs.differences.distinct import distinct_differences
@@ -287,3 +288,12 @@ def test_a_closed_index_breaks_no_promise(tmp_path):
     assert not differing.counts("must")
     # The same difference of an index in use counts where its promise is broken.
     assert replace(differing, promised=True, actual=Outcome(None, None)).counts("must")
+
+
+def test_an_unexpected_error_comes_with_its_text():
+    """The text is the program's own; the reference's error has one that says more, and is compared elsewhere."""
+    done, full = (Observation(outcome, None) for outcome in (Outcome(), Outcome("io", None, "the disk is full")))
+    pairs = pairs_of_subject((done, b""), (full, b""), speaks_kafka=False)
+    assert pairs["outcome"] == ((None, None), ("io", None, "the disk is full"))
+    assert pairs_of_subject((full, b""), (full, b""), speaks_kafka=False)["outcome"] == (("io", None), ("io", None))
+    assert pairs_of_subject((done, b""), (full, b""), speaks_kafka=True)["outcome"][1] == ("io", None)

@@ -187,6 +187,22 @@ def test_progress_is_one_line_per_machine_without_a_terminal():
     assert text == "offset machine: 2 examples, 60 steps\n"
 
 
+def test_what_is_tolerated_is_one_line_for_all_releases_and_all_untold_fields():
+    def with_excuses(release, implementation="jvm"):
+        excuses = {"no clock": 2, "the state does not tell a": 7, "the state does not tell b": 7}
+        return replace(result(release), implementation=implementation, details={"excused": excuses})
+
+    four = [with_excuses(release) for release in ("3.8.1", "3.9.2", "4.3.1", "4.4.0")]
+    lines = printed(*four[:2], RunFinished("conforms", 1, 1.0)).splitlines()
+    assert [line for line in lines if "tolerated" in line] == [
+        "tolerated in 4 steps, offset machine on 3.8.1, 3.9.2: no clock",
+        "tolerated in 14 steps, offset machine on 3.8.1, 3.9.2: the state does not tell a, b",
+    ]
+    assert "offset machine on 4 releases: no clock" in printed(*four, RunFinished("conforms", 1, 1.0))
+    two = printed(four[0], with_excuses("3.8.1", "exec:mine"), RunFinished("conforms", 1, 1.0))
+    assert "tolerated in 2 steps by exec:mine, offset machine on 3.8.1: no clock" in two
+
+
 def test_quiet_prints_divergences_and_the_verdict_only():
     events = (STARTED, Progressed("offset", 10, 300, 1.0), diverged(), result(), RunFinished("diverges", 300, 2.0))
     lines = [line for line in printed(*events, quiet=True).splitlines() if line]

@@ -91,6 +91,23 @@ def test_the_same_flag_of_a_result_is_one_divergence():
     assert len(of_their_own([answer("TX-9", value=()), case(difference("collect_aborted", other, "TX-21"))])) == 2
 
 
+def test_crashes_with_the_same_output_are_one_divergence():
+    def crash(operation, words, how="ended (exit status 101)"):
+        text = f"{how} instead of replying to {operation}; its stderr says:\n{words}"
+        return case(difference(operation, (("outcome",), Outcome(None, None)[:2], Outcome(FAILURE, None, text))))
+
+    first = crash("append", "thread 'main' (3275) panicked at index.rs:278:9\n at 0xc000012345")
+    again = crash("truncate", "thread 'main' (8057) panicked at index.rs:278:9\n at 0xc0000abcde")
+    assert sights(first, again) == {"append:failure": ["truncate"]}
+    assert len(sights(first, crash("truncate", "thread 'main' (8057) panicked at index.rs:301:9"))) == 2
+    silent = (
+        difference(name, (("outcome",), (None, None), Outcome(FAILURE, None, "ended"))) for name in ("open", "trim")
+    )
+    assert len(sights(*map(case, silent))) == 2
+    late = "gave no reply within 10 s"
+    assert len(sights(crash("append", "a line of its log", late), crash("trim", "a line of its log", late))) == 2
+
+
 BULK = (0, 0, 1, 0, 3)
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 from conformance.implementations.process.standard_error import StandardError
-from conformance.implementations.replies import WAITED
+from conformance.implementations.replies import STDERR_SAYS, WAITED
 from conformance.quoting import quoted
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ class LineProcess:
         self.kill()
         message = f"{what} to {quoted(request)}" if request else what
         if self.stderr:
-            message += f"; its stderr says:\n{self.stderr}"
+            message += STDERR_SAYS + self.stderr
         raise LineProcessError(reason, message)
 
     def _exit_status(self, deadline: float) -> int | None:

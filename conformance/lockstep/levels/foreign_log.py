@@ -20,7 +20,7 @@ from conformance.lockstep.levels.log_files import LogParticipant
 from conformance.lockstep.levels.other_way import OtherWay
 from conformance.operations import Operation
 from conformance.operations.log import PRODUCER_ERRORS, UNSPECIFIED_PRODUCER_ERROR, LogState
-from conformance.operations.log_capabilities import CAPABILITIES
+from conformance.operations.log_capabilities import CAPABILITIES, UNTOLD
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -261,7 +261,7 @@ def _as_far_as_told(expected: Seen, actual: Seen) -> tuple[Seen, list[str]]:
     untold = [name for name, value in zip(LogState._fields, theirs, strict=True) if value is None]
     if not untold:
         return expected, []
-    words = [f"the state does not tell {name}" for name in untold]
+    words = [f"{UNTOLD}{name}" for name in untold]
     return (expected[0]._replace(state=mine.without(untold)), expected[1]), words
 
 

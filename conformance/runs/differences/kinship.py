@@ -12,8 +12,9 @@ besides, or what is wrong without the circumstances, is the same:
 - *One by one.* A bulk operation differs, and performed as single operations it shows the other difference first.
 - *Without the circumstances.* An operation fails that should work, and without a step before it (a file that has been
   moved away, for instance) the same call shows the other difference instead.
+- *The same crash.* The program ends with the same output on standard error, whatever it was asked for.
 
-A crash is a difference of its own always, and so is a refusal that a MUST clause demands and that is missing.
+Any other crash is a difference of its own, and so is a refusal that a MUST clause demands and that is missing.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.clauses import load_clauses
 from conformance.implementations.methods import BULK
-from conformance.lockstep.divergence import error_of
+from conformance.lockstep.divergence import error_of, last_words
 from conformance.operations.state_diff import differing_fields
 from conformance.runs.differences.distinct import FAILED
 from conformance.runs.differences.gravity import gravity
@@ -93,7 +94,7 @@ def of_their_own(cases: Sequence[Case]) -> list[tuple[Case, list[tuple[Case, str
 def _kinship(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None:
     """The number of the difference that another one is a sight of, and why; None if it is none."""
     if one.distinct.identity.aspect == FAILED:
-        return None
+        return _same_crash(one, others)
     for number, other in others.items():
         if why := _common(one, other):
             return number, why
@@ -106,6 +107,18 @@ def _kinship(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None:
             is_milder = is_single and gravity(divergence) < gravity(other.shown.divergence)
             if other.distinct.is_alike(divergence) and not is_milder:
                 return number, why
+    return None
+
+
+def _same_crash(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None:
+    """Return the number of an earlier crash that ended with the same words, and why it is the same; None without one.
+
+    Two operations of the harness may be one request, and two requests may go through the same line of the program.
+    """
+    words = last_words(one.shown.divergence)
+    for number, other in others.items():
+        if words and other.distinct.first < one.distinct.first and words == last_words(other.shown.divergence):
+            return number, "the program crashes with the same output on stderr"
     return None
 
 
@@ -156,10 +169,15 @@ def _common(one: Case, other: Case) -> str:
 def _is_the_same_but_for_names(one: DivergenceError, other: DivergenceError) -> bool:
     """Whether two differences have the same steps but for the base offset and the name of the file."""
     mine, theirs = one.divergence, other.divergence
-    if (mine.aspects, mine.expected, mine.actual) != (theirs.aspects, theirs.expected, theirs.actual):
+    if (mine.aspects, mine.expected, _untold(mine.actual)) != (theirs.aspects, theirs.expected, _untold(theirs.actual)):
         return False
     nameless = ([with_numbers(each, _without_base) for each in error.operations] for error in (one, other))
     return next(nameless) == next(nameless)
+
+
+def _untold(outcome: object) -> object:
+    """Return an outcome without its text, which may name the file."""
+    return outcome[:2] if error_of(outcome) and isinstance(outcome, tuple) else outcome
 
 
 def _without_base(name: str, value: int) -> int:

@@ -1,0 +1,43 @@
+"""Text of what a run tolerated because an implementation lacks a capability."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from conformance.operations.log_capabilities import UNTOLD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from conformance.events import Result
+
+_NAMED: Final = 3
+"""Releases that are named; of more there is their number."""
+
+
+def tolerated(results: Iterable[Result]) -> Iterator[str]:
+    """Yield a line for each thing that was tolerated, with its steps in all releases."""
+    steps: dict[tuple[str, str], Counter[str]] = {}
+    releases: dict[tuple[str, str, str], list[str]] = {}
+    for result in results:
+        for words, count in result.details.get("excused", {}).items():
+            steps.setdefault((result.implementation, result.machine), Counter())[words] += count
+            releases.setdefault((result.implementation, result.machine, words), []).append(result.release)
+    for (implementation, machine), counts in steps.items():
+        where = f" by {implementation}" if len({name for name, _ in steps}) > 1 else ""
+        alike: dict[tuple[int, bool, str], list[str]] = {}
+        for words, count in counts.items():
+            names = releases[implementation, machine, words]
+            on = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} releases"
+            alike.setdefault((count, words.startswith(UNTOLD), on), []).append(words)
+        for (count, _, on), said in alike.items():
+            for line in _joined(said):
+                yield f"tolerated in {count} steps{where}, {machine} machine on {on}: {line}"
+
+
+def _joined(said: list[str]) -> list[str]:
+    """Return the excuses; those of fields in one line."""
+    if not all(words.startswith(UNTOLD) for words in said):
+        return said
+    return [UNTOLD + ", ".join(words.removeprefix(UNTOLD) for words in said)]
