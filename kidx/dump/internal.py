@@ -55,6 +55,15 @@ def _metadata(release: str, record: Record) -> tuple[None, str]:
     return None, jackson_text({"type": _WORD.sub("_", name).upper(), "version": version, "data": data})
 
 
+def metadata_record(release: str, value: bytes) -> dict[str, Any]:
+    """Return the fields of a record of KRaft's metadata, by name.
+
+    Raises:
+        MessageError: the release does not know the type, or the bytes are malformed.
+    """
+    return _framed(release, "metadata", value)[3]
+
+
 def _remote(release: str, record: Record) -> tuple[None, str]:
     try:
         name, message, _, data = _framed(release, "remote", record.value or b"")

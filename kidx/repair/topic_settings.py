@@ -28,23 +28,34 @@ def intervals_of_topics(log_directories: Iterable[Path]) -> dict[str, int]:
     What cannot be read tells nothing; topics without the setting have the broker's, which is not there.
     """
     found: dict[str, int] = {}
-    for directory in sorted(set(log_directories)):
-        for topic, value in _records(directory / f"{METADATA_TOPIC}-0", _setting):
-            found.pop(topic, None)
-            if value is not None and value.isascii() and value.isdecimal() and int(value) <= INT_MAX:
-                found[topic] = int(value)
+    for topic, value in metadata_records(log_directories, _setting):
+        found.pop(topic, None)
+        if value is not None and value.isascii() and value.isdecimal() and int(value) <= INT_MAX:
+            found[topic] = int(value)
     return found
 
 
 def topic_ids(log_directories: Iterable[Path]) -> dict[str, str]:
     """Return the ids of the topics that there are, by name, as far as the metadata in log directories tell."""
     names: dict[str, str] = {}
-    for directory in sorted(set(log_directories)):
-        for topic_id, name in _records(directory / f"{METADATA_TOPIC}-0", _topic):
-            names.pop(topic_id, None)
-            if name is not None:
-                names[topic_id] = name
+    for topic_id, name in metadata_records(log_directories, _topic):
+        names.pop(topic_id, None)
+        if name is not None:
+            names[topic_id] = name
     return {name: topic_id for topic_id, name in names.items()}
+
+
+def metadata_records(log_directories: Iterable[Path], parse: Callable[[bytes], _Value | None]) -> Iterator[_Value]:
+    """Yield what a parser returns for the records of KRaft's metadata, except None.
+
+    What cannot be read has no records.
+
+    Args:
+        log_directories: some of them have the metadata.
+        parse: function of the value of a record.
+    """
+    for directory in sorted(set(log_directories)):
+        yield from _records(directory / f"{METADATA_TOPIC}-0", parse)
 
 
 def _records(directory: Path, parse: Callable[[bytes], _Value | None]) -> Iterator[_Value]:

@@ -14,9 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 Answer = Literal["yes", "yes, but", "no", "running", "unknown"]
-Outcome = Literal["kept", "cut", "stray", "offline", "unknown"]
+Outcome = Literal["kept", "cut", "stray", "empty", "offline", "unknown"]
 """What becomes of a partition. *kept*: all records stay; *cut*: records are lost or hidden; *stray*: its directory is
-renamed, and it comes up empty; *offline*: it lies in a log directory that the broker gives up."""
+renamed, and it comes up empty; *empty*: it has no directory or no segment, and comes up empty; *offline*: it lies in a
+log directory that the broker gives up."""
 
 _NAMED: Final = 3
 """Partitions and files that a line names."""
@@ -181,7 +182,9 @@ class Start:
         """Files and partition directories of which :meth:`lines` says what to do about them."""
         blockers = {each.path for each in (*self.fatal, *self.offline.values(), *self.further) if each.remedy}
         partitions = [
-            each for each in self.of("cut", "stray") if (each.changes or each.remedy) and each.remedy != RECOVER
+            each
+            for each in self.of("cut", "stray", "empty")
+            if (each.changes or each.remedy) and each.remedy != RECOVER
         ]
         starts = {each.directory.parent / START_OFFSETS for each in partitions if each.remedy == LOG_START}
         return blockers | starts | {each.directory for each in partitions}
@@ -191,7 +194,7 @@ class Start:
         """The answer to: may I start the broker?"""
         if self.held or self.changing:
             return "running"
-        if self.fatal or self.offline or self.of("cut", "stray"):
+        if self.fatal or self.offline or self.of("cut", "stray", "empty"):
             return "no"
         if self.of("unknown"):
             return "unknown"
@@ -223,7 +226,7 @@ class Start:
 
     def _refused(self) -> str:
         """Say what speaks against a start, the worst first."""
-        lost, strays = self.of("cut"), self.of("stray")
+        lost, strays = self.of("cut"), self.of("stray", "empty")
         besides = [f"{counted(len(lost), 'partition')} would lose records"] if lost else []
         besides += [f"{counted(len(strays), 'partition')} would come up empty"] if strays else []
         then = f"; and then {' and '.join(besides)}, above" if besides else ""
@@ -251,7 +254,7 @@ class Start:
             yield from self._stops()
         yield from self._obstacles()
         yield from self._losses()
-        for reasons in (_by_reason(self.of("stray", "unknown")), _by_reason(self.missing)):
+        for reasons in (_by_reason(self.of("stray", "empty", "unknown")), _by_reason(self.missing)):
             for (reason, remedy), names in reasons.items():
                 yield f"start: {_some(names)}: {reason}"
                 yield from _indented(remedy)

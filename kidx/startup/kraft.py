@@ -17,7 +17,7 @@ from kidx.printable import shortened
 from kidx.records import file_batches
 from kidx.startup.answers import Blocker
 from kidx.startup.checkpoints import UnreadableError, properties_of
-from kidx.startup.remedies import OLDER_SNAPSHOT, OTHER_BROKER
+from kidx.startup.remedies import EMPTY_DISK, OLDER_SNAPSHOT, OTHER_BROKER
 
 _SHARED: Final = ("cluster.id", "node.id")
 """What is the same in all log directories of a broker."""
@@ -39,6 +39,24 @@ def runs_kraft(directories: Iterable[Path]) -> bool:
     return False
 
 
+def is_empty(directory: Path) -> bool:
+    """Return True if nothing is in a directory but what is in the root of an empty file system."""
+    try:
+        return all(path.name == "lost+found" for path in directory.iterdir())
+    except OSError:
+        return False
+
+
+def node_of(directories: Iterable[Path]) -> int | None:
+    """Return the node id in the ``meta.properties`` of some log directories; None if none can be read."""
+    for directory in directories:
+        with contextlib.suppress(UnreadableError, ValueError):
+            properties = properties_of(directory) or {}
+            if (node := properties.get("node.id", properties.get("broker.id"))) is not None:
+                return int(node)
+    return None
+
+
 def check_properties(directories: Sequence[Path]) -> tuple[list[Blocker], dict[Path, Blocker]]:
     """Return what of ``meta.properties`` keeps a broker from starting, and what makes a log directory go offline.
 
@@ -58,7 +76,11 @@ def check_properties(directories: Sequence[Path]) -> tuple[list[Blocker], dict[P
             offline[directory] = Blocker(path, str(error))
             continue
         if properties is None:
-            missing.append(Blocker(path, "there is none, though the log directory is not empty"))
+            missing.append(
+                Blocker(path, "there is none, and nothing else in the log directory", EMPTY_DISK)
+                if is_empty(directory)
+                else Blocker(path, "there is none, though the log directory is not empty")
+            )
         elif (version := properties.get("version", "0")) not in {"0", "1"}:
             offline[directory] = Blocker(path, f"its version is {shortened(version)}, which no release knows")
         elif not _NODE_IDS.intersection(properties):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,7 +17,6 @@ from kidx.discovery import (
     HIGH_WATERMARKS,
     LOG,
     META_PROPERTIES,
-    OFFSET_CHECKPOINTS,
     RECOVERY_POINTS,
     START_OFFSETS,
     discover,
@@ -32,10 +31,12 @@ from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.repair.topic_settings import topic_ids
 from kidx.startup.answers import Blocker, Outcome, PartitionStart, SegmentChange, Start
+from kidx.startup.assignments import assignments, lost_partitions
 from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
-from kidx.startup.kraft import check_metadata_log, check_properties, runs_kraft
+from kidx.startup.directories import OF_LOG_DIRECTORIES, directories_in, log_directories, names_in
+from kidx.startup.kraft import check_metadata_log, check_properties, node_of, runs_kraft
 from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, unparsed_name
 from kidx.startup.remedies import LOG_START, RECOVER, RENAMED, TWICE, WITHOUT, missing_topic_id
 from kidx.startup.simulation import Checkpoints, Loaded, load, present, readable_records, regular_files
@@ -45,7 +46,6 @@ from kidx.startup.tiers import check_cache
 if TYPE_CHECKING:
     from kidx.verify import Verification
 
-_OF_LOG_DIRECTORIES: Final = frozenset({META_PROPERTIES, CLEAN_SHUTDOWN, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS})
 _TELLING: Final = frozenset({"SEG-35", "SEG-23", "LG-12", "RB-4"})
 """Clauses of remarks about what a start changes.
 
@@ -70,7 +70,7 @@ def predict(
     """
     asked = [Path(path) for path in paths]
     found = [each.directory for each in discover(asked).partitions if each.complete]
-    directories = _log_directories(asked, found)
+    directories = log_directories(asked, found)
     if not directories and not found:
         return None
     dialect = dialect_of(release)
@@ -103,37 +103,6 @@ def predict(
         clean=clean,
         is_damaged=any(path.suffix == LOG and path.exists() for path in faulty),
     )
-
-
-def _log_directories(asked: Iterable[Path], partitions: Iterable[Path]) -> list[Path]:
-    """The log directories that were asked for as a whole: given, or below a directory that was."""
-    given = [path for path in asked if path.is_dir()]
-    holding = {each.parent for each in partitions if any(_is_below(each.parent, path) for path in given)}
-    marked = {path for path in given if _OF_LOG_DIRECTORIES.intersection(_names(path))}
-    below = {
-        each
-        for path in given
-        if path not in marked and path not in holding
-        for each in _directories(path)
-        if META_PROPERTIES in _names(each)
-    }
-    return sorted(holding | marked | below)
-
-
-def _is_below(path: Path, given: Path) -> bool:
-    return path == given or given in path.parents
-
-
-def _names(directory: Path) -> list[str]:
-    try:
-        with os.scandir(directory) as entries:
-            return sorted(entry.name for entry in entries)
-    except OSError:
-        return []
-
-
-def _directories(log_directory: Path) -> Iterator[Path]:
-    return (log_directory / name for name in _names(log_directory) if (log_directory / name).is_dir())
 
 
 class _Broker:
@@ -171,6 +140,7 @@ class _Broker:
         self.offline = offline | self.offline
         self._find_duplicates()
         self._find_strays()
+        self._find_lost()
         if self.offline and self.directories and not self.fatal:
             self._end_without_directories()
 
@@ -180,7 +150,7 @@ class _Broker:
         return [
             each
             for each in self.partitions
-            if each.directory.parent not in self.offline or each.outcome in ("cut", "stray")
+            if each.directory.parent not in self.offline or each.outcome in ("cut", "stray", "empty")
         ]
 
     def _end_without_directories(self) -> None:
@@ -200,20 +170,20 @@ class _Broker:
 
     def _look_at(self, directory: Path) -> None:
         offsets = CheckpointedOffsets(directory)
-        below = list(_directories(directory))
-        is_marked = bool(_OF_LOG_DIRECTORIES.intersection(_names(directory)))
+        below = list(directories_in(directory))
+        is_marked = bool(OF_LOG_DIRECTORIES.intersection(names_in(directory)))
         for path in below:
             self.fatal += check_cache(path, self.dialect)
             if is_ignored(path.name, self.dialect):
                 continue
             if not is_partition_name(path.name):
                 if is_marked:
-                    has_segments = any(map(parse_segment_file, _names(path)))
+                    has_segments = any(map(parse_segment_file, names_in(path)))
                     remedy = RENAMED if has_segments else ""
                     self.fatal.append(Blocker(path, "a directory that is not named like a partition", remedy))
                 continue
             self._look_at_partition(path, offsets)
-        if META_PROPERTIES in _names(directory) and any(parse_partition(path.name) for path in below):
+        if META_PROPERTIES in names_in(directory) and any(parse_partition(path.name) for path in below):
             self.missing += [
                 Blocker(directory / name, f"there is none: {effect}")
                 for name, effect in WITHOUT.items()
@@ -338,7 +308,7 @@ class _Broker:
             reason = f"its end would be taken for {loaded.end}, and the next appends would overlap what is there"
             remedy = self._remedy(path, offsets.of(path), end, self.intervals.of(path / f"{max(sizes):020d}.log").value)
         deleted = any(change.records or (change.after is None and change.before) for change in changes)
-        replaced = any(name.endswith(f"{LOG}.swap") for name in _names(path))
+        replaced = any(name.endswith(f"{LOG}.swap") for name in names_in(path))
         lost = shortened or loaded.start != start or (deleted and not replaced)
         outcome: Outcome = "cut" if lost else "kept"
         before = end if shortened else loaded.end
@@ -350,7 +320,7 @@ class _Broker:
     def _find_duplicates(self) -> None:
         places: dict[str, list[Path]] = defaultdict(list)
         for directory in self.directories:
-            for path in _directories(directory):
+            for path in directories_in(directory):
                 parsed = parse_partition(path.name)
                 if parsed is not None and not parsed[2] and path.name != METADATA_LOG:
                     places[path.name].append(path)
@@ -365,6 +335,15 @@ class _Broker:
             for stray in strays(self.ids, self.recorded):
                 self.partitions = [each for each in self.partitions if each.directory != stray.directory]
                 self.partitions.append(stray)
+
+    def _find_lost(self) -> None:
+        """Find the partitions that KRaft's metadata assign to the broker, and that no log directory has."""
+        node = node_of(self.directories) if runs_kraft(self.directories) else None
+        if node is not None:
+            lost, remarks = lost_partitions(self.directories, assignments(self.directories, node, self.dialect))
+            empty = {each.directory for each in lost}
+            self.partitions = [each for each in self.partitions if each.directory not in empty] + lost
+            self.missing += remarks
 
 
 def _changed(log: Path, before: int, after: int | None) -> SegmentChange:

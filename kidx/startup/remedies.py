@@ -29,6 +29,16 @@ LOG_START: Final = (
     f"do not start the broker before the partition's line is out of {START_OFFSETS}, and the number in its second line "
     "is lowered by one: then the log stays"
 )
+LOST: Final = (
+    "find its directory and put it back before the start: a disk may not be mounted, or the directory was moved or "
+    "renamed. Where another broker leads the partition, this one copies it from there; if this one becomes the leader, "
+    "the others truncate their logs"
+)
+ELSEWHERE: Final = "name all log directories of the broker; see whether one of its disks is not mounted"
+EMPTY_DISK: Final = (
+    "see whether its disk is not mounted. A new disk is formatted with kafka-storage.sh format --ignore-formatted, and "
+    "the partitions that were on the old one come up empty"
+)
 OTHER_BROKER: Final = (
     "see first whether this is the disk of another broker; if it is this one's, write the ids as in its other log "
     "directories"

@@ -608,6 +608,97 @@ def test_topic_ids_are_from_the_metadata_of_kraft(data):
     assert not start(data).of("stray")
 
 
+def partition_record(number, replicas, directory_ids=()):
+    """Return a PartitionRecord of version 1 of the topic, all replicas in sync."""
+    brokers = bytes([len(replicas) + 1]) + b"".join(struct.pack(">i", broker) for broker in replicas)
+    topic_id = base64.urlsafe_b64decode(ID + "==")
+    ids = bytes([len(directory_ids) + 1]) + b"".join(directory_ids)
+    return (
+        b"\1\3\1"
+        + struct.pack(">i", number)
+        + topic_id
+        + brokers * 2
+        + b"\1\1"
+        + struct.pack(">iii", replicas[0], 0, 0)
+        + ids
+        + b"\0"
+    )
+
+
+def change_record(number, replicas):
+    """Return a PartitionChangeRecord of version 0 with other replicas, which is tag 2."""
+    brokers = bytes([len(replicas) + 1]) + b"".join(struct.pack(">i", broker) for broker in replicas)
+    topic_id = base64.urlsafe_b64decode(ID + "==")
+    return b"\1\5\0" + struct.pack(">i", number) + topic_id + b"\1\2" + bytes([len(brokers)]) + brokers
+
+
+DISKS = b"\0" * 15 + b"\7", b"\0" * 15 + b"\x08"
+TOPIC_RECORD = b"\1\2\0" + b"\7orders" + base64.urlsafe_b64decode(ID + "==") + b"\0"
+
+
+def write_metadata(data, *records):
+    metadata = data / "__cluster_metadata-0"
+    metadata.mkdir(exist_ok=True)
+    content = build_batch([(EPOCH_MS, None, value) for value in (TOPIC_RECORD, *records)])
+    (metadata / log(0)).write_bytes(content)
+
+
+@pytest.mark.parametrize("damage", ["deleted", "renamed", "emptied"])
+def test_a_partition_of_the_metadata_that_is_on_no_disk_comes_up_empty(data, damage):
+    write_metadata(data, *(partition_record(number, [2, 1]) for number in range(3)))
+    assert start(data).answer != "no"
+    path = data / "orders-1"
+    if damage == "renamed":
+        path.rename(data / f"orders-1.{'0' * 32}-stray")
+    else:
+        shutil.rmtree(path)
+    if damage == "emptied":
+        path.mkdir()
+    found = start(data)
+    of_topic = [(each.directory, each.outcome) for each in found.partitions if each.directory.name.startswith("orders")]
+    assert (found.answer, of_topic) == ("no", [(path, "empty")])
+    assert "no: 1 partition would come up empty" in found.line
+    assert any("find its directory and put it back" in line for line in found.lines())
+
+
+@pytest.mark.parametrize(
+    ("records", "checkpointed"),
+    [
+        ([partition_record(0, [2, 3])], True),  # of other brokers
+        ([partition_record(0, [1]), change_record(0, [2])], True),  # was moved to another one
+        ([partition_record(0, [1]), b"\1\x09\0" + base64.urlsafe_b64decode(ID + "==") + b"\0"], True),  # was deleted
+        ([partition_record(0, [1])], False),  # was created while the broker stopped
+        ([], True),
+    ],
+)
+def test_a_partition_that_the_broker_need_not_have_is_no_loss(data, records, checkpointed):
+    shutil.rmtree(data / "orders-0")
+    write_offsets(data / "recovery-point-offset-checkpoint", {0: 48, 1: 48, 2: 48} if checkpointed else {0: 0, 1: 48})
+    write_metadata(data, *records)
+    assert not start(data).of("empty")
+
+
+def test_partitions_in_a_log_directory_that_was_not_looked_at_are_a_remark(data):
+    ids = [base64.urlsafe_b64encode(disk).decode().rstrip("=") for disk in DISKS]
+    (data / "meta.properties").write_text(f"{PROPERTIES}directory.id={ids[0]}\n")
+    write_metadata(data, *(partition_record(number, [1], DISKS[number > 2 :][:1]) for number in range(5)))
+    found = start(data)
+    assert found.answer != "no"
+    (said,) = (line for line in found.lines() if "which was not looked at" in line)
+    assert f"it has orders-3 and 1 more in the log directory with the id {ids[1]}" in said
+
+
+def test_an_empty_log_directory_of_kraft_prevents_the_start(data, tmp_path):
+    """Its disk is not mounted, for example."""
+    other = tmp_path / "other"
+    (other / "lost+found").mkdir(parents=True)
+    found = start(data, other)
+    assert [each.path for each in found.fatal] == [other / "meta.properties"]
+    assert "  see whether its disk is not mounted" in "\n".join(found.lines())
+    (data / "meta.properties").write_text(PROPERTIES.replace("version=1", "version=0"))
+    assert start(data, other).answer != "no"  # without KRaft, a broker writes the file
+
+
 def test_a_log_that_a_recovery_would_repair_has_the_instructions(data):
     with (data / "orders-0" / log(36)).open("ab") as file:
         file.write(bytes(4096))

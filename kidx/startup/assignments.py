@@ -1,0 +1,157 @@
+"""Partitions that KRaft's metadata assign to a broker, and that are on none of its disks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from kidx.discovery import HIGH_WATERMARKS, LOG, RECOVERY_POINTS, STRAY, parse_partition
+from kidx.discovery.names import DELETE
+from kidx.dump.internal import metadata_record
+from kidx.dump.messages import MessageError
+from kidx.repair.topic_settings import metadata_records
+from kidx.startup.answers import Blocker, PartitionStart
+from kidx.startup.checkpoints import UnreadableError, offsets_of, properties_of
+from kidx.startup.names import METADATA_LOG
+from kidx.startup.remedies import ELSEWHERE, LOST
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+
+_TOPIC, _PARTITION, _PARTITION_CHANGE, _REMOVE_TOPIC = 2, 3, 5, 9
+_KEYS: Final = frozenset({_TOPIC, _PARTITION, _PARTITION_CHANGE, _REMOVE_TOPIC})
+"""Types of the metadata records that tell where partitions are."""
+
+
+class Assignment(NamedTuple):
+    """A partition on a broker.
+
+    Attributes:
+        topic: name of the topic.
+        partition: number of the partition.
+        directory_id: id of its log directory; empty if the metadata have none, as before 3.7.
+    """
+
+    topic: str
+    partition: int
+    directory_id: str
+
+    @property
+    def name(self) -> str:
+        """Name of its directory."""
+        return f"{self.topic}-{self.partition}"
+
+
+def assignments(directories: Iterable[Path], node: int, dialect: Dialect) -> list[Assignment]:
+    """Return the partitions of a broker, as far as the metadata in its log directories tell.
+
+    Args:
+        directories: log directories of the broker.
+        node: id of the broker.
+        dialect: rules of its release.
+    """
+    topics: dict[str, str] = {}
+    partitions: dict[tuple[str, int], dict[str, Any]] = {}
+    for key, data in metadata_records(directories, lambda value: _parsed(value, dialect.release)):
+        topic_id = data["topicId"]
+        if key == _TOPIC:
+            topics[topic_id] = data["name"]
+        elif key == _REMOVE_TOPIC:
+            topics.pop(topic_id, None)
+        elif key == _PARTITION:
+            partitions[topic_id, data["partitionId"]] = data
+        elif (known := partitions.get((topic_id, data["partitionId"]))) is not None:
+            known |= {name: data[name] for name in ("replicas", "directories") if data.get(name) is not None}
+    return [
+        Assignment(topics[topic_id], number, _directory_id(data, node))
+        for (topic_id, number), data in partitions.items()
+        if topic_id in topics and node in data["replicas"]
+    ]
+
+
+def _parsed(value: bytes, release: str) -> tuple[int, dict[str, Any]] | None:
+    """Return type and fields of a record that tells where partitions are; None of any other record."""
+    if len(value) < 3 or value[1] not in _KEYS:
+        return None
+    try:
+        return value[1], metadata_record(release, value)
+    except MessageError:
+        return None
+
+
+def _directory_id(data: dict[str, Any], node: int) -> str:
+    ids = data.get("directories") or []
+    place = data["replicas"].index(node)
+    return str(ids[place]) if place < len(ids) else ""
+
+
+def lost_partitions(
+    directories: Sequence[Path], recorded: Iterable[Assignment]
+) -> tuple[list[PartitionStart], list[Blocker]]:
+    """Return the partitions that come up empty, and a remark about those of other log directories.
+
+    A partition was on a disk if a checkpoint has an offset of it. Without one it may be of a topic that was created
+    while the broker stopped.
+
+    Args:
+        directories: all log directories of the broker that were looked at.
+        recorded: partitions of the broker.
+    """
+    offsets: dict[tuple[str, int], Path] = {}
+    present: set[str] = set()
+    ids: set[str] = set()
+    for directory in directories:
+        for name in (RECOVERY_POINTS, HIGH_WATERMARKS):
+            with contextlib.suppress(UnreadableError):
+                offsets |= dict.fromkeys((key for key, end in offsets_of(directory / name).items() if end), directory)
+        with contextlib.suppress(UnreadableError):
+            ids.add((properties_of(directory) or {}).get("directory.id", ""))
+        try:
+            present.update(_with_a_log(directory))
+        except OSError:
+            return [], []
+    lost: list[PartitionStart] = []
+    elsewhere: list[Assignment] = []
+    for each in recorded:
+        if each.name in present:
+            continue
+        place = offsets.get((each.topic, each.partition))
+        if place is not None:
+            lost.append(_empty(place / each.name))
+        elif each.directory_id not in ids:
+            elsewhere.append(each)
+    return lost, list(_remarks(directories, elsewhere))
+
+
+def _with_a_log(directory: Path) -> Iterator[str]:
+    """Yield the names of the partitions that have a segment in a log directory.
+
+    Raises:
+        OSError: a directory cannot be read.
+    """
+    for path in directory.iterdir():
+        parsed = parse_partition(path.name)
+        if parsed is None or parsed[2] in {DELETE, STRAY} or not path.is_dir():
+            continue
+        if any(LOG in Path(name.name).suffixes for name in path.iterdir()):
+            yield f"{parsed[0]}-{parsed[1]}"
+
+
+def _empty(path: Path) -> PartitionStart:
+    what = "there is no segment in it" if path.is_dir() else "there is no such directory"
+    reason = f"{what}, though KRaft's metadata and a checkpoint have the partition: it comes up empty"
+    return PartitionStart(path, "empty", reason, remedy=LOST)
+
+
+def _remarks(directories: Iterable[Path], elsewhere: Sequence[Assignment]) -> Iterator[Blocker]:
+    metadata = next((path for each in directories if (path := each / METADATA_LOG).is_dir()), None)
+    unknown = sorted({each.directory_id for each in elsewhere if each.directory_id.strip("A")})
+    if metadata is None:
+        return
+    for directory_id in unknown:
+        names = sorted(each.name for each in elsewhere if each.directory_id == directory_id)
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        reason = f"it has {names[0]}{more} in the log directory with the id {directory_id}, which was not looked at"
+        yield Blocker(metadata, f"{reason}: {ELSEWHERE}")

@@ -1,0 +1,54 @@
+"""Log directories among the paths that were verified, and the names in them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from kidx.discovery import CLEAN_SHUTDOWN, CLEANED_OFFSETS, META_PROPERTIES, OFFSET_CHECKPOINTS
+from kidx.startup.kraft import is_empty, runs_kraft
+
+OF_LOG_DIRECTORIES: Final = frozenset({META_PROPERTIES, CLEAN_SHUTDOWN, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS})
+
+
+def log_directories(asked: Iterable[Path], partitions: Iterable[Path]) -> list[Path]:
+    """Return the log directories that are complete: given paths, or directories below a given path.
+
+    Args:
+        asked: given paths.
+        partitions: partition directories that were found under them.
+    """
+    given = [path for path in asked if path.is_dir()]
+    holding = {each.parent for each in partitions if any(_is_below(each.parent, path) for path in given)}
+    marked = {path for path in given if OF_LOG_DIRECTORIES.intersection(names_in(path))}
+    below = {
+        each
+        for path in given
+        if path not in marked and path not in holding
+        for each in directories_in(path)
+        if META_PROPERTIES in names_in(each)
+    }
+    known = holding | marked | below
+    # An empty directory beside log directories of KRaft is one whose disk is not mounted, perhaps.
+    empty = {path for path in given if path not in known and is_empty(path)} if runs_kraft(known) else set()
+    return sorted(known | empty)
+
+
+def _is_below(path: Path, given: Path) -> bool:
+    return path == given or given in path.parents
+
+
+def names_in(directory: Path) -> list[str]:
+    """Return the names in a directory, in order; none if it cannot be read."""
+    try:
+        with os.scandir(directory) as entries:
+            return sorted(entry.name for entry in entries)
+    except OSError:
+        return []
+
+
+def directories_in(log_directory: Path) -> Iterator[Path]:
+    """Return the directories in a log directory, in order."""
+    return (log_directory / name for name in names_in(log_directory) if (log_directory / name).is_dir())
