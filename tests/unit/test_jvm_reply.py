@@ -1,13 +1,28 @@
-"""A reply of the Java side says an observation, whole: what differs in anything differs in its bytes."""
+"""A reply of the Java side represents a whole observation: observations that differ have replies that differ."""
 
 from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.implementations.jvm.reply import HEAD, UnknownExceptionError, packed, unpacked
+from conformance.implementations.jvm.exceptions import SILENT
+from conformance.implementations.jvm.index import JvmIndex
 from conformance.operations import ERROR_KINDS, OK, Observation, Operation, Outcome, State
+
+packed = JvmIndex.packed
+
+
+def unpacked(name, reply, text=None):
+    """Return the observation in a reply; an error's text is on the Java side."""
+    index = object.__new__(JvmIndex)
+    index.name, index._directory, index._reply = "jvm", "/", bytearray(reply) + b"the rest of the buffer"
+    index.driver = SimpleNamespace(text=lambda: text)
+    return index.observation(Operation(name))
+
 
 longs = st.integers(-(1 << 63), (1 << 63) - 1)
 pairs = st.tuples(longs, longs)
@@ -20,7 +35,11 @@ values = st.one_of(
     st.tuples(st.just("all_aborted"), transactions),
     st.tuples(st.just("collect_aborted"), st.tuples(transactions, st.booleans())),
 )
-refusals = st.builds(Outcome, st.sampled_from(ERROR_KINDS), st.none(), st.none() | st.text(min_size=1, max_size=30))
+texts = st.text(st.characters(exclude_characters="/", exclude_categories=["Cs"]), min_size=1, max_size=30)
+kinds = st.sampled_from([kind for kind in ERROR_KINDS if kind not in SILENT])
+refusals = st.builds(Outcome, kinds, st.none(), st.none() | texts) | st.builds(
+    Outcome, st.sampled_from(sorted(SILENT)), st.none(), st.none()
+)
 mapped = st.builds(State, longs, st.integers(0, 1 << 40), st.booleans(), longs, pairs | st.tuples(longs))
 unmapped = st.builds(State, longs, st.none(), st.none(), st.none(), st.tuples(longs) | st.just(()))
 states = st.none() | mapped | unmapped
@@ -32,7 +51,7 @@ def test_unpacking_inverts_packing(named, refusal, state):
     outcome = refusal or (OK if value is None else Outcome(None, value))
     observation = Observation(outcome, state)
     reply = packed(Operation(name), observation)
-    assert unpacked(name, bytearray(reply) + b"the rest of the buffer") == observation
+    assert unpacked(name, reply, outcome.text) == observation
 
 
 @given(named=values, first=states, second=states, text=st.none() | st.text(min_size=1))
@@ -58,8 +77,12 @@ def test_an_observation_that_no_reply_can_represent_has_none(observation):
     assert packed(Operation("lookup", (1,)), observation) is None
 
 
-def test_an_exception_of_no_kind_is_an_error_with_its_text():
-    text = b"java.lang.OutOfMemoryError"
-    reply = bytearray(HEAD.pack(-1, -1, 0, 0, 0, 0, -1, 0, 0, len(text)) + text)
-    with pytest.raises(UnknownExceptionError, match="OutOfMemoryError"):
-        unpacked("flush", reply)
+def test_an_exception_of_no_kind_is_a_failure_with_its_text():
+    reply = struct.pack("=3q", -1, -1, 0)
+    assert unpacked("flush", reply, "a.b.CException: oh").outcome == Outcome("failure", None, "a.b.CException: oh")
+
+
+def test_an_empty_list_is_not_nothing():
+    nothing, empty = (packed(Operation("all_aborted"), Observation(Outcome(None, value), None)) for value in (None, ()))
+    assert nothing != empty
+    assert unpacked("all_aborted", empty).outcome.value == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.implementations.jvm.files import JvmFiles
+from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.requests import Requests, performed
 from conformance.operations import Outcome
 from conformance.operations.cache import CACHE_ERROR_KINDS, CACHE_OPS, DIRECTORY, CacheObservation, CacheState
@@ -32,7 +32,7 @@ CACHE_SILENT: Final = frozenset({"kafka", "invalid_number", "invalid_argument", 
 _OPERATIONS: Final = performed(CACHE_OPS)
 
 
-class JvmCache(JvmFiles[CacheObservation]):
+class JvmCache(JvmClasses[CacheObservation]):
     """One release's cache."""
 
     driver_name = "CacheDriver"

@@ -139,9 +139,7 @@ class JvmCases:
     def __init__(self, member: Any, directory: Path) -> None:
         self.member = member
         member.begin(directory)
-        # The driver of indexes takes its directory with the slash.
-        name = f"{directory}/" if member.group == "index" else str(directory)
-        self._cases = driver_class("Cases")(member.driver, name)
+        self._cases = driver_class("Cases")(member.driver, str(directory))
 
     def watch(self, probes: Sequence[Any]) -> None:
         """From now on says which cases reach what none before them has: the arrays of JaCoCo's probes, one a class."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.implementations.jvm.files import JvmFiles
+from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.requests import Requests, performed
 from conformance.implementations.jvm.script import require_int, step
 from conformance.operations import Operation, Outcome
@@ -84,7 +84,7 @@ def _of_settings(settings: dict[str, Any]) -> bytes:
 _OPERATIONS: Final = performed(LOG_OPS, without=("read_log",))
 
 
-class JvmLog(JvmFiles[LogObservation]):
+class JvmLog(JvmClasses[LogObservation]):
     """One release's log."""
 
     driver_name = "LogDriver"

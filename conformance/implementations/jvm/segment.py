@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
-from conformance.implementations.jvm.files import JvmFiles
 from conformance.implementations.jvm.requests import Requests, performed
 from conformance.operations import Outcome
 from conformance.operations.segment import (
@@ -66,7 +66,7 @@ def comparable(text: str, directory: str) -> str:
     return text.replace(f"{directory}/", "").replace(f"{directory}.source", "SOURCE")
 
 
-class JvmSegment(JvmFiles[SegmentObservation]):
+class JvmSegment(JvmClasses[SegmentObservation]):
     """One release's segment."""
 
     driver_name = "SegmentDriver"

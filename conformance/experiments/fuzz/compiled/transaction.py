@@ -9,12 +9,13 @@ import numpy as np
 from conformance.experiments.fuzz.compiled.searching import looked_at
 from conformance.experiments.fuzz.compiled.writing import (
     CORRUPT,
-    HEAD,
     NOTHING,
     STATE,
     UNSUPPORTED_VERSION,
     be64,
+    begin_reply,
     compare_file,
+    end_reply,
     no_state,
     open_step,
     put_be,
@@ -113,10 +114,11 @@ def _write_case(out: Any, octets: Any, at: Any, data: Any, texts: Any, strict: A
     if readable < count:
         at = _unsupported(out, octets, at, data, untold, texts, readable, strict)
     else:
-        at = reply(out, at, untold, _TRANSACTION * count, 0, 0)
-        at -= min(2, _TRANSACTION * count)
+        head = at
+        at = begin_reply(out, head, 0, _TRANSACTION * count, untold)
         for slot in range(count):
             at = _put_transaction(out, at, data, slot)
+        at = end_reply(out, head, at, untold)
     at, bound = _collections(out, octets, at, data, untold, texts, readable, count, strict)
     return _changes(out, octets, at, data, state, texts, readable, bound, strict)
 
@@ -217,7 +219,7 @@ def _collect(
 ) -> Any:
     at = step(out, at, _COLLECT, 2, fetched, bound, 0, 0)
     head = at
-    values = at + 1 + HEAD
+    values = begin_reply(out, head, 0, 1, state)
     at = values + 1
     complete = 0
     for slot in range(readable):
@@ -229,10 +231,9 @@ def _collect(
             break
     if not complete and readable < count:
         return _unsupported(out, octets, head, data, state, texts, readable, strict)
-    reply(out, head, state, 1, complete, 0)
-    out[head] = 8 * (at - head - 1)
-    out[head + 2] = at - values
-    return at
+    out[values] = complete
+    begin_reply(out, head, 0, at - values, state)
+    return end_reply(out, head, at, state)
 
 
 @kernel

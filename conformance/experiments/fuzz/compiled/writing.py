@@ -14,9 +14,10 @@ from kidx.scan.jit import kernel
 OPEN: Final = CODES["open"]
 STATE: Final = 7
 """Numbers of a state: entries, maximum, full, length, how many are last, the last twice."""
-HEAD: Final = 10
-"""Longs of a reply before its values."""
-_STATE_OF_NOTHING: Final = 4
+_LASTS: Final = 4
+"""Place in a state of how many numbers are last; -1 there stands for no state."""
+_VALUES: Final = 4
+"""Longs from the length of a reply to its values."""
 CORRUPT: Final = ERROR_KINDS.index("corrupt") + 1
 INVALID_ARGUMENT: Final = ERROR_KINDS.index("invalid_argument") + 1
 INVALID_OFFSET: Final = ERROR_KINDS.index("invalid_offset") + 1
@@ -45,7 +46,7 @@ def template(text: str) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 def no_state() -> Any:
     """The state in a reply that has none."""
     state = np.zeros(STATE, np.int64)
-    state[_STATE_OF_NOTHING] = -1
+    state[_LASTS] = -1
     return state
 
 
@@ -138,44 +139,63 @@ def open_step(out: Any, octets: Any, at: Any, kind: Any, base_offset: Any, writa
 
 
 @kernel
+def begin_reply(out: Any, head: Any, kind: Any, count: Any, state: Any) -> Any:
+    """Write what precedes the values of a reply, whose length belongs at ``head``; return where the values go."""
+    out[head + 1] = kind
+    out[head + 2] = count
+    out[head + 3] = 0 if state[_LASTS] < 0 else _LASTS + state[_LASTS]
+    return head + _VALUES
+
+
+@kernel
+def end_reply(out: Any, head: Any, at: Any, state: Any) -> Any:
+    """Write what follows the values of a reply that is no error; return where the next step goes."""
+    at = _put_state(out, at, state)
+    out[at] = _NO_TEXT
+    out[head] = 8 * (at - head)
+    return at + 1
+
+
+@kernel
+def _put_state(out: Any, at: Any, state: Any) -> Any:
+    if state[_LASTS] < 0:
+        return at
+    for place in range(_LASTS):
+        out[at + place] = state[place]
+    at += _LASTS
+    for place in range(state[_LASTS]):
+        out[at + place] = state[_LASTS + 1 + place]
+    return at + state[_LASTS]
+
+
+@kernel
 def reply(out: Any, at: Any, state: Any, count: Any, first: Any, second: Any) -> Any:
-    """A reply without refusal; at most two of its values are written here. Returns where more of them go."""
-    out[at] = 8 * (HEAD + max(count, 0))
-    at += 1
-    out[at] = 0
-    out[at + 1] = count
-    for place in range(STATE):
-        out[at + 2 + place] = state[place]
-    out[at + 9] = _NO_TEXT
-    at += HEAD
+    """Write a reply that is no error and has at most two values; return where the next step goes."""
+    head = at
+    at = begin_reply(out, head, 0, count, state)
     if count > 0:
         out[at] = first
         at += 1
     if count > 1:
         out[at] = second
         at += 1
-    return at
+    return end_reply(out, head, at, state)
 
 
 @kernel
 def refusal(out: Any, octets: Any, at: Any, state: Any, kind: Any, text: Any, numbers: Any) -> Any:
-    """A reply with a refusal, with the numbers of its text."""
+    """Write a reply that is an error, with the numbers of its text; return where the next step goes."""
     head = at
-    at += 1
-    out[at] = kind
-    out[at + 1] = NOTHING
-    for place in range(STATE):
-        out[at + 2 + place] = state[place]
-    begin = place = 8 * (at + HEAD)
+    at = _put_state(out, begin_reply(out, head, kind, NOTHING, state), state)
+    begin = place = 8 * (at + 1)
     for byte in text:
         if byte < _NUMBERS:
             place = _put_number(octets, place, numbers[byte - 1])
         else:
             octets[place] = byte
             place += 1
-    size = place - begin
-    out[at + 9] = size
-    out[head] = 8 * HEAD + size
+    out[at] = place - begin
+    out[head] = place - 8 * (head + 1)
     while place % 8:
         octets[place] = 0
         place += 1

@@ -112,7 +112,7 @@ final class CacheAdapter {
         return ((Number) Members.call(lookup, cache, segment(id, start), timestamp, from)).longValue();
     }
 
-    void aborted(Object entry, long from, long to, LogReply reply) throws Throwable {
+    void aborted(Object entry, long from, long to, Reply reply) throws Throwable {
         Object index = indexes[2].read(entry);
         Object result = Members.call(Members.method(index.getClass(), "collectAbortedTxns", 2), index, from, to);
         reply.add((Boolean) new Members.Reader(result.getClass(), "isComplete").read(result) ? 1 : 0);

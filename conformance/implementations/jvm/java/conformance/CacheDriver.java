@@ -2,35 +2,23 @@ package conformance;
 
 import java.io.File;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
 /** Performs the operations of the cache machine on one release's own RemoteIndexCache. */
-public final class CacheDriver implements Driver {
+public final class CacheDriver extends ReplyingDriver {
     private static final String DIRECTORY = "remote-log-index-cache";
     private static final String[] KINDS = {"OFFSET", "TIMESTAMP", "TRANSACTION"};
 
-    private final ClassLoader loader;
-    private final Operations operations;
-    private final LogReply reply;
-    private final Running running = new Running();
     private StoredIndexes stored;
     private CacheAdapter adapter;
     private Object held;
     private List<Long> state = List.of();
-    private String directory;
+    private boolean tidies;
 
     public CacheDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer, Operations operations) {
-        this.loader = loader;
-        this.operations = operations;
-        reply = new LogReply(buffer, kinds);
-    }
-
-    /** What it is doing right now. */
-    public Running running() {
-        return running;
+        super(loader, kinds, buffer, operations);
     }
 
     /** Finds what the operations need; throws what is missing. */
@@ -38,18 +26,12 @@ public final class CacheDriver implements Driver {
         adapter();
     }
 
-    /** The text of the last refusal, or null. */
-    public String text() {
-        return reply.text();
-    }
-
     /** Starts an example; the cache will be below this directory. */
     @Override
     public void begin(String directory) {
-        abandon();
+        super.begin(directory);
         if (stored != null)
             stored.forget();
-        this.directory = directory;
         reply.inside(directory + "/" + DIRECTORY);
     }
 
@@ -80,49 +62,28 @@ public final class CacheDriver implements Driver {
     }
 
     @Override
-    public boolean replied(ByteBuffer expected, int at, int length) {
-        return reply.is(expected, at, length);
-    }
-
-    @Override
-    public Operations operations() {
-        return operations;
-    }
-
-    @Override
     public void perform(String operation, long[] arguments, byte[] bytes) {
         if (operation.equals("open_cache"))
             abandon();
         Mappings.more();
-        running.begin();
-        try {
-            reply.begin();
-            try {
-                perform(adapter(), operation, Arrays.copyOf(arguments, 4), bytes);
-                reply.endValue();
-            } catch (Throwable thrown) {
-                reply.refused(thrown);
-            }
-            tell(!operation.equals("pass_time") || arguments[1] != 0);
-        } finally {
-            running.end();
-        }
+        tidies = !operation.equals("pass_time") || arguments[1] != 0;
+        run(() -> perform(adapter(), operation, Arrays.copyOf(arguments, 4), bytes));
     }
 
-    private void tell(boolean tidies) {
-        try {
-            if (adapter == null || !adapter.isOpen())
-                return;
-            adapter.settle(tidies);
-            if (tidies)
-                state = adapter.state();  // reading it makes the caching library look for what has become too old
-            int mark = reply.mark();
-            for (long number : state)
-                reply.add(number);
-            reply.endState(mark);
-        } catch (Throwable thrown) {
-            reply.refused(thrown);
-        }
+    @Override
+    boolean settle() throws Throwable {
+        if (adapter == null || !adapter.isOpen())
+            return false;
+        adapter.settle(tidies);
+        if (tidies)
+            state = adapter.state();  // reading it makes the caching library look for what has become too old
+        return true;
+    }
+
+    @Override
+    void addState() {
+        for (long number : state)
+            reply.add(number);
     }
 
     private void perform(CacheAdapter cache, String operation, long[] args, byte[] bytes) throws Throwable {
@@ -164,9 +125,5 @@ public final class CacheDriver implements Driver {
             if (bytes[i] == wanted)
                 return i;
         return bytes.length;
-    }
-
-    private static String text(byte[] bytes) {
-        return new String(bytes, StandardCharsets.UTF_8);
     }
 }

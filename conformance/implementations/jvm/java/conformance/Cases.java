@@ -34,7 +34,7 @@ public final class Cases {
     private static final int NO_FILE = -1;
     private static final int AS_WRITTEN = -2;
 
-    private final AskedDriver driver;
+    private final Driver driver;
     private final Operations operations;
     private final String directory;
     private final Map<String, WatchedFile> watched = new HashMap<>();
@@ -49,7 +49,7 @@ public final class Cases {
     private int writtenLength;
 
     /** directory: that of all cases, as the driver's begin takes it; what they leave there is written over. */
-    public Cases(AskedDriver driver, String directory) {
+    public Cases(Driver driver, String directory) {
         this.driver = driver;
         operations = driver.operations();
         this.directory = directory;

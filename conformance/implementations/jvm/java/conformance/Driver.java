@@ -23,6 +23,9 @@ public interface Driver {
     /** Performs an operation; its outcome and the state after it are the reply. What bytes holds belongs to the callee. */
     void perform(String operation, long[] arguments, byte[] bytes);
 
+    /** Executes an operation that changes nothing; the reply has no state, which takes longer to read than most results. */
+    void ask(String operation, long[] arguments, byte[] bytes);
+
     /** Whether the last operation was answered with these bytes of a script. */
     boolean replied(ByteBuffer expected, int at, int length);
 

@@ -294,7 +294,7 @@ final class LogAdapter {
     }
 
     /** Adds whether there is an answer, its timestamp, offset and leader epoch (-1 for none). */
-    void fetchOffset(long target, LogReply reply) throws Throwable {
+    void fetchOffset(long target, Reply reply) throws Throwable {
         Object result = fetchOffsetByTimestamp.getParameterCount() == 1
             ? Members.call(fetchOffsetByTimestamp, log, target)
             : Members.call(fetchOffsetByTimestamp, log, target, nothing(fetchOffsetByTimestamp.getParameterTypes()[1]));
@@ -327,7 +327,7 @@ final class LogAdapter {
     }
 
     /** Adds start, end, high watermark and last stable offset as a fetch is answered with them. */
-    void offsetSnapshot(LogReply reply) throws Throwable {
+    void offsetSnapshot(Reply reply) throws Throwable {
         Object snapshot = Members.call(Members.method(type, "fetchOffsetSnapshot", 0), log);
         reply.add(new Members.Reader(snapshot.getClass(), "logStartOffset").readLong(snapshot));
         for (String name : new String[] {"logEndOffset", "highWatermark", "lastStableOffset"}) {
@@ -336,7 +336,7 @@ final class LogAdapter {
         }
     }
 
-    void state(LogReply reply) throws Throwable {
+    void state(Reply reply) throws Throwable {
         for (Members.Reader offset : offsets)
             reply.add(offset.readLong(log));
         List<Object> all = segments();

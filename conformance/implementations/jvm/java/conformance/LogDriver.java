@@ -2,41 +2,28 @@ package conformance;
 
 import java.io.File;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
 /** Performs the operations of the log machine on one release's own log; one call from Python does one operation. */
-public final class LogDriver implements Driver {
+public final class LogDriver extends ReplyingDriver {
     private static final List<String> COMPARED =
         List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".cleaned",
             ".swap");
 
-    private final ClassLoader loader;
-    private final Operations operations;
-    private final LogReply reply;
     private final Stage stage;
     private LogAdapter adapter;
-    private final Running running = new Running();
-    private String directory;
     private boolean open;
 
     public LogDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer, Operations operations) {
-        this.loader = loader;
-        this.operations = operations;
-        reply = new LogReply(buffer, kinds);
+        super(loader, kinds, buffer, operations);
         stage = new Stage(loader);
     }
 
     /** Which class it is that is driven. */
     public String className() throws Throwable {
         return adapter().parts.type.getName();
-    }
-
-    /** What it is doing right now. */
-    public Running running() {
-        return running;
     }
 
     /** Finds what the operations need; throws what is missing. */
@@ -55,18 +42,12 @@ public final class LogDriver implements Driver {
         }
     }
 
-    /** The text of the last refusal, or null. */
-    public String text() {
-        return reply.text();
-    }
-
     /** Starts an example; the log will be in this directory. */
     @Override
     public void begin(String directory) {
-        abandon();
+        super.begin(directory);
         if (adapter != null)
             adapter.forgetGuards();
-        this.directory = directory;
     }
 
     /** Lets go of what is open, as a killed process does. */
@@ -85,11 +66,6 @@ public final class LogDriver implements Driver {
     }
 
     @Override
-    public File file(String path) {
-        return path.isEmpty() ? new File(directory) : new File(directory, path);
-    }
-
-    @Override
     public boolean comparesAll() {
         return true;
     }
@@ -100,16 +76,6 @@ public final class LogDriver implements Driver {
             if (name.endsWith(end))
                 return true;
         return false;
-    }
-
-    @Override
-    public boolean replied(ByteBuffer expected, int at, int length) {
-        return reply.is(expected, at, length);
-    }
-
-    @Override
-    public Operations operations() {
-        return operations;
     }
 
     /**
@@ -135,7 +101,7 @@ public final class LogDriver implements Driver {
         long b = arguments.length > 1 ? arguments[1] : 0;
         run(() -> {
             switch (operation) {
-                case "open_log" -> open(new String(bytes, StandardCharsets.UTF_8), arguments);
+                case "open_log" -> open(text(bytes), arguments);
                 case "append_as_leader" -> adapter.appendAsLeader(bytes, (int) a, b != 0);
                 case "verify_transaction" ->
                     reply.add(adapter.verify(a, (int) b, (short) arguments[2], arguments[3] != 0) ? 1 : 0);
@@ -182,36 +148,14 @@ public final class LogDriver implements Driver {
         }
     }
 
-    private interface Step {
-        void run() throws Throwable;
+    @Override
+    boolean settle() throws Throwable {
+        stage.runTasks();
+        return open;
     }
 
-    private void run(Step step) {
-        running.begin();
-        try {
-            perform(step);
-        } finally {
-            running.end();
-        }
-    }
-
-    private void perform(Step step) {
-        reply.begin();
-        try {
-            step.run();
-            reply.endValue();
-        } catch (Throwable thrown) {
-            reply.refused(thrown);
-        }
-        try {
-            stage.runTasks();
-            if (open) {
-                int mark = reply.mark();
-                adapter.state(reply);
-                reply.endState(mark);
-            }
-        } catch (Throwable thrown) {
-            reply.refused(thrown);
-        }
+    @Override
+    void addState() throws Throwable {
+        adapter.state(reply);
     }
 }

@@ -39,7 +39,7 @@ final class LogProducers {
     }
 
     /** Adds the end of what has been seen, open and unreplicated transactions, and every producer. */
-    void state(Object log, LogReply reply) throws Throwable {
+    void state(Object log, Reply reply) throws Throwable {
         Object producers = manager.read(log);
         if (active == null) {
             Class<?> type = producers.getClass();
@@ -57,7 +57,7 @@ final class LogProducers {
             add(one, reply);
     }
 
-    private static void offsets(Map<?, ?> transactions, LogReply reply) {
+    private static void offsets(Map<?, ?> transactions, Reply reply) {
         reply.add(transactions.size());
         for (Object offset : transactions.keySet())
             reply.add((Long) offset);
@@ -86,7 +86,7 @@ final class LogProducers {
         return entries;
     }
 
-    private void add(Object one, LogReply reply) throws Throwable {
+    private void add(Object one, Reply reply) throws Throwable {
         for (Members.Reader field : entry)
             reply.add(field.readLong(one));
         Object offset = Options.get(open.read(one));

@@ -66,11 +66,11 @@ abstract class MappedIndexAdapter extends IndexAdapter {
 
     @Override
     final void state(Reply reply) throws Throwable {
-        reply.state(
-            (Integer) Members.call(entries, index),
-            (Integer) Members.call(maxEntries, index),
-            (Boolean) Members.call(isFull, index),
-            (Long) Members.call(length, index),
-            last());
+        reply.add((Integer) Members.call(entries, index));
+        reply.add((Integer) Members.call(maxEntries, index));
+        reply.add((Boolean) Members.call(isFull, index) ? 1 : 0);
+        reply.add((Long) Members.call(length, index));
+        for (long number : last())
+            reply.add(number);
     }
 }

@@ -4,27 +4,35 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
 
 /**
- * The observation of an operation, where Python reads it without another call: a row of native longs, and the text.
+ * Observation of an operation as native longs, which Python reads without another call.
  *
  * <pre>
  *   0 error kind (0: none, -1: an exception that no kind is known for)
- *   1 number of values, -1 for "nothing"      2 entries  3 max entries, -1 if it knows none  4 full  5 length
- *   6 number of longs in `last`, -1 for "no index has been opened"      7, 8 last
- *   9 bytes of the refusal's text, -1 for none      10... values, or the text in UTF-8
+ *   1 number of values, -1 for "nothing"     2 number of longs of state, 0 if nothing is open
+ *   3... values, then state
  * </pre>
- *
- * What is not used is zero, so that two replies are the same if their bytes are.
  */
 final class Reply {
-    private static final int VALUES = 10;
-    /** Added to the number of a kind whose text is Java's or the operating system's, and is not told. */
+    private static final int BODY = 3;
+    /** Added to the number of a kind whose text is not compared. */
     private static final int SILENT = 1 << 8;
+    /** In place of the length of a text: whatever it says. */
+    private static final long ANY_TEXT = -2;
+    private static final Pattern MODIFIED = Pattern.compile("lastModifiedTime=(\\d+)");
 
     private final ByteBuffer buffer;
     private final Map<String, Integer> kinds;
-    private int values;
+    private int length;
+    /** Behind the name of an exception that is of another kind if its text does not have these words. */
+    private static final String WITHOUT_VERSION = " without a version";
+    private static final String VERSION = "aborted transaction version";
+    private String text;
+    private boolean silent;
+    private boolean isList;
     private String directory = "";
 
     Reply(ByteBuffer buffer, Map<String, Integer> kinds) {
@@ -32,71 +40,99 @@ final class Reply {
         this.kinds = kinds;
     }
 
-    /** Texts tell no directory: it is left out of every path that begins with it. */
+    /** Texts that are compared tell no directory. */
     void inside(String directory) {
         this.directory = directory;
-    }
-
-    void begin() {
-        values = -1;
-        for (int slot = 0; slot < VALUES; slot++)
-            set(slot, 0);
-        set(6, -1);
-        set(9, -1);
     }
 
     private void set(int slot, long value) {
         buffer.putLong(slot * Long.BYTES, value);
     }
 
-    /** Says that there is a value, even if no long follows: an empty list. */
+    void begin() {
+        text = null;
+        silent = false;
+        isList = false;
+        length = 0;
+        set(0, 0);
+        set(1, -1);
+        set(2, 0);
+    }
+
+    /** Returns a value even if no long follows: an empty list. */
     void list() {
-        values = Math.max(values, 0);
+        isList = true;
     }
 
     void add(long value) {
-        list();
-        set(VALUES + values++, value);
+        set(BODY + length++, value);
+    }
+
+    /** The longs added so far are the value. */
+    void endValue() {
+        set(1, length == 0 && !isList ? -1 : length);
     }
 
     void refused(Throwable thrown) {
-        values = -1;
+        length = 0;
+        text = thrown.getMessage();
         for (Class<?> type = thrown.getClass(); type != null; type = type.getSuperclass()) {
-            Integer kind = kinds.get(type.getName());
+            Integer kind = kinds.get(type.getName() + (text != null && text.contains(VERSION) ? "" : WITHOUT_VERSION));
+            if (kind == null)
+                kind = kinds.get(type.getName());
             if (kind != null) {
                 set(0, kind % SILENT);
-                tell(kind < SILENT ? thrown.getMessage() : null);
+                silent = kind >= SILENT;
                 return;
             }
         }
         set(0, -1);
-        tell(thrown.toString());
+        java.io.StringWriter trace = new java.io.StringWriter();
+        thrown.printStackTrace(new java.io.PrintWriter(trace));
+        text = trace.toString();
     }
 
-    private void tell(String text) {
+    int mark() {
+        return length;
+    }
+
+    /** The longs added since the mark are the state. */
+    void endState(int mark) {
+        set(2, length - mark);
+    }
+
+    String text() {
+        return text;
+    }
+
+    /**
+     * Whether it is these bytes: the longs, then the length of the text (-1 for none, ANY_TEXT for any), then the text.
+     * A length of -1 equals no reply.
+     */
+    boolean is(ByteBuffer expected, int at, int bytes) {
+        if (bytes < 0)
+            return false;
+        long values = Math.max(expected.getLong(at + Long.BYTES), 0) + expected.getLong(at + 2 * Long.BYTES);
+        int size = (BODY + (int) values) * Long.BYTES;
+        if (buffer.slice(0, size).mismatch(expected.slice(at, size)) >= 0)
+            return false;
+        long textBytes = expected.getLong(at + size);
+        if (textBytes == ANY_TEXT)
+            return true;
+        String told = silent ? null : comparable(text, directory);
+        if (told == null || textBytes < 0)
+            return told == null && textBytes < 0;
+        byte[] wanted = new byte[(int) textBytes];
+        expected.get(at + size + Long.BYTES, wanted);
+        return told.equals(new String(wanted, StandardCharsets.UTF_8));
+    }
+
+    /** A text without what no two implementations share: their directories, and when a file was last written. */
+    private static String comparable(String text, String directory) {
         if (text == null)
-            return;
-        byte[] bytes = text.replace(directory, "").getBytes(StandardCharsets.UTF_8);
-        set(9, bytes.length);
-        buffer.put(VALUES * Long.BYTES, bytes);
-    }
-
-    void state(long entries, long maxEntries, boolean full, long length, long... last) {
-        set(2, entries);
-        set(3, maxEntries);
-        set(4, full ? 1 : 0);
-        set(5, length);
-        set(6, last.length);
-        for (int i = 0; i < last.length; i++)
-            set(7 + i, last[i]);
-    }
-
-    void end() {
-        set(1, values);
-    }
-
-    /** Whether it is these bytes, as far as they go; a length of -1 equals no reply. */
-    boolean is(ByteBuffer expected, int at, int length) {
-        return length >= 0 && buffer.slice(0, length).mismatch(expected.slice(at, length)) < 0;
+            return null;
+        Matcher found = MODIFIED.matcher(text);
+        String same = found.find() ? text.replace(found.group(1), "MODIFIED") : text;
+        return same.replace(directory + "/", "").replace(directory + ".source", "SOURCE");
     }
 }

@@ -75,7 +75,7 @@ final class SegmentAdapter {
         return Members.call(Members.method(type, name, arguments.length), segment, arguments);
     }
 
-    void perform(String operation, long a, long b, long c, long d, LogReply reply) throws Throwable {
+    void perform(String operation, long a, long b, long c, long d, Reply reply) throws Throwable {
         switch (operation) {
             case "become_inactive" -> call("onBecomeInactiveSegment");
             case "close_segment" -> call("close");
@@ -131,7 +131,7 @@ final class SegmentAdapter {
         call(Members.methodOrNull(type, "updateParentDir", 1) != null ? "updateParentDir" : "updateDir", elsewhere);
     }
 
-    private void translate(long offset, int start, LogReply reply) throws Throwable {
+    private void translate(long offset, int start, Reply reply) throws Throwable {
         Object found = Members.call(translateOffset, segment, offset, start);
         if (found == null)
             return;
@@ -148,7 +148,7 @@ final class SegmentAdapter {
         return found;
     }
 
-    private void read(long start, int maxSize, long maxPosition, boolean minOne, LogReply reply) throws Throwable {
+    private void read(long start, int maxSize, long maxPosition, boolean minOne, Reply reply) throws Throwable {
         Object limit = read.getParameterTypes()[2] == Optional.class ? Optional.of(maxPosition) : (Object) maxPosition;
         Object data = Members.call(read, segment, start, maxSize, limit, minOne);
         if (data == null)
@@ -167,7 +167,7 @@ final class SegmentAdapter {
         reply.add((Boolean) fetched[2].read(data) ? 1 : 0);
     }
 
-    private void find(long timestamp, long start, int maxRecordBodySize, LogReply reply) throws Throwable {
+    private void find(long timestamp, long start, int maxRecordBodySize, Reply reply) throws Throwable {
         Object result = findOffsetByTimestamp.getParameterCount() == 2
             ? Members.call(findOffsetByTimestamp, segment, timestamp, start)
             : Members.call(findOffsetByTimestamp, segment, timestamp, start, maxRecordBodySize);
@@ -180,7 +180,7 @@ final class SegmentAdapter {
             reply.add(answer.field(found, i));
     }
 
-    private static void collect(Object result, LogReply reply) throws Throwable {
+    private static void collect(Object result, Reply reply) throws Throwable {
         reply.add((Boolean) new Members.Reader(result.getClass(), "isComplete").read(result) ? 1 : 0);
         List<?> txns = Options.list(new Members.Reader(result.getClass(), "abortedTransactions").read(result));
         for (Object txn : txns)
@@ -188,7 +188,7 @@ final class SegmentAdapter {
                 reply.add(new Members.Reader(txn.getClass(), name).readLong(txn));
     }
 
-    void state(LogReply reply) throws Throwable {
+    void state(Reply reply) throws Throwable {
         state.read(segment, reply);
     }
 

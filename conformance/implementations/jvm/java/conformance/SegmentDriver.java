@@ -2,51 +2,24 @@ package conformance;
 
 import java.io.File;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Map;
 
 /** Performs the operations of the segment machine on one release's own LogSegment; one call is one operation. */
-public final class SegmentDriver implements AskedDriver {
-    private final ClassLoader loader;
-    private final Operations operations;
-    private final LogReply reply;
+public final class SegmentDriver extends ReplyingDriver {
     private final Stage stage;
     private SegmentAdapter adapter;
-    private final Running running = new Running();
-    private String directory;
-    private boolean tellsState = true;
 
     public SegmentDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer, Operations operations) {
-        this.loader = loader;
-        this.operations = operations;
-        reply = new LogReply(buffer, kinds);
+        super(loader, kinds, buffer, operations);
         stage = new Stage(loader);
-    }
-
-    /** What it is doing right now. */
-    public Running running() {
-        return running;
     }
 
     /** Finds what the operations need; throws what is missing. */
     public void prepare() throws Throwable {
         adapter();
-    }
-
-    /** The text of the last refusal, or null. */
-    public String text() {
-        return reply.text();
-    }
-
-    /** Starts an example in an empty directory. */
-    @Override
-    public void begin(String directory) {
-        abandon();
-        this.directory = directory;
-        reply.inside(directory);
     }
 
     /** Lets go of what is open, as a killed process does. */
@@ -60,21 +33,6 @@ public final class SegmentDriver implements AskedDriver {
         if (adapter == null)
             adapter = new SegmentAdapter(loader, stage);
         return adapter;
-    }
-
-    @Override
-    public File file(String path) {
-        return path.isEmpty() ? new File(directory) : new File(directory, path);
-    }
-
-    @Override
-    public boolean replied(ByteBuffer expected, int at, int length) {
-        return reply.is(expected, at, length);
-    }
-
-    @Override
-    public Operations operations() {
-        return operations;
     }
 
     @Override
@@ -114,17 +72,6 @@ public final class SegmentDriver implements AskedDriver {
         });
     }
 
-    @Override
-    public void ask(String operation, long[] arguments, byte[] bytes) {
-        tellsState = false;
-        perform(operation, arguments, bytes);
-        tellsState = true;
-    }
-
-    private static String text(byte[] bytes) {
-        return new String(bytes, StandardCharsets.UTF_8);
-    }
-
     /** arguments: base offset, index interval, index size, jitter, exists, initial size, preallocate, now. */
     private void open(long[] arguments, String suffix) throws Throwable {
         stage.setClock(arguments[7]);
@@ -143,35 +90,13 @@ public final class SegmentDriver implements AskedDriver {
         }
     }
 
-    private interface Step {
-        void run() throws Throwable;
+    @Override
+    boolean settle() {
+        return adapter != null && adapter.isOpen();
     }
 
-    private void run(Step step) {
-        running.begin();
-        try {
-            perform(step);
-        } finally {
-            running.end();
-        }
-    }
-
-    private void perform(Step step) {
-        reply.begin();
-        try {
-            step.run();
-            reply.endValue();
-        } catch (Throwable thrown) {
-            reply.refused(thrown);
-        }
-        if (adapter == null || !adapter.isOpen() || !tellsState)
-            return;
-        try {
-            int mark = reply.mark();
-            adapter.state(reply);
-            reply.endState(mark);
-        } catch (Throwable thrown) {
-            reply.refused(thrown);
-        }
+    @Override
+    void addState() throws Throwable {
+        adapter.state(reply);
     }
 }

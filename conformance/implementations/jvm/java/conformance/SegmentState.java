@@ -50,7 +50,7 @@ final class SegmentState {
         txnIndex = Members.field(type, "txnIndex");
     }
 
-    void read(Object segment, LogReply reply) throws Throwable {
+    void read(Object segment, Reply reply) throws Throwable {
         Object file = log.get(segment);
         if (size == null)
             size = new Members.Reader(file.getClass(), "sizeInBytes");
@@ -79,13 +79,13 @@ final class SegmentState {
         addOption(Options.get(txnLast.get(transactions)), reply);
     }
 
-    private static void addOption(Object value, LogReply reply) {
+    private static void addOption(Object value, Reply reply) {
         reply.add(value == null ? 0 : 1);
         reply.add(value == null ? 0 : ((Number) value).longValue());
     }
 
     /** Two options up to 2.8, a pair since; where only the timestamp has been read, the offset is the index's own. */
-    private void largest(Object segment, Object openTimes, LogReply reply) throws Throwable {
+    private void largest(Object segment, Object openTimes, Reply reply) throws Throwable {
         if (largest == null) {
             Object timestamp = Options.get(largestTimestamp.get(segment));
             Object offset = Options.get(largestOffset.get(segment));
@@ -150,7 +150,7 @@ final class SegmentState {
             this.last = new Members.Reader(type, last);
         }
 
-        static void closed(int longsOfLast, LogReply reply) {
+        static void closed(int longsOfLast, Reply reply) {
             for (int i = 0; i < 4 + longsOfLast; i++)
                 reply.add(0);
         }
@@ -168,7 +168,7 @@ final class SegmentState {
             return offset.readLong(found);
         }
 
-        void add(Object index, LogReply reply) throws Throwable {
+        void add(Object index, Reply reply) throws Throwable {
             reply.add(1);
             reply.add(entries.readLong(index));
             reply.add(maxEntries.readLong(index));

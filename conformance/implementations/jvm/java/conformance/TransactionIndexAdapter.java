@@ -88,9 +88,9 @@ final class TransactionIndexAdapter extends IndexAdapter {
         FileChannel open = (FileChannel) Options.get(channel.get(index));
         long entries = open == null ? 0 : open.position() / RECORD_BYTES;
         Object last = Options.get(lastOffset.get(index));
-        if (last == null)
-            reply.state(entries, -1, false, 0);
-        else
-            reply.state(entries, -1, false, 0, (Long) last);
+        for (long number : new long[] {entries, -1, 0, 0})
+            reply.add(number);
+        if (last != null)
+            reply.add((Long) last);
     }
 }

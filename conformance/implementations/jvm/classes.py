@@ -1,4 +1,9 @@
-"""What a release's segment and its log have in common: one driver, and replies of one form (``LogReply.java``)."""
+"""Base of Kafka's own classes of one release: one driver, and replies of one format (``Reply.java``).
+
+In a lockstep the classes of every release reply to every step, and nearly always as the reference did. So the
+reference's observation is packed once for all releases of a dialect and compared with the bytes of the replies; only
+replies that differ are unpacked.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +39,7 @@ _SILENT: Final = 1 << 8
 ObservationType = TypeVar("ObservationType")
 
 
-class JvmFiles(ABC, Generic[ObservationType]):
+class JvmClasses(ABC, Generic[ObservationType]):
     """One release's classes behind the adapter interface (:mod:`conformance.implementations.protocol`).
 
     Args:
@@ -76,6 +81,7 @@ class JvmFiles(ABC, Generic[ObservationType]):
     ) -> None:
         self.name = name_of(release, build)
         self.release = release
+        self.build = build
         numbers = {exception: self._number(kind) for exception, kind in self.kind_of.items()}
         self._reply = bytearray(self.reply_bytes)
         loader = loader_of(release, self.group, progress, build) if loader is None else loader
@@ -85,8 +91,17 @@ class JvmFiles(ABC, Generic[ObservationType]):
         self.driver = connected_driver(
             self.driver_name, release, self.group, numbers, self.operations, self._reply, progress, build, loader
         )
-        if build is not None:
-            prepared(build, self.driver.prepare)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Find all classes of a build that the driver needs.
+
+        Raises:
+            NotDrivenError: the build does not have them.
+            ToolError: a class of the build cannot be loaded.
+        """
+        if self.build is not None:
+            prepared(self.build, self.driver.prepare)
 
     def _number(self, kind: str) -> int:
         return self.error_kinds.index(kind) + 1 + (_SILENT if kind in self.silent else 0)
