@@ -131,7 +131,7 @@ def _keeps_long_offsets(session: LogSession) -> None:
     no_lookups = f"It has no look-ups by time ({TIME_LOOKUPS} is not declared)"
     told = session.tell(messages.TruncateFully(FIRST_LOST))
     if isinstance(told, Outcome):
-        raise NotJudgedError(f"{no_lookups}, and does not begin anew at an offset: no number says it.")
+        raise NotJudgedError(f"{no_lookups} and no truncate_fully: none of its replies holds a number so large.")
     end = _state(session).end_offset
     if end != FIRST_LOST:
         raise CheckFailedError(
