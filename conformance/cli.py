@@ -29,6 +29,7 @@ from conformance.commands import (
     starting,
     subjects,
     tiers,
+    vectors,
 )
 from conformance.commands.aliases import COMMANDS
 from kidx.commands import manual
@@ -59,6 +60,7 @@ app.command("cluster")(clustering.cluster_command)
 app.command("corrupt")(file_damage.file_damage_command)
 app.command("damage")(start_damage.start_damage_command)
 app.command("tiers")(tiers.tiers_command)
+app.command("vectors")(vectors.vectors_command)
 app.command("mutate")(power.power_command)
 app.command("known-bugs")(power_historical.historical_command)
 app.command("exhaustive")(power_small_world.small_world_command)

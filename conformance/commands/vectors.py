@@ -1,0 +1,72 @@
+"""``conformance vectors``: write test vectors, and prove them against Kafka's own classes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.commands.options import QuietOption, ReleaseOption, chosen_releases, echo
+from conformance.errors import ToolError
+from conformance.kafka.progress import show_progress
+
+
+def vectors_command(
+    kafka: ReleaseOption = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the vectors here, in a directory for each release.")
+    ] = None,
+    check: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Ask Kafka's classes everything again that stands here.")
+    ] = None,
+    quiet: QuietOption = False,
+) -> int:
+    """Write test vectors: files, and questions about them with the answers of each release's own classes.
+
+    An implementation that only reads can be tested with these data alone, in any language. Exit code 0: done, and every
+    answer is right; 1: an answer or a file is wrong, with one line for each.
+
+    Example: `conformance vectors --kafka 4.4.0 --out vectors --check vectors`
+    """
+    from conformance.experiments.vectors.cases import load_cases  # noqa: PLC0415 -- part of an extra
+    from conformance.experiments.vectors.checking import check_release  # noqa: PLC0415
+    from conformance.experiments.vectors.making import write_release  # noqa: PLC0415
+
+    if out is None and check is None:
+        raise ToolError("nothing to do: write --out DIR, --check DIR or both")
+    wrong = 0
+    with show_progress("Kafka's jars") as progress:
+        for release in chosen_releases(kafka) if out is not None else ():
+            document = write_release(out, release, load_cases(), progress)  # type: ignore[arg-type]
+            if not quiet:
+                asked = sum(len(vector.questions) for vector in document.vectors)
+                echo(f"{release}: {len(document.vectors)} vectors, {asked} questions")
+        for root in () if check is None else _roots(check, kafka):
+            lines = list(check_release(root, progress))
+            for line in lines:
+                echo(line)
+            if not quiet:
+                echo(f"{root.name}: {len(lines)} wrong answers")
+            wrong += len(lines)
+    return 1 if wrong else 0
+
+
+def _roots(directory: Path, kafka: list[str] | None) -> list[Path]:
+    """Return the directories of the releases, oldest first.
+
+    Raises:
+        ToolError: there is none, or none of a release.
+    """
+    if kafka:
+        roots = [directory / release for release in chosen_releases(kafka)]
+    else:
+        roots = sorted((path.parent for path in directory.glob("*/vectors.json")), key=_numbers)
+    if not roots:
+        raise ToolError(f"no vectors in {directory}; conformance vectors --out {directory} writes them")
+    return roots
+
+
+def _numbers(root: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", root.name)]

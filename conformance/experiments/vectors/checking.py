@@ -1,0 +1,90 @@
+"""Check of vectors: every step and question is answered anew, and every file made anew."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from conformance.errors import ToolError
+from conformance.experiments.vectors.document import load_document
+from conformance.experiments.vectors.making import DOCUMENT, REPLY, TABLE, Players, rows_of
+from conformance.operations import Operation
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from conformance.experiments.vectors.document import Vector
+    from conformance.experiments.vectors.playing import Player
+    from conformance.kafka.jar_fetch import Progress
+    from conformance.operations import Json
+
+
+def wrong_answers(vector: Vector, player: Player) -> Iterator[str]:
+    """Yield a line for each answer and each file of a vector that an implementation gives otherwise."""
+    player.begin()
+    try:
+        yield from _wrong(vector, "history", player)
+        found = {name: hashlib.sha256(content).hexdigest() for name, content in player.files().items()}
+        for name in sorted(found.keys() | vector.files.keys()):
+            if found.get(name) != vector.files.get(name):
+                yield f"{vector.name}: file {name} is another one"
+        player.state = None
+        yield from _wrong(vector, "opening", player)
+        yield from _wrong(vector, "questions", player)
+    finally:
+        player.participant.end()
+
+
+def wrong_readings(vector: Vector, files: Mapping[str, bytes], player: Player) -> Iterator[str]:
+    """Yield a line for each question that an implementation answers otherwise, which is given the files alone."""
+    player.begin()
+    try:
+        for name, content in files.items():
+            path = player.participant.directory / name
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+        yield from _wrong(vector, "opening", player)
+        yield from _wrong(vector, "questions", player)
+    finally:
+        player.participant.end()
+
+
+def _wrong(vector: Vector, part: str, player: Player) -> Iterator[str]:
+    for number, step in enumerate(getattr(vector, part), 1):
+        request = {name: value for name, value in step.items() if name not in REPLY - {"op"}}
+        try:
+            operation = Operation.from_json(request)
+        except ValueError as error:
+            raise ToolError(f"{vector.name}, {part} {number}: {error}") from error
+        given = player.perform(operation)
+        if given != step:
+            yield f"{vector.name}: {part} {number}: {operation}: {_reply(step)} instead of {_reply(given)}"
+
+
+def _reply(step: Json) -> str:
+    reply: dict[str, Any] = {name: value for name, value in step.items() if name in REPLY - {"op"}}
+    return json.dumps(reply)
+
+
+def check_release(root: Path, progress: Progress | None = None) -> Iterator[str]:
+    """Yield a line for each wrong answer and wrong file in the directory of a release.
+
+    Raises:
+        ToolError: the directory has no document of vectors; no Java, no jars.
+    """
+    document = load_document(root / DOCUMENT)
+    where = document.release
+    with scratch_directory() as scratch:
+        players = Players(document.release, scratch, progress)
+        for vector in document.vectors:
+            yield from (f"{where} {line}" for line in wrong_answers(vector, players[vector.machine]))
+            for name, digest in vector.files.items():
+                path = root / vector.name / name
+                if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+                    yield f"{where} {vector.name}: {path} is not the file of the document"
+    table = root / TABLE
+    if not table.is_file() or table.read_text("utf-8") != "".join(map(rows_of, document.vectors)):
+        yield f"{where} {table} does not have the questions of the document"

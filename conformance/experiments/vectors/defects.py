@@ -1,0 +1,69 @@
+"""Number of planted index defects that vectors alone find: ``python -m conformance.experiments.vectors.defects``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from conformance.experiments.mutation.measuring import chosen_mutants
+from conformance.experiments.vectors.cases import load_cases
+from conformance.experiments.vectors.checking import wrong_answers, wrong_readings
+from conformance.experiments.vectors.making import made_vectors
+from conformance.experiments.vectors.playing import Player
+from conformance.implementations.mutants import implementation_of
+from conformance.operations import KINDS
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.implementations.mutants import Mutant
+
+_NONE: Final = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What finds a planted defect.
+
+    Attributes:
+        mutant: the defect.
+        by_reading: the first vector whose questions find it, asked of the files as they are written; empty if none.
+        by_writing: the first vector whose history finds it; empty if none.
+    """
+
+    mutant: Mutant
+    by_reading: str
+    by_writing: str
+
+
+def find_defects(mutants: Iterable[Mutant]) -> list[Found]:
+    """Return what finds each mutant of an index file; the vectors are those of its release.
+
+    Raises:
+        ToolError: no Java, no jars.
+    """
+    mutants, found = list(mutants), []
+    cases = [case for case in load_cases() if case.machine in KINDS]
+    with scratch_directory() as scratch:
+        for release in sorted({mutant.release for mutant in mutants}):
+            vectors = list(made_vectors(release, cases))
+            for mutant in mutants:
+                if mutant.release != release:
+                    continue
+                own = [each for each in vectors if each[0].machine == mutant.machine]
+                player = Player(mutant.machine, implementation_of(mutant, release), scratch / mutant.name)
+                reading = (vector.name for vector, files in own if any(wrong_readings(vector, files, player)))
+                writing = (vector.name for vector, _ in own if any(wrong_answers(vector, player)))
+                found.append(Found(mutant, next(reading, _NONE), next(writing, _NONE)))
+    return found
+
+
+if __name__ == "__main__":
+    results = find_defects(chosen_mutants(machines=KINDS))
+    for each in results:
+        if not each.by_writing:
+            sys.stdout.write(f"not found: {each.mutant.name}: {each.mutant.title}\n")
+    read, written = (sum(bool(getattr(each, how)) for each in results) for how in ("by_reading", "by_writing"))
+    sys.stdout.write(f"{read} of {len(results)} by questions about the files, {written} by history and questions\n")

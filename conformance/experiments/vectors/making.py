@@ -1,0 +1,147 @@
+"""Maker of the vectors of a release, with the answers of its own classes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.errors import ToolError
+from conformance.experiments.vectors.document import Document, Vector, document_text
+from conformance.experiments.vectors.playing import LEVELS, Player
+from conformance.experiments.vectors.questions import questions_of
+from conformance.machines import MACHINES
+from conformance.operations.effects import Effect
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from conformance.experiments.vectors.cases import Case
+    from conformance.kafka.jar_fetch import Progress
+    from conformance.operations import Json
+
+DOCUMENT: Final = "vectors.json"
+TABLE: Final = "questions.tsv"
+
+
+class Players:
+    """A player of each machine, made when it is first needed, and all with one release's own classes."""
+
+    def __init__(self, release: str, scratch: Path, progress: Progress | None = None) -> None:
+        self._release, self._scratch, self._progress = release, scratch, progress
+        self._players: dict[str, Player] = {}
+
+    def __getitem__(self, machine: str) -> Player:
+        if machine not in self._players:
+            implementation = MACHINES[machine].subject("jvm", self._release, self._progress)
+            self._players[machine] = Player(machine, implementation, self._scratch / machine)
+        return self._players[machine]
+
+
+def made_vectors(
+    release: str, cases: Iterable[Case], progress: Progress | None = None
+) -> Iterator[tuple[Vector, dict[str, bytes]]]:
+    """Yield the vector of each case, and its files, as a release's own classes make them.
+
+    Args:
+        release: a locked release.
+        cases: the cases.
+        progress: called while jars are fetched.
+
+    Raises:
+        ToolError: no Java, no jars.
+    """
+    with scratch_directory() as scratch:
+        players = Players(release, scratch, progress)
+        for case in cases:
+            yield _made(case, players[case.machine])
+
+
+def _made(case: Case, player: Player) -> tuple[Vector, dict[str, bytes]]:
+    steps = list(case.steps)
+    effects = [step.effect for step in steps if step.effect in (Effect.OPENS, Effect.RELEASES)]
+    if effects and effects[-1] is Effect.OPENS:
+        steps.append(LEVELS[case.machine].closing)
+    player.begin()
+    history = [player.perform(step) for step in steps]
+    files = player.files()
+    base_offset, opening, questions = questions_of(case.machine, steps, files)
+    player.state = None
+    opened = [player.perform(step) for step in opening]
+    asked = [] if any("error" in step for step in opened) else [player.perform(step) for step in questions]
+    player.participant.end()
+    names = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
+    clauses = sorted(player.clauses)
+    vector = Vector(case.name, case.title, case.machine, clauses, base_offset, names, history, opened, asked)  # type: ignore[arg-type]
+    return vector, files
+
+
+def write_release(directory: Path, release: str, cases: Iterable[Case], progress: Progress | None = None) -> Document:
+    """Write the vectors of a release below a directory: the document, the table of questions, and the files.
+
+    Raises:
+        ToolError: the directory cannot be written, or holds something already; see :func:`made_vectors`, too.
+    """
+    root, vectors = directory / release, []
+    try:
+        root.mkdir(parents=True)
+        for vector, files in made_vectors(release, cases, progress):
+            for name, content in files.items():
+                path = root / vector.name / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+            vectors.append(vector)
+        document = Document("kidx-vectors", 1, release, vectors)
+        (root / DOCUMENT).write_text(document_text(document), "utf-8")
+        (root / TABLE).write_text("".join(map(rows_of, vectors)), "utf-8")
+    except FileExistsError as error:
+        raise ToolError(f"{root} is there already; choose a new directory") from error
+    except OSError as error:
+        raise ToolError(f"the vectors {root} cannot be written: {error.strerror or error}") from error
+    return document
+
+
+def rows_of(vector: Vector) -> str:
+    """Return the questions of a vector as lines with tabs, for readers without JSON.
+
+    The columns: name; kind; path of the index file, or directory of the segment or log; base offset; operation; numbers
+    with commas; answer as JSON without blanks, or ``error`` and its kind.
+    """
+    path = f"{vector.name}/{next(iter(vector.files), '')}" if len(vector.files) == 1 else vector.name
+    if vector.machine in ("log", "cleaned"):
+        path = f"{vector.name}/t-0"
+    elif vector.machine == "segment":
+        path = vector.name
+    rows = []
+    for step in vector.questions:
+        numbers = [
+            n
+            for name, value in step.items()
+            if name not in REPLY
+            for n in (value if isinstance(value, list) else [value])
+        ]
+        columns = (
+            vector.name,
+            vector.machine,
+            path,
+            vector.base_offset,
+            step["op"],
+            ",".join(map(str, numbers)),
+            answer(step),
+        )
+        rows.append("\t".join(map(str, columns)) + "\n")
+    return "".join(rows)
+
+
+REPLY: Final = frozenset({"op", "ok", "error", "message", "state", "unsupported"})
+"""The members of a step that are no arguments, and its name."""
+
+
+def answer(step: Json) -> str:
+    """Return the answer of a step as the table has it."""
+    if "error" in step:
+        return f"error {step['error']}"
+    value: Any = step.get("ok")
+    return json.dumps(value, separators=(",", ":"))

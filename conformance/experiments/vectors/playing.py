@@ -1,0 +1,102 @@
+"""One implementation that performs the steps of a vector and answers its questions."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.lockstep.levels.index import IndexLevel
+from conformance.lockstep.levels.log import LogLevel
+from conformance.lockstep.levels.log_files import COMPARED
+from conformance.lockstep.levels.segment import SegmentLevel
+from conformance.operations import OK, Operation
+from kidx.dialect import dialect_of
+
+if TYPE_CHECKING:
+    from conformance.lockstep.level import Level
+    from conformance.operations import Json
+
+_INDEX: Final = IndexLevel()
+_LOG: Final = LogLevel()
+LEVELS: Final[dict[str, Level[Any, Any]]] = {
+    "offset": _INDEX,
+    "time": _INDEX,
+    "transaction": _INDEX,
+    "segment": SegmentLevel(),
+    "log": _LOG,
+    "cleaned": _LOG,
+}
+"""What the steps of a machine are about."""
+
+
+class Player:
+    """Performer of steps, one after another, in a directory of its own.
+
+    Args:
+        machine: name of the machine whose operations are performed.
+        implementation: what performs them.
+        directory: an empty directory.
+
+    Attributes:
+        clauses: the clauses that the steps have exercised, as far as the implementation's own answers show it.
+    """
+
+    def __init__(self, machine: str, implementation: Any, directory: Path) -> None:
+        self.level = LEVELS[machine]
+        self.participant = self.level.participant(implementation, directory)
+        self.dialect = dialect_of(implementation.release)
+        self.clauses: set[str] = set()
+
+    def begin(self) -> None:
+        """Begin a vector in the empty directory."""
+        self.participant.clear()
+        self.participant.begin()
+        self.tracked = self.level.tracked(self.dialect.release)
+        self.name = self.level.unnamed
+        self.seen: tuple[Any, Any] = (self.level.nothing, self.level.no_files)
+        self.state: Any = None
+        self.clauses = set()
+
+    def perform(self, operation: Operation) -> Json:
+        """Return a step with its reply: the outcome, and the state after it if it is another one than before."""
+        level = self.level
+        if operation.name in level.naming:
+            self.name = level.named(operation, self.name)
+            self.participant.watch(self.name)
+            self.seen = (self.seen[0], self.participant.read())
+        before = self.seen
+        if operation.name in level.damaging:
+            only: Any = SimpleNamespace(reference=self.participant, beside=[], observation=before[0], files=before[1])
+            level.damage(only, operation, self.name)
+            level.track(self.tracked, operation, before[0])
+            self.seen = (before[0], self.participant.read())
+            return operation.to_json()
+        observation = self.participant.implementation.perform(operation)
+        self.seen = (observation, self.participant.read())
+        self.clauses.update(level.clauses_of(operation, self.dialect, self.tracked, before, self.seen, {}))
+        level.track(self.tracked, operation, observation)
+        reply = operation.to_json() | _reply(observation.outcome, with_text="text" in level.aspects)
+        if observation.state is not None and observation.state != self.state:
+            reply["state"] = observation.state.to_json()
+        self.state = observation.state
+        plain: Json = json.loads(json.dumps(reply))
+        return plain
+
+    def files(self) -> dict[str, bytes]:
+        """Return the files of the directory by their paths in it."""
+        root = self.participant.directory
+        files = {str(path.relative_to(root)): path for path in sorted(root.rglob("*")) if path.is_file()}
+        kept = (lambda name: name.endswith(COMPARED)) if self.level is _LOG else (lambda _: True)
+        return {name: path.read_bytes() for name, path in files.items() if kept(name)}
+
+
+def _reply(outcome: Any, *, with_text: bool) -> Json:
+    """Return the reply of the line protocol; a message only where releases are compared by it."""
+    if outcome == OK:
+        return {"ok": None}
+    reply: Json = outcome.to_json()
+    if not (with_text and reply.get("message")):
+        reply.pop("message", None)
+    return reply

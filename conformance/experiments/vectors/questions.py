@@ -1,0 +1,155 @@
+"""What is asked of the files of a vector: every key of theirs, and its neighbours."""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from conformance.operations import Operation
+from conformance.operations.effects import Effect
+from conformance.oracle import records_of
+from kidx.errors import KidxError
+from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.records import iter_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+_LONG_MIN: Final = -LONG_MAX - 1
+_BODY: Final = INT_MAX - 8
+_OFFSET: Final = struct.Struct(">ii")
+_TIME: Final = struct.Struct(">qi")
+_TRANSACTION: Final = struct.Struct(">hqqqq")
+SPECIAL: Final = (-1, -2, -3, -4, -5, -6, -7)
+"""Every target of ListOffsets that some release knows, and one that none does."""
+
+
+class Asked(NamedTuple):
+    """What is done to ask.
+
+    Attributes:
+        base_offset: of the index file or the segment; 0 of a log.
+        opening: opens the files.
+        questions: the questions.
+    """
+
+    base_offset: int
+    opening: tuple[Operation, ...]
+    questions: tuple[Operation, ...]
+
+
+def questions_of(machine: str, history: Sequence[Operation], files: Mapping[str, bytes]) -> Asked:
+    """Return what is asked of files; nothing if the history leaves none that can be opened."""
+    opened = next((step for step in reversed(history) if step.effect is Effect.OPENS), None)
+    if opened is None:
+        return Asked(0, (), ())
+    if machine in ("log", "cleaned"):
+        logs = [files[name] for name in sorted(files) if name.endswith(".log")]
+        again = Operation("open_log", (opened.args[0], 0, 0, True, opened.args[4]))
+        targets = [*SPECIAL, *_around(_sample(sorted({t for log in logs for t in _timestamps(log)}), 40)), LONG_MAX]
+        asked = (*(Operation("list_offsets", ([target],)) for target in dict.fromkeys(targets)), _snapshot())
+        return Asked(0, (again, Operation("update_high_watermark", (LONG_MAX,))), asked) if logs else Asked(0, (), ())
+    if machine == "segment":
+        base, *settings = opened.args[:4]
+        name = f"{base:020d}.log"
+        if name not in files:
+            return Asked(base, (), ())
+        again = Operation("open_segment", (base, *settings, True, 0, False, "", opened.args[8]))
+        return Asked(base, (again,), tuple(_of_segment(base, files[name])))
+    kind, _, base, size, _ = opened.args
+    if len(files) != 1:
+        return Asked(base, (), ())
+    ((path, content),) = files.items()
+    of_kind = {"offset": _of_offset_index, "time": _of_time_index, "transaction": _of_transaction_index}[kind]
+    again = Operation("open", (kind, path, base, size, True))
+    return Asked(base, (again,), (Operation("sanity_check"), *of_kind(base, content)))
+
+
+def _snapshot() -> Operation:
+    return Operation("offset_snapshot")
+
+
+def _of_offset_index(base: int, content: bytes) -> Iterator[Operation]:
+    entries = _entries(_OFFSET, content)
+    for target in _around([base, *(base + relative for relative, _ in _chosen(entries, 1024))]):
+        yield Operation("lookup", (target,))
+    yield from _slots(entries)
+    for relative, position in _sample(entries, 10):
+        for offset, start, size in ((0, 0, 0), (0, 0, 1), (-1, -1, 0), (1, 5, 120), (0, 0, INT_MAX)):
+            at = min(max(0, position + start), INT_MAX)
+            yield Operation("fetch_upper_bound", (_long(base + relative + offset), at, size))
+
+
+def _of_time_index(_base: int, content: bytes) -> Iterator[Operation]:
+    entries = _entries(_TIME, content)
+    for target in _around([-1, *(timestamp for timestamp, _ in _chosen(entries, 682))]):
+        yield Operation("lookup", (target,))
+    yield from _slots(entries)
+
+
+def _of_transaction_index(base: int, content: bytes) -> Iterator[Operation]:
+    yield Operation("all_aborted")
+    entries = _entries(_TRANSACTION, content)
+    ends = sorted({base, *(n for _, _, *ends in _sample(entries, 6) for offset in ends for n in (offset, offset + 1))})
+    for number, start in enumerate(ends):
+        for end in _sample(ends[number:], 6):
+            yield Operation("collect_aborted", (_long(start), _long(end)))
+
+
+def _of_segment(base: int, content: bytes) -> Iterator[Operation]:
+    batches = list(_batches(content))
+    for offset in _around(
+        [base, *(n for batch in _sample(batches, 10) for n in (batch.base_offset, batch.last_offset))]
+    ):
+        yield Operation("translate_offset", (offset, 0))
+    for target in _around(_sample(sorted(set(_timestamps(content))), 16)):
+        yield Operation("find_offset", (target, base, _BODY))
+    for batch in _sample(batches, 4):
+        yield Operation("find_offset", (batch.max_timestamp, batch.last_offset, _BODY))
+        yield Operation("collect_from_segment", (batch.base_offset, batch.last_offset + 1))
+        yield Operation("upper_bound_in_segment", (batch.base_offset, batch.position, 100))
+    yield Operation("collect_from_segment", (base, base + INT_MAX))
+    yield from map(Operation, ("read_next_offset", "first_batch_timestamp"))
+
+
+def _chosen(entries: Sequence[Any], warm: int) -> list[Any]:
+    """Return some entries, and those at the edge of the warm section, which has so many and one."""
+    edge = len(entries) - 1 - warm
+    return _sample(entries, 14) + [entries[slot] for slot in range(edge - 2, edge + 3) if edge > 0 and slot >= 0]
+
+
+def _slots(entries: Sequence[Any]) -> Iterator[Operation]:
+    for slot in _sample(range(len(entries) + 2), 10):
+        yield Operation("entry", (slot,))
+
+
+def _timestamps(log: bytes) -> Iterator[int]:
+    """Yield the timestamps of all records; of batches of the old formats the largest."""
+    yield from (record.timestamp for record in records_of(log))
+    yield from (batch.max_timestamp for batch in _batches(log))
+
+
+def _batches(log: bytes) -> Iterator[Any]:
+    with contextlib.suppress(KidxError):
+        yield from iter_batches(log)
+
+
+def _entries(layout: struct.Struct, content: bytes) -> list[Any]:
+    return list(layout.iter_unpack(content[: len(content) // layout.size * layout.size]))
+
+
+def _around(keys: Iterable[int]) -> list[int]:
+    """Return keys and their neighbours, sorted."""
+    return sorted({_long(key + delta) for key in keys for delta in (-1, 0, 1)})
+
+
+def _sample(items: Sequence[Any], most: int) -> list[Any]:
+    """Return so many items at equal distances, the first and the last among them."""
+    if len(items) <= most:
+        return list(items)
+    return [items[number * (len(items) - 1) // (most - 1)] for number in range(most)]
+
+
+def _long(number: int) -> int:
+    return max(_LONG_MIN, min(LONG_MAX, number))
