@@ -209,6 +209,9 @@ class Dialect:
     has_remote_index_cache = log.flag(">=3.6.0", "",
         "A log directory may hold the cache of remote index files, which is not a partition (KIP-405).")
 
+    has_directory_ids = log.flag(">=3.7.0", "",
+        "Each log directory has an id, and a broker with two equal ids does not start (KIP-858).")
+
     # ProducerStateManager, ProducerStateEntry, VerificationGuard.
     markers_have_timestamps = producers.flag(">=2.4.1", "",
         "The last timestamp of a producer is also set by a marker, without a batch.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from kidx.discovery import START_OFFSETS
 from kidx.printable import counted, encodable, shell_word
-from kidx.startup.remedies import AFTER_THE_COPIES, LOG_START, RECOVER, STOPS, remedy_of
+from kidx.startup.remedies import AFTER_THE_COPIES, DOUBTED, LOG_START, MIXED, RECOVER, STOPS, remedy_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -151,6 +151,8 @@ class Start:
         changing: files changed while they were looked at: somebody writes them.
         missing: checkpoints that are missing, and what the broker does without them.
         clean: by log directory, True if its broker was stopped cleanly.
+        mixed: log directories that say a clean stop, of brokers with others that do not.
+        doubted: log directories that say a clean stop, and whose files are as after a kill.
         is_damaged: True if a ``.log`` is broken.
     """
 
@@ -166,6 +168,8 @@ class Start:
     mended: frozenset[Path] = frozenset()
     missing: tuple[Blocker, ...] = ()
     clean: dict[Path, bool] = field(default_factory=dict)
+    mixed: tuple[Path, ...] = ()
+    doubted: tuple[Path, ...] = ()
     is_damaged: bool = False
 
     @property
@@ -241,8 +245,9 @@ class Start:
             files = sum(len(each.at_risk) for each in lost if not each.remedy)
             named = _some(f"{shell_word(each.directory)} ({', '.join(each.limits) or each.reason})" for each in lost)
             first = f": copy the {counted(files, 'file')} above first, then start it" if files else ""
-            number = counted(sum(each.readable for each in lost), "readable record")
-            return f"no: {counted(len(lost), 'partition')} would lose {number}, {named}{first}"
+            number = sum(each.readable for each in lost)
+            records = counted(number, "readable record") if number else "records"
+            return f"no: {counted(len(lost), 'partition')} would lose {records}, {named}{first}"
         return f"no: {counted(len(strays), 'partition')} would come up empty: {_folded(strays)}"
 
     def lines(self) -> list[str]:
@@ -250,7 +255,9 @@ class Start:
         return [self.line] if self.answer == "running" else [*self._reasons(), self.line]
 
     def _reasons(self) -> Iterator[str]:
-        if self.is_damaged or any(each.changes for each in self.partitions):
+        if self.mixed:
+            yield f"start: {_some(map(shell_word, self.mixed))}: {MIXED}"
+        if self.is_damaged or self.doubted or any(each.changes for each in self.partitions):
             yield from self._stops()
         yield from self._obstacles()
         yield from self._losses()
@@ -261,6 +268,8 @@ class Start:
 
     def _stops(self) -> Iterator[str]:
         """Give a line for each way in which the broker of a log directory was stopped: it decides what a start does."""
+        if self.doubted:
+            yield f"start: {_some(map(shell_word, self.doubted))}: {DOUBTED}"
         for clean, effect in STOPS.items():
             names = [shell_word(path) for path, was_clean in self.clean.items() if was_clean == clean]
             if names:

@@ -6,18 +6,21 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import LOG, META_PROPERTIES, parse_segment_file
 from kidx.errors import KidxError
 from kidx.files import read_text
-from kidx.printable import shortened
+from kidx.printable import shell_word, shortened
 from kidx.records import file_batches
 from kidx.startup.answers import Blocker
 from kidx.startup.checkpoints import UnreadableError, properties_of
-from kidx.startup.remedies import EMPTY_DISK, OLDER_SNAPSHOT, OTHER_BROKER
+from kidx.startup.remedies import COPIED_DISK, EMPTY_DISK, OLDER_SNAPSHOT, OTHER_BROKER
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
 
 _SHARED: Final = ("cluster.id", "node.id")
 """What is the same in all log directories of a broker."""
@@ -57,7 +60,7 @@ def node_of(directories: Iterable[Path]) -> int | None:
     return None
 
 
-def check_properties(directories: Sequence[Path]) -> tuple[list[Blocker], dict[Path, Blocker]]:
+def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[list[Blocker], dict[Path, Blocker]]:
     """Return what of ``meta.properties`` keeps a broker from starting, and what makes a log directory go offline.
 
     ``MetaPropertiesEnsemble`` (from 3.7) wants a node id and the same ids in all log directories. A log directory
@@ -89,14 +92,31 @@ def check_properties(directories: Sequence[Path]) -> tuple[list[Blocker], dict[P
             known[directory] = properties
             for key, counter in ids.items():
                 counter.update(filter(None, [_shared(properties, key)]))
+    fatal += _of_other_brokers(known, ids)
+    if dialect.has_directory_ids:
+        fatal += _duplicates(known)
+    return fatal + (missing if len(missing) < len(directories) else []), offline
+
+
+def _of_other_brokers(known: Mapping[Path, dict[str, str]], ids: Mapping[str, Counter[str]]) -> Iterator[Blocker]:
+    """Yield the ``meta.properties`` with other ids than most log directories have."""
     for directory, properties in known.items():
         for key, counter in ids.items():
             value = _shared(properties, key)
             usual = counter.most_common(1)[0][0] if counter else None
             if value is not None and value != usual:
                 reason = f"its {key} is {shortened(value)}, and that of another log directory {shortened(str(usual))}"
-                fatal.append(Blocker(directory / META_PROPERTIES, reason, OTHER_BROKER))
-    return fatal + (missing if len(missing) < len(directories) else []), offline
+                yield Blocker(directory / META_PROPERTIES, reason, OTHER_BROKER)
+
+
+def _duplicates(known: Mapping[Path, dict[str, str]]) -> Iterator[Blocker]:
+    """Yield the ``meta.properties`` with the ``directory.id`` of another log directory."""
+    owners: dict[str, Path] = {}
+    for directory, properties in known.items():
+        directory_id = properties.get("directory.id")
+        if directory_id is not None and (owner := owners.setdefault(directory_id, directory)) != directory:
+            reason = f"its directory.id is that of {shell_word(owner)}, too"
+            yield Blocker(directory / META_PROPERTIES, reason, COPIED_DISK)
 
 
 def _shared(properties: dict[str, str], key: str) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -24,7 +24,6 @@ from kidx.discovery import (
     parse_segment_file,
 )
 from kidx.errors import InvalidArgumentError
-from kidx.findings import HARMLESS
 from kidx.log.epochs import stored_epochs
 from kidx.rebuild.lock import lock_owner
 from kidx.repair import FROM_A_REPLICA, plan
@@ -36,6 +35,7 @@ from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
 from kidx.startup.directories import OF_LOG_DIRECTORIES, directories_in, log_directories, names_in
+from kidx.startup.evidence import doubted, lost_logs, suspected
 from kidx.startup.kraft import check_metadata_log, check_properties, node_of, runs_kraft
 from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, unparsed_name
 from kidx.startup.remedies import LOG_START, RECOVER, RENAMED, TWICE, WITHOUT, missing_topic_id
@@ -46,11 +46,6 @@ from kidx.startup.tiers import check_cache
 if TYPE_CHECKING:
     from kidx.verify import Verification
 
-_TELLING: Final = frozenset({"SEG-35", "SEG-23", "LG-12", "RB-4"})
-"""Clauses of remarks about what a start changes.
-
-Files without a segment, leftovers, a log start in the middle, a last segment that ends with no whole batch.
-"""
 _CHANGED: Final = (".swap", ".cleaned", ".deleted")
 
 
@@ -81,7 +76,7 @@ def predict(
         return Start(dialect.release, tuple(directories), held, faults=len(faulty), changing=changing)
     planned = plan(result)
     repairable = set(planned.directories) - {Path(refusal.place) for refusal in planned.refused}
-    known = _suspected(result), repairable, Intervals(result.files, index_interval_bytes), dialect
+    known = suspected(result), lost_logs(result), repairable, Intervals(result.files, index_interval_bytes), dialect
     brokers = [_Broker(some, [], *known) for some in brokers_of(directories)]
     if not directories:
         brokers = [_Broker([], found, *known)]
@@ -101,6 +96,8 @@ def predict(
         mended=frozenset(mended),
         missing=tuple(each for broker in brokers for each in broker.missing),
         clean=clean,
+        mixed=tuple(path for broker in brokers for path in broker.mixed),
+        doubted=doubted(result, clean),
         is_damaged=any(path.suffix == LOG and path.exists() for path in faulty),
     )
 
@@ -113,12 +110,14 @@ class _Broker:
         directories: list[Path],
         partitions: list[Path],
         suspected: set[Path],
+        lost_logs: Mapping[Path, Collection[int]],
         repairable: set[Path],
         intervals: Intervals,
         dialect: Dialect,
     ) -> None:
         self.directories, self.given, self.dialect = directories, partitions, dialect
-        self.suspected, self.repairable, self.intervals = suspected, repairable, intervals
+        self.suspected, self.lost_logs = suspected, lost_logs
+        self.repairable, self.intervals = repairable, intervals
         self.fatal: list[Blocker] = []
         self.offline: dict[Path, Blocker] = {}
         self.further: list[Blocker] = []
@@ -135,7 +134,7 @@ class _Broker:
             self._look_at(directory)
         for partition in self.given:
             self._look_at_partition(partition, CheckpointedOffsets(partition.parent))
-        fatal, offline = check_properties(self.directories)
+        fatal, offline = check_properties(self.directories, self.dialect)
         self.fatal += fatal
         self.offline = offline | self.offline
         self._find_duplicates()
@@ -152,6 +151,12 @@ class _Broker:
             for each in self.partitions
             if each.directory.parent not in self.offline or each.outcome in ("cut", "stray", "empty")
         ]
+
+    @property
+    def mixed(self) -> list[Path]:
+        """Log directories that were stopped cleanly, if others were not."""
+        clean = [path for path in self.directories if (path / CLEAN_SHUTDOWN).exists()]
+        return clean if len(clean) < len(self.directories) else []
 
     def _end_without_directories(self) -> None:
         """A broker ends that has no log directory left, or not the one with KRaft's own log."""
@@ -200,7 +205,7 @@ class _Broker:
 
     def _look_at_metadata(self, path: Path) -> None:
         """KRaft recovers its own log whatever the last stop was; nothing works without it."""
-        own = _Broker([], [], self.suspected, self.repairable, self.intervals, self.dialect)
+        own = _Broker([], [], self.suspected, self.lost_logs, self.repairable, self.intervals, self.dialect)
         own._look_at_partition(path, CheckpointedOffsets(path.parent, recovers=True))
         self.fatal += [*own.fatal, *own.offline.values(), *check_metadata_log(path)]
         self.partitions += own.partitions
@@ -292,7 +297,9 @@ class _Broker:
     def _compare(
         self, path: Path, offsets: CheckpointedOffsets, sizes: Mapping[int, int], end: int, loaded: Loaded
     ) -> None:
-        start = max(offsets.of(path).start_offset, min(sizes, default=0))
+        first = min(sizes, default=0)
+        missing = [base for base in self.lost_logs.get(path, ()) if base < first]
+        start = max(offsets.of(path).start_offset, min(missing, default=first))
         changes = tuple(
             _changed(path / f"{base:020d}.log", size, loaded.segments.get(base))
             for base, size in sizes.items()
@@ -304,6 +311,12 @@ class _Broker:
         if start > end:
             reason = f"the log start, {start}, is behind its end, {end}: the whole log would be deleted"
             remedy = LOG_START
+        elif missing and loaded.start is not None and loaded.start > start:
+            reason = (
+                f"segments before {loaded.start} are missing: the log would start there, and if this broker becomes "
+                "the leader, the other replicas delete their records before it, too"
+            )
+            remedy = f"restore the missing files; or, {FROM_A_REPLICA}"
         elif shortened and not changes:
             reason = f"its end would be taken for {loaded.end}, and the next appends would overlap what is there"
             remedy = self._remedy(path, offsets.of(path), end, self.intervals.of(path / f"{max(sizes):020d}.log").value)
@@ -364,14 +377,3 @@ def _is_unusual(names: Iterable[str]) -> bool:
         if name.endswith(_CHANGED) or (suffix in {"log", "index", "timeindex", "txnindex"} and len(stem) != 20):
             return True
     return False
-
-
-def _suspected(result: Verification) -> set[Path]:
-    """Partition directories with a finding that is more than a remark, or a remark about a file without a segment."""
-    found = set()
-    for finding in result.findings:
-        if finding.verdict in HARMLESS and finding.clause not in _TELLING:
-            continue
-        directory = Path(finding.path).parent
-        found |= {directory, directory / f"{finding.topic}-{finding.partition}"}
-    return found

@@ -39,6 +39,10 @@ EMPTY_DISK: Final = (
     "see whether its disk is not mounted. A new disk is formatted with kafka-storage.sh format --ignore-formatted, and "
     "the partitions that were on the old one come up empty"
 )
+COPIED_DISK: Final = (
+    "see whether this is a copy of the other disk. If it holds partitions of its own, write its own directory.id, as "
+    "KRaft's metadata have it for its partitions, or delete that line: the broker then writes a new one"
+)
 OTHER_BROKER: Final = (
     "see first whether this is the disk of another broker; if it is this one's, write the ids as in its other log "
     "directories"
@@ -65,6 +69,14 @@ STOPS: Final = {
     "clean stop they would stay",
 }
 """Effect of the last stop on the next start, by whether it was clean."""
+DOUBTED: Final = (
+    f"there is a {CLEAN_SHUTDOWN}, but the index files of active segments are not trimmed, as after a kill. Unless the "
+    "broker made it, move it out of the log directory, and look again: the broker then recovers its logs"
+)
+MIXED: Final = (
+    f"there is a {CLEAN_SHUTDOWN}, and none in the broker's other log directories. They are not of the same stop: one "
+    "was offline then, or was restored from a copy, and its newest records may be missing"
+)
 TWICE: Final = "move the one that ends earlier out of its log directory"
 _BY_NAME: Final = {
     HIGH_WATERMARKS: "move it away: the broker begins a new one",

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from kidx.dialect import Dialect, dialect_of
 from kidx.findings import Finding, Verdict, in_order, worst
 from kidx.verify.epoch_rules import check_epochs
-from kidx.verify.partition_rules import PartitionReporter, check_neighbours, check_start, check_strays
+from kidx.verify.partition_rules import (
+    PartitionReporter,
+    check_lost_logs,
+    check_neighbours,
+    check_start,
+    check_strays,
+)
 from kidx.verify.reporter import Reporter
 from kidx.verify.segment import verify_segment
 from kidx.verify.transactions import OpenTransactions, check_transactions, cleaned_to
@@ -42,6 +48,8 @@ def verify_partition(
     swaps = [verdict for swap in partition.swaps if not (verdict := verify_segment(swap, release=release)).gone]
     changed = check_neighbours(_swapped(ordered, swaps), reporter) if partition.complete else {}
     check_strays(partition, reporter)
+    if partition.complete:
+        check_lost_logs(partition, _swapped(ordered, swaps), reporter)
     # One that was killed while it renamed them has left some under other names: what is missing is no fault.
     reporter.files += [file for swap in swaps for file in swap.files if file.verdict != "missing"]
     reporter.findings += [each for swap in swaps for each in swap.findings if each.verdict != "missing"]

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from kidx.discovery import LOG, METADATA_TOPIC, RECOVERY_POINTS, START_OFFSETS
+from kidx.files import read_range
 from kidx.findings import Finding, Verdict
+from kidx.printable import shortened
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
     from kidx.discovery import Partition
+
+_ENTRY_BYTES: Final = 34
+"""Size of the largest entry of an index file."""
+_NAMED: Final = 3
+"""Maximum number of files that a message names."""
 
 
 class PartitionReporter:
@@ -88,15 +95,53 @@ def _report_gap(
     if is_damaged or ended == one.segment.base_offset:
         log = one.segment.log
         why = "it cannot be read to its end" if is_damaged else "the segment is empty"
-        reporter.add(log, "LG-5", "broken", f"{why}: {lost}", one.segment.base_offset, **place)
+        reporter.add(log, "LG-5", "broken", f"{why}: {lost}{_beside(log)}", one.segment.base_offset, **place)
         changed[str(log)] = "broken"
         return
     orphans = [int(path.name.partition(".")[0]) for path in reporter.partition.orphans]
     first = min((orphan for orphan in orphans if ended <= orphan < base), default=ended)
     log = reporter.partition.directory / f"{first:020d}{LOG}"
     cut = "" if first in orphans else f", unless {one.segment.log.name} has lost its end"
-    reporter.add(log, "LG-5", "missing", f"the segment is not there{cut}: {lost}", first, **place)
+    reporter.add(log, "LG-5", "missing", f"the segment is not there{cut}: {lost}{_beside(log)}", first, **place)
     reporter.files.append(FileVerdict(str(log), "missing"))
+
+
+def check_lost_logs(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> None:
+    """Report a ``.log`` that is missing while its index files are there.
+
+    A broker renames the log first when it deletes a segment, and deletes files when all are renamed.
+    """
+    covered = [(verdict.segment.base_offset, verdict.last_offset) for verdict in verdicts]
+    deleted = {leftover.path.name.partition(".")[0] for leftover in partition.leftovers}
+    known = {file.path for file in reporter.files}
+    names: dict[int, list[Path]] = {}
+    for path in partition.orphans:
+        names.setdefault(int(path.name.partition(".")[0]), []).append(path)
+    for base, paths in names.items():
+        log = partition.directory / f"{base:020d}{LOG}"
+        is_gone = base < (partition.start_offset or 0) or log.stem in deleted or str(log) in known
+        if is_gone or any(first <= base <= last for first, last in covered) or not any(map(_has_entries, paths)):
+            continue
+        others = ", ".join(path.suffix for path in paths)
+        said = f"there is no such file, though there are its {others}: its records are lost{_beside(log)}"
+        reporter.add(log, "LG-5", "missing", said, base, offset=base)
+        reporter.files.append(FileVerdict(str(log), "missing"))
+
+
+def _has_entries(path: Path) -> bool:
+    try:
+        return any(read_range(path, 0, _ENTRY_BYTES))
+    except OSError:
+        return False
+
+
+def _beside(log: Path) -> str:
+    """Return the names of files that may be the log under another name, for the end of a sentence."""
+    try:
+        names = sorted(each.name for each in log.parent.iterdir() if each.name.startswith(f"{log.name}."))
+    except OSError:
+        return ""
+    return f"; see {', '.join(map(shortened, names[:_NAMED]))} beside it" if names else ""
 
 
 def check_strays(partition: Partition, reporter: PartitionReporter) -> None:

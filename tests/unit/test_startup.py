@@ -699,6 +699,71 @@ def test_an_empty_log_directory_of_kraft_prevents_the_start(data, tmp_path):
     assert start(data, other).answer != "no"  # without KRaft, a broker writes the file
 
 
+def test_logs_that_were_deleted_before_the_first_one_prevent_the_start(data, capfd, monkeypatch):
+    """Their index files are there: ``find -name '*.log' -mtime +7 -delete`` was run, for example."""
+    for base in (0, 12, 24):
+        (data / "orders-1" / log(base)).unlink()
+    (data / "orders-1" / f"{24:020d}.log.1.gz").write_bytes(b"x")
+    result = verify_paths([data], release=RELEASE, processes=1)
+    missing = [finding for finding in result.faults() if finding.path.endswith(".log")]
+    assert [(each.clause, each.verdict, each.base_offset) for each in missing] == [
+        ("LG-5", "missing", base) for base in (0, 12, 24)
+    ]
+    assert "see '00000000000000000024.log.1.gz' beside it" in missing[2].message
+    found = start(data)
+    (lost,) = found.partitions
+    assert (found.answer, lost.outcome, lost.start, lost.end) == ("no", "cut", (0, 36), (48, 48))
+    assert "start 0 → 36" in found.line
+    assert any("restore the missing files" in line for line in found.lines())
+    code, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
+    assert (code, "\nMISSING, DO NOT START: 3 of " in text) == (1, True)
+
+
+@pytest.mark.parametrize("reason", ["deleted", "log start", "covered", "empty"])
+def test_an_index_file_without_a_log_is_not_always_a_loss(data, reason):
+    path = data / "orders-1"
+    (path / log(0)).unlink()
+    if reason == "deleted":  # by the broker, which was killed meanwhile
+        (path / f"{log(0)}.deleted").touch()
+    elif reason == "log start":
+        write_offsets(data / "log-start-offset-checkpoint", {1: 12})
+    elif reason == "covered":
+        for suffix in (".index", ".timeindex"):
+            (path / f"{0:020d}{suffix}").rename(path / f"{14:020d}{suffix}")
+    else:
+        for suffix in (".index", ".timeindex"):
+            (path / f"{0:020d}{suffix}").write_bytes(b"")
+    assert not verify_paths([data], release=RELEASE, processes=1).faults()
+
+
+def test_log_directories_with_one_id_prevent_the_start_since_directories_have_ids(data, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.move(data / "orders-2", other)
+    for directory in (data, other):
+        (directory / "meta.properties").write_text(f"{PROPERTIES}directory.id={ID}\n")
+        (directory / ".kafka_cleanshutdown").touch()
+    found = start(data, other)
+    assert (found.answer, [each.path for each in found.fatal]) == ("no", [other / "meta.properties"])
+    assert "its directory.id is that of" in found.line
+    assert start(data, other, release="3.6.2").answer == "yes"
+
+
+def test_a_mark_of_a_clean_stop_that_others_contradict_is_a_remark(data, tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    shutil.move(data / "orders-2", other)
+    (other / "meta.properties").write_text(PROPERTIES)
+    assert any("They are not of the same stop" in line for line in start(data, other).lines())
+    (other / ".kafka_cleanshutdown").touch()
+    assert not any("They are not of the same stop" in line for line in start(data, other).lines())
+    for number in range(2):
+        with (data / f"orders-{number}" / f"{36:020d}.index").open("ab") as file:
+            file.write(bytes(80))
+    (said,) = (line for line in start(data, other).lines() if "are not trimmed, as after a kill" in line)
+    assert said.startswith(f"start: {data}: ")
+
+
 def test_a_log_that_a_recovery_would_repair_has_the_instructions(data):
     with (data / "orders-0" / log(36)).open("ab") as file:
         file.write(bytes(4096))

@@ -79,6 +79,9 @@ _ANY: Final[dict[str, Callable[[int], Damage]]] = {
     "sealed .log deleted": lambda _: do.delete(f"{12:020d}.log"),
     "active .log deleted": lambda base: do.delete(f"{base:020d}.log"),
     "first .log deleted": lambda _: do.delete(f"{0:020d}.log"),
+    "all .log but the active one deleted": lambda base: do.both(
+        *(do.delete(f"{number:020d}.log") for number in range(0, base, 12))
+    ),
     "all segments deleted": lambda _: do.delete("0*"),
     "sealed batch: zeros": lambda _: do.batch(12, 2, do.zero),
     "active batch: zeros": lambda base: do.batch(base, 2, do.zero),
@@ -211,6 +214,7 @@ _ALONE: Final[dict[str, Damage]] = {
     "a directory of no number in a log directory": do.directory_in_log_dir("orders-x"),
     "an empty directory named like a partition": do.directory_in_log_dir("orders-7"),
     "a foreign file in a log directory": do.in_log_dir("README", _GARBAGE),
+    "meta.properties: directory.id of the other log directory": do.copy_directory_id,
     "a log directory emptied": do.empty_log_dir,
     "a partition in both log directories": do.copy_to_the_other_log_dir,
     "KRaft's newest snapshot: a bit flipped": do.flip_snapshot,

@@ -323,6 +323,15 @@ def empty_log_dir(site: Site) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def copy_directory_id(site: Site) -> None:
+    """Give the log directory the ``directory.id`` of the other one, as a copy of a disk has it."""
+    properties = site.log_dir / "meta.properties"
+    lines = (site.metadata.parent / "meta.properties").read_text("utf-8").splitlines()
+    (line,) = (line for line in lines if line.startswith("directory.id="))
+    kept = [each for each in properties.read_text("utf-8").splitlines() if not each.startswith("directory.id=")]
+    properties.write_text("".join(f"{each}\n" for each in (*kept, line)), "utf-8")
+
+
 # -- KRaft ---------------------------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,54 @@
+"""Evidence about the next start in a verification: partitions to simulate, missing logs, doubtful clean stops."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from kidx.discovery import LOG
+from kidx.findings import HARMLESS
+
+if TYPE_CHECKING:
+    from kidx.verify import Verification
+
+_TELLING: Final = frozenset({"SEG-35", "SEG-23", "LG-12", "RB-4"})
+"""Clauses of remarks about what a start changes.
+
+Files without a segment, leftovers, a log start in the middle, a last segment that ends with no whole batch.
+"""
+
+
+def doubted(result: Verification, clean: Mapping[Path, bool]) -> tuple[Path, ...]:
+    """Return the log directories whose partitions are as a killed broker leaves them, though they say a clean stop.
+
+    A clean stop trims the index files of each active segment. One that was not trimmed is a fault of its own.
+    """
+    untrimmed: dict[Path, set[Path]] = defaultdict(set)
+    for finding in result.findings:
+        if finding.clause == "SEG-27":
+            partition = Path(finding.path).parent
+            untrimmed[partition.parent].add(partition)
+    return tuple(path for path, was_clean in clean.items() if was_clean and len(untrimmed[path]) > 1)
+
+
+def lost_logs(result: Verification) -> dict[Path, list[int]]:
+    """Return the base offsets of segments whose ``.log`` is missing, by partition directory."""
+    found: dict[Path, list[int]] = defaultdict(list)
+    for file in result.files:
+        path = Path(file.path)
+        if file.verdict == "missing" and path.suffix == LOG:
+            found[path.parent].append(int(path.stem))
+    return found
+
+
+def suspected(result: Verification) -> set[Path]:
+    """Return the partition directories with a fault, or with a remark about a file that a start changes."""
+    found = set()
+    for finding in result.findings:
+        if finding.verdict in HARMLESS and finding.clause not in _TELLING:
+            continue
+        directory = Path(finding.path).parent
+        found |= {directory, directory / f"{finding.topic}-{finding.partition}"}
+    return found
