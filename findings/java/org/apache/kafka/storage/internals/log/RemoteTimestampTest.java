@@ -1,0 +1,48 @@
+package org.apache.kafka.storage.internals.log;
+
+import findings.TestLog;
+import findings.TestTier;
+
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
+
+import java.io.File;
+import java.util.Map;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+/** What RemoteLogManager finds for a timestamp when the first candidate is not the answer. */
+public class RemoteTimestampTest {
+    private static final long T = 1_700_000_000_000L;
+
+    @TempDir
+    File parent;
+
+    @Test
+    public void testRemoteLookupByTimestampContinuesAfterDeletedRecords() throws Throwable {
+        File remote = directory("remote/t-0");
+        File local = directory("local/t-0");
+        try (TestLog all = TestLog.open(remote, Map.of()); TestLog rest = TestLog.openAt(local, Map.of(), 4)) {
+            all.append(T + 100);  // offset 0, deleted below
+            all.append(T);        // offset 1
+            all.roll();
+            all.append(T + 50);   // offset 2
+            all.append(T + 60);   // offset 3
+            all.roll();
+            rest.append(T + 70);  // offset 4
+            try (TestTier tier = new TestTier(directory("cache"), remote, all, rest)) {
+                tier.add(0, 1, T + 100);
+                tier.add(2, 3, T + 60);
+                assertEquals(0, tier.offsetForTimestamp(T + 50, 0), "before the deletion");
+                assertEquals(2, tier.offsetForTimestamp(T + 50, 1), "offset 2 has this very timestamp");
+            }
+        }
+    }
+
+    private File directory(String name) {
+        File made = new File(parent, name);
+        assertTrue(made.mkdirs());
+        return made;
+    }
+}

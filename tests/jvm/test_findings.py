@@ -1,0 +1,33 @@
+"""Findings: their JUnit tests fail on the affected releases, and pass on the others and with the proposed fix."""
+
+from __future__ import annotations
+
+import pytest
+from kafka_findings import findings, results
+from thorough_params import thorough_param
+
+from conformance.kafka.releases import RELEASES
+
+pytestmark = pytest.mark.jvm
+
+FIXED = sorted({each.fixed for each in findings() if each.fixed})
+NEWEST = "4.4.0"
+OTHERS = [thorough_param(release, marks_too=pytest.mark.in_turn(3)) for release in RELEASES if release != NEWEST]
+
+
+@pytest.mark.parametrize("release", [*OTHERS, NEWEST])
+def test_findings_fail_where_they_are_declared(release, tmp_path):
+    """A test that fails has an assertion to fail: an error in the test itself is no finding."""
+    said = results(release, tmp_path)
+    for finding in findings():
+        for test in finding.tests if finding.fails_on(release) else ():
+            assert said[test].startswith("org.opentest4j.AssertionFailedError"), (test, said[test])
+        for test in finding.tests if finding.passes_on(release) else ():
+            assert not said[test], test
+
+
+@pytest.mark.parametrize("release", FIXED)
+def test_findings_pass_with_their_fixes(release, tmp_path):
+    said = results(release, tmp_path, fixed=True)
+    tests = [test for finding in findings() if finding.fixed == release for test in finding.tests]
+    assert {test: said[test] for test in tests} == dict.fromkeys(tests, "")

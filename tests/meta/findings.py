@@ -1,0 +1,67 @@
+"""Writer of the declared part of each page in `findings`: ``python -m tests.meta.findings``."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+sys.path.append(str(Path(__file__).parents[1] / "support"))
+
+from kafka_findings import ROOT, Finding, findings, locked
+
+_BLOCK: Final = re.compile(r"<!-- declared -->\n.*?<!-- end -->\n", re.DOTALL)
+
+
+def with_block(text: str, lines: list[str]) -> str:
+    """Return a page with its declared part replaced."""
+    return _BLOCK.sub(lambda _: "\n".join(("<!-- declared -->", *lines, "<!-- end -->", "")), text, count=1)
+
+
+def header(finding: Finding) -> list[str]:
+    """Return the declared part of a finding's page."""
+    unaffected = _releases(finding.unaffected) or "none of the releases that have the feature"
+    fixed = f"{finding.fixed} with the proposed fix applied to its class files" if finding.fixed else "no release"
+    return [
+        f"- **Affected, as executed:** {_releases(finding.affected)}",
+        f"- **Not affected, as executed:** {unaffected}",
+        f"- **The test passes with the fix:** {fixed}",
+        f"- **Clauses:** {', '.join(finding.clauses) or 'none'}",
+        *(f"- **JUnit test:** [{test}]({_source(test)})" for test in finding.tests),
+    ]
+
+
+def listing() -> list[str]:
+    """Return the list of all findings, the highest cost first."""
+    rows = ["| | finding | cost to a user | affected | not affected |", "|--:|---|---|---|---|"]
+    for each in sorted(findings(), key=lambda each: each.rank):
+        title = f"[{each.title}]({each.page.name})" + (" (a curiosity)" if each.curiosity else "")
+        rows.append(f"| {each.rank} | {title} | {each.cost} | {_span(each.affected)} | {_span(each.unaffected)} |")
+    return rows
+
+
+def _releases(text: str) -> str:
+    return ", ".join(locked(text))
+
+
+def _span(text: str) -> str:
+    releases = locked(text)
+    return f"{len(releases)}: {releases[0]} to {releases[-1]}" if releases else ""
+
+
+def _source(test: str) -> str:
+    name = test.split(".", maxsplit=1)[0]
+    return next((ROOT / "java").rglob(f"{name}.java")).relative_to(ROOT).as_posix()
+
+
+def pages() -> dict[Path, str]:
+    """Return what each page has to be."""
+    wanted = {each.page: with_block(each.page.read_text("utf-8"), header(each)) for each in findings()}
+    readme = ROOT / "README.md"
+    return {readme: with_block(readme.read_text("utf-8"), listing()), **wanted}
+
+
+if __name__ == "__main__":
+    for page, text in pages().items():
+        page.write_text(text, "utf-8")

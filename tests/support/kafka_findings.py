@@ -1,0 +1,232 @@
+"""Findings in Kafka: their declarations, and their JUnit tests on a release or on one with the fixes applied.
+
+Tests and fixes are compiled against the locked jars of the release that they run on. A fix is a small class of ours
+before the jars, and a few changed calls in Kafka's class files that lead to it; Kafka's sources are not needed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tomllib
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from conformance.clauses.behaviour_range import parse_range
+from conformance.implementations.jvm.bytecode import (
+    INVOKE_STATIC,
+    asm_class,
+    class_file,
+    jars_of,
+    kafkas_classes,
+    read_class,
+    write_class,
+)
+from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
+from conformance.kafka.jar_fetch import tool_jar
+from conformance.kafka.releases import RELEASES
+from kidx.java import find_java
+
+ROOT: Final = Path(__file__).parents[2] / "findings"
+_JAVA: Final = ROOT / "java"
+_CALL, _LOAD_INT, _RETURN_INT = 5, 21, 172
+_STATIC: Final = 8
+
+
+@dataclass(frozen=True)
+class Patch:
+    """Change of a method of one of Kafka's classes.
+
+    Attributes:
+        within: class and method, e.g. ``org/apache/kafka/storage/internals/log/LogSegment.recover``.
+        by: our static method, e.g. ``fixes/FullIndex.append``; the receiver of what it replaces is its first argument.
+        call: call that is replaced, e.g. ``java/nio/file/Files.exists``; empty if the method's whole body is replaced.
+    """
+
+    within: str
+    by: str
+    call: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Entry of ``findings.toml``.
+
+    Attributes:
+        number: number of its page.
+        name: name of its page.
+        title: title, as of a ticket.
+        clauses: ids of the clauses that state what Kafka does.
+        cost: what it costs a user, in one sentence.
+        rank: place by cost, 1 for the highest.
+        tests: JUnit tests, ``Class.method``.
+        affected: range of releases on which the tests fail.
+        unaffected: range of releases on which they pass; empty if no release does.
+        curiosity: True if nobody loses anything.
+        fixed: release to whose class files the fix is applied; empty if there is no fix.
+        patches: the fix.
+    """
+
+    number: int
+    name: str
+    title: str
+    clauses: tuple[str, ...]
+    cost: str
+    rank: int
+    tests: tuple[str, ...]
+    affected: str
+    unaffected: str = ""
+    curiosity: bool = False
+    fixed: str = ""
+    patches: tuple[Patch, ...] = ()
+
+    @property
+    def page(self) -> Path:
+        """Path of its page."""
+        return ROOT / f"{self.number:02}-{self.name}.md"
+
+    def fails_on(self, release: str) -> bool:
+        """Return True if its tests have to fail on a release."""
+        return release in parse_range(self.affected)
+
+    def passes_on(self, release: str) -> bool:
+        """Return True if its tests have to pass on a release."""
+        return bool(self.unaffected) and release in parse_range(self.unaffected)
+
+
+@cache
+def findings() -> tuple[Finding, ...]:
+    """Return all findings, by number."""
+    rows = tomllib.loads((ROOT / "findings.toml").read_text("utf-8"))["finding"]
+    return tuple(_finding(row) for row in sorted(rows, key=lambda row: row["number"]))
+
+
+def _finding(row: Mapping[str, Any]) -> Finding:
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    values["patches"] = tuple(Patch(**patch) for patch in row.get("patches", ()))
+    return Finding(**values)
+
+
+def results(release: str, directory: Path, *, fixed: bool = False) -> dict[str, str]:
+    """Run the tests that a release can have, and return what each said: nothing if it passed.
+
+    Args:
+        release: release whose jars are used.
+        directory: an empty directory.
+        fixed: True to run only the tests of the findings that are fixed there, with their fixes applied.
+    """
+    chosen = [
+        each
+        for each in findings()
+        if (each.fixed == release if fixed else each.fails_on(release) or each.passes_on(release))
+    ]
+    names = {test.split(".")[0] for each in chosen for test in each.tests}
+    jars = [*jars_of(release), tool_jar("junit")]
+    classes, before = directory / "classes", directory / "fixes"
+    if fixed:
+        compile_java(_JAVA.glob("fixes/**/*.java"), jars, before)
+        apply(dict.fromkeys(patch for each in chosen for patch in each.patches), jars, before)
+        jars = [before, *jars]
+    tests = [path for path in _JAVA.rglob("*Test.java") if path.stem in names]
+    texts = "".join(path.read_text("utf-8") for path in tests)
+    helpers = [path for path in _JAVA.glob("findings/*.java") if f"findings.{path.stem};" in texts]
+    compile_java([*helpers, *tests], jars, classes)
+    return _run([classes, *jars], classes, directory)
+
+
+def compile_java(sources: Iterable[Path], jars: Iterable[Path], target: Path) -> None:
+    """Compile Java sources against jars in the JVM of this process."""
+    jpype = start_jvm()
+    compiler = jpype.JClass("org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=class_loader([tool_jar("ecj")]))
+    messages = jpype.JClass("java.io.StringWriter")()
+    printer = jpype.JClass("java.io.PrintWriter")(messages)
+    path = os.pathsep.join(map(str, jars))
+    words = ["-17", "-nowarn", "-encoding", "UTF-8", "-cp", path, "-d", str(target), *map(str, sources)]
+    assert compiler.compile(jpype.JArray(jpype.JClass("java.lang.String"))(words), printer, printer, None), messages
+
+
+def _run(path: list[Path], classes: Path, directory: Path) -> dict[str, str]:
+    java = [Path(find_java().home) / "bin" / "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    junit = ["-jar", tool_jar("junit"), "execute", "--scan-class-path", classes, "--disable-banner", "--details=none"]
+    joined = os.pathsep.join(map(str, path))
+    reports = directory / "reports"
+    done = subprocess.run(
+        [*java, *junit, "-cp", joined, "--reports-dir", reports],
+        cwd=directory,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    report = reports / "TEST-junit-jupiter.xml"
+    assert report.exists(), done.stdout + done.stderr
+    said = {}
+    for case in ET.parse(report).getroot().iter("testcase"):  # noqa: S314 -- JUnit's own
+        problem = next((case.find(kind) for kind in ("failure", "error") if case.find(kind) is not None), None)
+        name = f"{case.get('classname', '').rpartition('.')[2]}.{case.get('name', '').removesuffix('()')}"
+        said[name] = "" if problem is None else f"{problem.get('type')}: {problem.get('message')}\n{problem.text}"
+    return said
+
+
+def apply(patches: Iterable[Patch], jars: Iterable[Path], target: Path) -> None:
+    """Write Kafka's class files with patches applied below a directory."""
+    by_class: dict[str, list[Patch]] = {}
+    for patch in patches:
+        by_class.setdefault(patch.within.rpartition(".")[0], []).append(patch)
+    wanted = re.compile("|".join(rf"{re.escape(name)}\.class" for name in by_class) or "(?!)")
+    for name, data in kafkas_classes(list(jars), wanted):
+        node = read_class(data)
+        for patch in by_class.pop(name.removesuffix(".class")):
+            changed = sum(_change(node, method, patch) for method in list(node.methods))
+            assert changed, f"{patch} changes nothing"
+        write_class(target, name, class_file(node))
+    assert not by_class, f"there is no class {list(by_class)}"
+
+
+def _change(node: Any, method: Any, patch: Patch) -> int:
+    """Apply a patch to a method, and return how many places changed."""
+    if str(method.name) != patch.within.rpartition(".")[2]:
+        return 0
+    owner, _, ours = patch.by.rpartition(".")
+    if patch.call:
+        places = [each for each in method.instructions.toArray() if _is_call(each, patch.call)]
+        for place in places:
+            static = int(place.getOpcode()) == INVOKE_STATIC
+            receiver = "" if static else f"L{place.owner};"
+            place.desc = f"({receiver}{str(place.desc)[1:]}"
+            place.owner, place.name, place.itf = owner, ours, False
+            place.setOpcode(INVOKE_STATIC)
+        return len(places)
+    return _replace_body(node, method, owner, ours)
+
+
+def _is_call(instruction: Any, call: str) -> bool:
+    owner, _, name = call.rpartition(".")
+    return int(instruction.getType()) == _CALL and (str(instruction.owner), str(instruction.name)) == (owner, name)
+
+
+def _replace_body(node: Any, method: Any, owner: str, ours: str) -> int:
+    """Give a method's name to one that calls ours; the old one is called ``…$unfixed`` from then on."""
+    types, new = asm_class("Type"), asm_class("tree.MethodNode")
+    call, load, plain = (asm_class(f"tree.{name}InsnNode") for name in ("Method", "Var", ""))
+    added = new(method.access, method.name, method.desc, method.signature, None)
+    receiver = "" if int(method.access) & _STATIC else f"L{node.name};"
+    description = f"({receiver}{str(method.desc)[1:]}"
+    slot = 0
+    for each in types.getArgumentTypes(description):
+        added.instructions.add(load(int(each.getOpcode(_LOAD_INT)), slot))
+        slot += int(each.getSize())
+    added.instructions.add(call(INVOKE_STATIC, owner, ours, description, False))
+    added.instructions.add(plain(int(types.getReturnType(description).getOpcode(_RETURN_INT))))
+    method.name = f"{method.name}$unfixed"
+    node.methods.add(added)
+    return 1
+
+
+def locked(text: str) -> list[str]:
+    """Return the locked releases of a range."""
+    return [release for release in RELEASES if text and release in parse_range(text)]
