@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
@@ -24,6 +24,12 @@ README = PAGES["README.md"]
 TESTING = "docs/testing-an-implementation.md"
 ADAPTER = the_block("python", page=TESTING, containing="sys.stdin")
 LIBRARY = blocks("python", containing="print(index.lookup(")
+PROGRAMS = [
+    (one.body, other.body)
+    for one, other in pairwise(BLOCKS)
+    if (one.page, one.language, other.language) == (other.page, "python", "text") and "/understand/" in one.page
+]
+"""Programs that are followed by what they print."""
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 DATA = "/var/lib/kafka/data"
 """The log directory of the examples; a copy of a golden one with one wrong byte takes its place."""
@@ -95,6 +101,13 @@ def test_library_example_prints_its_comments_each_time(block, tmp_path, capsys, 
     assert all(line in printed for line in comments)
 
 
+@pytest.mark.parametrize(("program", "printed"), PROGRAMS)
+def test_a_program_prints_what_the_page_says(program, printed, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    exec(program, {})  # noqa: S102
+    assert capsys.readouterr().out == printed
+
+
 def test_repair_fixes_the_findings_of_verify(data, tmp_path, in_process):
     codes = [
         in_process(*shlex.split(line.replace(DATA, data)), work=tmp_path).returncode
@@ -102,6 +115,46 @@ def test_repair_fixes_the_findings_of_verify(data, tmp_path, in_process):
     ]
     assert codes == [1, 1, 0]
     assert in_process("kidx", "verify", data, "--kafka", "3.9.2", work=tmp_path).returncode == 0
+
+
+def zeroed_time_index(data):
+    path = data / "create-time-0" / f"{0:020}.timeindex"
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def lost_time_index(data):
+    (data / "create-time-0" / f"{0:020}.timeindex").unlink()
+
+
+def unknown_version(data):
+    path = data / "transactions-0" / f"{105:020}.txnindex"
+    path.write_bytes(b"\x7f" + path.read_bytes()[1:])
+
+
+def torn_batch(data):
+    path = data / "create-time-0" / f"{132:020}.log"
+    path.write_bytes(path.read_bytes()[:-20] + bytes(20))
+
+
+@pytest.mark.parametrize(
+    ("section", "damage", "codes"),
+    [
+        ("A time index was lost", zeroed_time_index, [1, 1, 0, 0]),
+        ("A time index was lost", lost_time_index, [1, 1, 0, 0]),
+        ("The broker does not start because of an index", unknown_version, [1, 1, 0, 0]),
+        ("The broker does not start after a full disk", torn_batch, [1]),
+        ("Found a corrupted index file", lambda _: None, [0]),
+    ],
+)
+def test_the_runbook_helps(section, damage, codes, tmp_path, in_process):
+    data = tmp_path / "data"
+    shutil.copytree(ROOT / "tests" / "golden" / "3.9.2", data)
+    damage(data)
+    text = PAGES["docs/runbook.md"].partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    (block,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)
+    done = [in_process(*shlex.split(line.replace(DATA, str(data))), work=tmp_path) for line in block.splitlines()]
+    assert [each.returncode for each in done] == codes
+    assert ("may I start the broker? no" in done[0].stdout) == (damage in (torn_batch, unknown_version))
 
 
 @pytest.mark.thorough
@@ -202,8 +255,13 @@ def test_links_and_pictures_of_a_page_exist(page):
             assert anchor in {re.sub(r"[^\w -]", "", line).replace(" ", "-") for line in lines}, link
 
 
-def test_every_page_is_linked_from_the_readme():
-    assert [page for page in PAGES if page != "README.md" and f"]({page})" not in README] == []
+def test_every_page_is_linked_from_the_readme_or_from_a_page_that_is():
+    linked, new = set(), {"README.md"}
+    while new:
+        linked |= new
+        links = [(ROOT / page).parent / link for page in new for link in re.findall(r"\]\(([^)#:]+\.md)", PAGES[page])]
+        new = {os.path.relpath(link, ROOT) for link in links} & PAGES.keys() - linked
+    assert PAGES.keys() - linked == set()
 
 
 def test_profiles_cost_as_much_as_the_page_says():

@@ -1,4 +1,4 @@
-"""The pages for readers: README.md, CONTRIBUTING.md and docs/*.md, and the blocks of code on them."""
+"""The pages for readers: README.md, CONTRIBUTING.md and the pages below docs/, and the blocks of code on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parents[2]
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text("utf-8")
-    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md")))
+    for path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
 }
 
 
