@@ -57,7 +57,7 @@ def copy_pages(pages: Path) -> None:
     for name in PAGES:
         (pages / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, pages / name)
-    for name in ("docs", "reports"):
+    for name in ("docs", "reports", "findings"):
         shutil.copytree(ROOT / name, pages / name, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
 
 

@@ -20,6 +20,8 @@ def test_pages_are_as_declared():
 
 def test_every_page_is_declared():
     assert sorted(ROOT.glob("[0-9]*.md")) == [each.page for each in findings()]
+    nav = (ROOT.parent / "mkdocs.yml").read_text("utf-8")
+    assert not [each.name for each in findings() if f"- findings/{each.page.name}\n" not in nav]
     assert sorted(each.rank for each in findings()) == [*range(1, len(findings()) + 1)]
 
 
