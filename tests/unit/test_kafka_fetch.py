@@ -356,6 +356,7 @@ def test_the_commands_show_what_is_locked_and_cached(cache, monkeypatch):
     for module in ("status", "jar_fetch"):
         monkeypatch.setattr(f"conformance.kafka.{module}.load_release", lambda _: release)
     monkeypatch.setattr("conformance.kafka.status.RELEASES", ("1.0.0",))
+    monkeypatch.setattr("conformance.kafka.status.user_releases", dict)  # this machine's user may have locked some
     fetch(JARS[:1])
     (row,) = list_releases()
     assert (row.jars, row.cached_jars, row.cached) == (3, 1, False)

@@ -8,7 +8,7 @@ from conformance.errors import ToolError
 from conformance.events import Diverged, Event, RunFinished
 from conformance.report.divergence import format_divergence
 from conformance.report.together import Together
-from conformance.runs import telling
+from conformance.runs import divergence_event, telling
 from conformance.runs.campaign import run
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
@@ -52,14 +52,15 @@ def test_a_directory_that_cannot_be_written_costs_the_trace(tmp_path):
     (tmp_path / "file").write_text("")
     (event,) = events_of(plan(tmp_path / "file" / "traces"))
     assert (event.trace, event.replay) == ("", "")
-    assert event.note.endswith("cannot be written: Not a directory")
+    assert event.note.startswith("cannot write the trace")
+    assert event.note.endswith("Not a directory")
     text = format_divergence(event)
     assert f"  note         {event.note}" in text
     assert "replay" not in text
 
 
 def test_a_trace_that_cannot_be_encoded_costs_the_trace(tmp_path, monkeypatch):
-    monkeypatch.setattr(telling.Trace, "save", broken)
+    monkeypatch.setattr(divergence_event.Trace, "save", broken)
     (event,) = events_of(plan(tmp_path))
     assert event.note.startswith("its trace cannot be written: ZeroDivisionError")
 
