@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from conformance.attribution.tables import machines_of
-from conformance.clauses import LEVELS, load_clauses
+from conformance.clauses import LEVELS, Clause, load_chapters, load_clauses
 from conformance.commands.options import JsonOption, ListVerboseOption
 from conformance.errors import ToolError
 from conformance.kafka.releases import load_release
@@ -33,12 +33,15 @@ def list_command(
     level: Annotated[
         str, typer.Option("--level", metavar="LEVEL", help=f"Only clauses of this level: {', '.join(_LEVELS)}.")
     ] = "",
+    grep: Annotated[
+        str, typer.Option("--grep", metavar="TEXT", help="Only clauses whose title, statement or source contains it.")
+    ] = "",
     as_json: JsonOption = False,
     verbose: ListVerboseOption = False,
 ) -> None:
-    """List the clauses: id, level, releases, and what must hold.
+    """List the clauses by chapter: id, level, releases, and what must hold. A single clause is printed in full.
 
-    Example: `conformance clauses TI --kafka 3.9.2 --level must`
+    Example: `conformance clauses TI --kafka 3.9.2 --level must --grep "last entry"`
     """
     release = load_release(kafka).name if kafka else None
     if level and level.lower() not in _LEVELS:
@@ -49,21 +52,35 @@ def list_command(
         if any(is_meant(entry.id, each) for each in clause or [""])
         and (release is None or entry.applies_to(release))
         and level.upper() in ("", entry.level)
+        and grep.casefold() in f"{entry.title}\n{entry.statement}\n{entry.source}".casefold()
     ]
     if not chosen:
-        holds, of_level = f" and holds in {release}" if release else "", f" and is {level.upper()}" if level else ""
-        named = f" is {' or '.join(map(repr, clause))}" if clause else ""
-        raise ToolError(f"no clause{named}{holds}{of_level}")
+        asked = {
+            "is": " or ".join(map(repr, clause or ())),
+            "holds in": release,
+            "has level": level.upper(),
+            "contains": repr(grep) if grep else "",
+        }
+        raise ToolError("no clause " + " and ".join(f"{verb} {what}" for verb, what in asked.items() if what))
     if as_json:
         typer.echo(json.dumps([_document(entry.id) for entry in chosen]))
         return
+    _print(chosen, in_full=verbose or len(chosen) == 1)
+
+
+def _print(chosen: list[Clause], *, in_full: bool) -> None:
+    """Print clauses below the titles of their chapters."""
     console = sanitizing(Console())
+    chapter = ""
     for entry in chosen:
+        if entry.chapter != chapter:
+            chapter = entry.chapter
+            console.print(f"[bold underline]{escape(load_chapters()[chapter])}[/]", soft_wrap=True)
         console.print(
             f"[bold]{entry.id}[/] {entry.level} [dim]{entry.releases}[/]  {escape(entry.title)}", soft_wrap=True
         )
         console.print(f"    {escape(entry.statement)}", highlight=False, soft_wrap=True)
-        if verbose:
+        if in_full:
             machines = ", ".join(machines_of(entry.id)) or f"none: {entry.not_exercised}"
             said = f"    source {entry.source}; evidence {entry.evidence}; exercised by {machines}"
             console.print(f"[dim]{escape(said)}[/]", highlight=False, soft_wrap=True)
@@ -73,6 +90,15 @@ def list_command(
                 console.print(f"[dim]    {escape(entry.reason)} {entry.ticket}[/]", highlight=False, soft_wrap=True)
             if entry.trace:
                 console.print(f"[dim]    conformance replay {entry.trace}[/]", highlight=False, soft_wrap=True)
+            if defects := _defects(entry.id):
+                console.print(f"[dim]    planted defects: {', '.join(defects)}[/]", highlight=False, soft_wrap=True)
+
+
+def _defects(clause: str) -> list[str]:
+    """Return the implementations with one planted defect that violates a clause."""
+    from conformance.implementations.mutants import MUTANTS  # noqa: PLC0415 -- imports the whole reference
+
+    return [f"mutant:{each.name}" for each in MUTANTS.values() if each.clause == clause]
 
 
 def is_meant(clause: str, asked: str) -> bool:

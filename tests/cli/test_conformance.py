@@ -119,10 +119,24 @@ def test_list_selects_by_prefix_and_release(conformance):
     chosen = json.loads(conformance("clauses", "AI-44", "--kafka", "4.4.0", "--json").stdout)
     assert [clause["id"] for clause in chosen] == ["AI-44b"]
     assert {"level", "statement", "releases", "source", "exercised_by"} <= chosen[0].keys()
-    said = conformance("clauses", "AI-44b").stdout
+    said = conformance("clauses", "AI-44").stdout
+    assert said.startswith("AbstractIndex\n")
     assert "AI-44b OBSERVED" in said
     assert "source" not in said
-    assert "source AbstractIndex" in conformance("clauses", "AI-44b", "-v").stdout
+    assert "source AbstractIndex" in conformance("clauses", "AI-44", "-v").stdout
+
+
+def test_a_single_clause_is_listed_in_full(conformance):
+    said = conformance("clauses", "OI-1").stdout
+    assert "source OffsetIndex.java" in said
+    assert "promised by files: " in said
+    assert "planted defects: mutant:little-endian, " in said
+
+
+def test_list_searches_titles_statements_and_sources(conformance):
+    found = json.loads(conformance("clauses", "AI", "--grep", "WARM", "--json").stdout)
+    assert [clause["id"] for clause in found] == ["AI-30", "AI-32"]
+    assert "no clause contains 'zzz'" in refused(conformance("clauses", "--grep", "zzz"))
 
 
 def test_list_names_a_clause_its_variants_or_a_family(conformance):
