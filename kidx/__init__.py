@@ -1,6 +1,6 @@
 """Kafka's log indexes, exactly as Kafka writes and reads them, release by release.
 
-What is exported is imported when it is first asked for: a program that reads an index need not load the log.
+Each export is imported at its first use: a program that reads an index need not load the log.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the program begins: signals are seen to before the command line is loaded, which takes a moment."""
+"""Entry point of the program. Signal handlers are set before the command line is loaded, which takes a moment."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from kidx.signals import held_signals, signalled_exit
 
 
 def main() -> None:
-    """Runs the command line and ends the process."""
+    """Run the command line and end the process."""
     with signalled_exit("kidx"):
         with held_signals():  # the loader of modules makes other errors of an exception
             from kidx.cli import main as command_line  # noqa: PLC0415

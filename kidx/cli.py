@@ -36,7 +36,7 @@ def common(
         typer.Option("--version", callback=version_printer("kidx"), is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    """Looks into, verifies and repairs Kafka's log directories; reading never changes them."""
+    """Look into, verify and repair Kafka's log directories; reading never changes them."""
 
 
 def main() -> None:

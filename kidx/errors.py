@@ -1,10 +1,10 @@
-"""The exceptions, one for each way Kafka refuses.
+"""Exceptions, one for each way in which Kafka refuses.
 
 Every class derives from the builtin that a Python programmer would catch anyway, so ``except ValueError`` around an
 append works without knowing this module. ``kind`` is the word that the line protocol, the traces and the reports use.
 
-``str(error)`` names the file, the value and the limit. ``error.kafka_message`` is the text that the dialect's own
-exception carries, which is compared with Kafka's letter for letter; it is None where Kafka's exception has no text.
+``str(error)`` names the file, the value and the limit. ``error.kafka_message`` is the text of the exception in the
+dialect's release, which is compared with Kafka's letter for letter; None if Kafka's exception has no text.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import ClassVar
 
 
 class KidxError(Exception):
-    """Base of everything that kidx raises on purpose.
+    """Base class of all exceptions that kidx raises deliberately.
 
     Args:
-        message: what happened, naming the file, the value and the limit.
-        kafka_message: the text of Kafka's own exception in the dialect at hand; defaults to ``message``.
+        message: description with the file, the value and the limit.
+        kafka_message: text of Kafka's own exception in the dialect's release; defaults to ``message``.
     """
 
     kind: ClassVar[str] = "error"

@@ -1,8 +1,8 @@
-"""Opens files safely: a name does not tell the type, the size or the lifetime of a file.
+"""Safe opening of files: the name of a file says nothing about its type, size or lifetime.
 
 A FIFO with the name of a checkpoint blocks the process that opens it. A sparse file of terabytes takes no disk space.
-A mapped file that is cut kills the process that reads it. kidx opens every file that it has not written here, and maps
-none of them.
+A mapped file that is truncated kills the process that reads it. kidx opens every file that it did not write itself
+here, and maps none of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class FileChangedError(OSError):
 
 
 def open_regular(path: str | os.PathLike[str]) -> int:
-    """A read-only descriptor of a regular file; a link to one will do.
+    """Return a read-only descriptor of a regular file, or of a link to one.
 
     Raises:
         OSError: it cannot be opened, or is a directory, FIFO, socket or device.
@@ -75,7 +75,7 @@ def _check_regular(mode: int, path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def regular(path: str | os.PathLike[str]) -> Iterator[int]:
-    """As :func:`open_regular`, closed at the end."""
+    """Open a file as :func:`open_regular` does, and close it at the end."""
     descriptor = open_regular(path)
     try:
         yield descriptor
@@ -84,21 +84,21 @@ def regular(path: str | os.PathLike[str]) -> Iterator[int]:
 
 
 def read_range(path: str | os.PathLike[str], position: int, size: int) -> bytes:
-    """Up to ``size`` bytes of a regular file from byte ``position``.
+    """Return up to ``size`` bytes of a regular file from byte ``position``.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is not a regular file.
     """
     with regular(path) as descriptor:
         return os.pread(descriptor, size, position)
 
 
 def read_small(path: str | os.PathLike[str], *, limit: int) -> bytes:
-    """All bytes of a small file.
+    """Return all bytes of a small file.
 
     Args:
-        path: of the file.
-        limit: bytes that it may have.
+        path: path of the file.
+        limit: maximum size in bytes.
 
     Raises:
         OSError: it cannot be read, is not a regular file, or is larger than ``limit``.
@@ -111,12 +111,12 @@ def read_small(path: str | os.PathLike[str], *, limit: int) -> bytes:
 
 
 def read_text(path: str | os.PathLike[str], *, limit: int = TEXT_LIMIT, errors: str = "strict") -> str:
-    """The text of a small file in UTF-8.
+    """Return the text of a small file in UTF-8.
 
     Args:
-        path: of the file.
-        limit: bytes that it may have.
-        errors: of ``bytes.decode``.
+        path: path of the file.
+        limit: maximum size in bytes.
+        errors: error handler of ``bytes.decode``.
 
     Raises:
         OSError: it cannot be read, is not a regular file, is larger than ``limit``, or is not UTF-8.
@@ -158,7 +158,7 @@ def pieces_with_data(descriptor: int, size: int, start: int = 0) -> Iterator[tup
 
 
 def _next_data(descriptor: int, position: int, size: int) -> int:
-    """The end of the hole that ``position`` lies in; ``position`` if it lies in none, or the system cannot tell."""
+    """Return the end of the hole at ``position``; ``position`` itself outside a hole, or if the system cannot find holes."""
     if not hasattr(os, "SEEK_DATA"):
         return position
     try:
@@ -169,12 +169,12 @@ def _next_data(descriptor: int, position: int, size: int) -> int:
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """The name of a file beside ``path`` to be written, which then takes its place in one step.
+    """Yield the name of a new file in the directory of ``path``, which replaces ``path`` in one step at the end.
 
-    Whatever is raised, nothing is left of it.
+    If the block raises, the new file is removed.
 
     Raises:
-        OSError: it cannot take the place.
+        OSError: it cannot replace ``path``.
     """
     target = Path(path)
     partial = target.with_name(f".{target.name[:40]}.{uuid.uuid4().hex}.partial")

@@ -1,8 +1,8 @@
-"""What a verification finds, as one flat table: the same rows whether one machine or a cluster looked.
+"""Findings of a verification as one flat table, with the same rows from one machine and from a cluster.
 
-A finding says which file, which clause, how bad, where, what should be there and what is. The table is the contract
-between ``kidx verify``, its writers and the fleet pipeline on Spark; rows are ordered by :func:`in_order`, so that two
-ways of getting them can be compared as they are.
+A finding has the file, the clause, the severity, the position, and the expected and the actual content. The table is
+the contract between ``kidx verify``, its writers and the fleet pipeline on Spark. Rows have the order of
+:func:`in_order`, so that the tables of two runs can be compared directly.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ HARMLESS: Final = frozenset({"exact", "sound", "changing"})
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """The worst of some verdicts; *exact* if there are none."""
+    """Return the worst of some verdicts; *exact* without any."""
     return max(verdicts, key=SEVERITY.__getitem__, default="exact")
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One row: something about a file that is worth a line.
+    """Row of the table: a fault of a file, or a remark.
 
     Attributes:
-        path: of the file.
-        topic: that it belongs to; None outside a partition.
+        path: path of the file.
+        topic: name of the topic; None outside a partition.
         partition: number of the partition; None outside one.
-        base_offset: of the segment; None outside one.
+        base_offset: base offset of the segment; None outside one.
         file: name of the file, the last part of ``path``.
-        clause: id of the clause that is not kept, or that explains what was found.
-        verdict: how bad it is: *sound* is a remark.
+        clause: id of the clause that is violated, or that explains the finding.
+        verdict: severity; *sound* is a remark.
         slot: number of the index entry, from 0.
         position: byte position in the ``.log``.
-        offset: of a record.
+        offset: offset of a record.
         timestamp: milliseconds since the epoch.
-        expected: what the clause asks for.
-        actual: what is there.
-        message: the whole of it in words, with what a consumer would get wrong.
-        release: the release whose rules were asked for; None if any would do.
+        expected: content that the clause requires.
+        actual: content of the file.
+        message: full description, with the effect on a consumer.
+        release: release whose rules were requested; None for any release.
     """
 
     path: str
@@ -80,7 +80,7 @@ class Finding:
     release: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As an object of ``kidx verify --json``."""
+        """Return an object of ``kidx verify --json``."""
         values = ((name, getattr(self, name)) for name in COLUMNS)
         return {name: encodable(value) if isinstance(value, str) else value for name, value in values}
 
@@ -107,12 +107,12 @@ def _order(finding: Finding) -> tuple[Any, ...]:
 
 
 def in_order(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings in the order of the table: by path, slot, position, offset, timestamp, clause."""
+    """Return the findings in the order of the table: by path, slot, position, offset, timestamp, clause."""
     return sorted(findings, key=_order)
 
 
 def arrow_schema() -> pa.Schema:
-    """The Arrow schema of the table.
+    """Return the Arrow schema of the table.
 
     Raises:
         ToolError: pyarrow is not installed.
@@ -128,7 +128,7 @@ def arrow_schema() -> pa.Schema:
 
 
 def to_arrow(findings: Iterable[Finding]) -> pa.Table:
-    """The findings as an Arrow table, in the order given.
+    """Return the findings as an Arrow table, in the given order.
 
     Raises:
         ToolError: pyarrow is not installed.
@@ -137,7 +137,7 @@ def to_arrow(findings: Iterable[Finding]) -> pa.Table:
 
 
 def read_findings(path: str | os.PathLike[str]) -> list[Finding]:
-    """The findings that :func:`write_findings` wrote.
+    """Return the findings in a file of :func:`write_findings`.
 
     Raises:
         ToolError: the suffix is neither ``.parquet`` nor ``.ndjson``, or pyarrow is not installed.
@@ -156,10 +156,10 @@ def read_findings(path: str | os.PathLike[str]) -> list[Finding]:
 
 
 def write_findings(findings: Iterable[Finding], path: str | os.PathLike[str]) -> None:
-    """Writes a table of findings: ``.parquet`` or ``.ndjson``, by the suffix. Replaces the file in one step.
+    """Write a table of findings: ``.parquet`` or ``.ndjson``, by the suffix. Replace the file in one step.
 
     Raises:
-        ToolError: another suffix, the file cannot be written, or pyarrow is not installed.
+        ToolError: the suffix is another one, the file cannot be written, or pyarrow is not installed.
     """
     target = Path(path)
     _check_suffix(target)
@@ -178,7 +178,7 @@ def write_findings(findings: Iterable[Finding], path: str | os.PathLike[str]) ->
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Whether :func:`write_findings` knows the suffix, and has what it needs for it.
+    """Check that :func:`write_findings` knows the suffix, and has the library for it.
 
     Raises:
         ToolError: it does not.
@@ -189,7 +189,7 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def ndjson_lines(findings: Iterable[Finding]) -> Iterator[str]:
-    """Each finding as one line of JSON."""
+    """Yield each finding as one line of JSON."""
     for finding in findings:
         yield json_text(finding.to_json()) + "\n"
 

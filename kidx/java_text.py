@@ -26,5 +26,5 @@ codecs.register_error("kidx-java", _replace)
 
 
 def java_text(data: bytes) -> str:
-    """The text of some bytes, as Java has it."""
+    """Return the text of some bytes, as Java decodes them."""
     return data.decode("utf-8", "kidx-java")

@@ -23,18 +23,18 @@ class Field:
 
     @property
     def code(self) -> str:
-        """The ``struct`` code of a signed big-endian integer of this size."""
+        """``struct`` code of a signed big-endian integer of this size."""
         return {1: "b", 2: "h", 4: "i", 8: "q"}[self.size]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A fixed-size entry.
+    """Entry of a fixed size.
 
     Attributes:
-        name: the file suffix or structure it describes.
-        fields: in file order, without holes.
-        source: the Kafka source file that defines it.
+        name: file suffix or structure that it describes.
+        fields: fields in file order, without holes.
+        source: Kafka's source file that defines it.
     """
 
     name: str
@@ -50,19 +50,19 @@ class Layout:
 
     @cached_property
     def struct(self) -> Struct:
-        """The compiled codec of one entry."""
+        """Compiled codec of one entry."""
         return Struct(">" + "".join(field.code for field in self.fields))
 
     @cached_property
     def size(self) -> int:
-        """Bytes of one entry."""
+        """Number of bytes of one entry."""
         return self.struct.size
 
     def field(self, name: str) -> Field:
-        """The field called ``name``.
+        """Return the field called ``name``.
 
         Raises:
-            KeyError: there is none.
+            KeyError: no field has this name.
         """
         for field in self.fields:
             if field.name == name:
@@ -70,7 +70,7 @@ class Layout:
         raise KeyError(f"{self.name} has no field {name!r}")
 
     def codec(self, name: str) -> Struct:
-        """A codec for one field alone, to be used at ``field(name).offset`` within an entry."""
+        """Return a codec for one field alone, to be used at ``field(name).offset`` within an entry."""
         return Struct(">" + self.field(name).code)
 
 

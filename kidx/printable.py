@@ -17,7 +17,7 @@ _SHORT: Final = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 
 
 def printable(text: str) -> str:
-    r"""The text on one line, with everything but letters, marks, digits, signs and plain spaces escaped.
+    r"""Return the text on one line, with everything but letters, marks, digits, signs and plain spaces escaped.
 
     What ``str.isprintable`` calls printable stays; the rest becomes ``\n``, ``\x1b``, ``\u202e`` and so on. A byte of a
     file name that is not UTF-8 (``surrogateescape``) becomes ``\xff``. Backslashes stay as they are.
@@ -26,17 +26,17 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    r"""As :func:`printable`, line by line: ``\n`` stays, every other line break is escaped."""
+    r"""Escape each line as :func:`printable` does: ``\n`` stays, every other line break is escaped."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def shortened(text: str, length: int = 80) -> str:
-    """The text in quotes and escaped, for a message that says what was found: its beginning, if it is longer."""
+    """Return the text in quotes and escaped, for a message; only the beginning if it is long."""
     return repr(text if len(text) <= length else f"{text[:length]}…")
 
 
 def counted(number: int, noun: str) -> str:
-    """``1 file``, ``1,200 files``, ``2 batches``, ``3 entries``."""
+    """Return a number with its noun: ``1 file``, ``1,200 files``, ``2 batches``, ``3 entries``."""
     if number != 1:
         noun = noun.removesuffix("y") + "ie" if noun.endswith("ry") else noun
         noun += "es" if noun.endswith(("ch", "x", "sh", "ss")) else "s"
@@ -44,7 +44,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def shell_word(text: str | os.PathLike[str]) -> str:
-    r"""A word of a shell's command line for the text: quoted where needed, ``$'\x1b'`` for what is not printable."""
+    r"""Return the text as a word of a shell's command line: quoted where needed, ``$'\x1b'`` if it is not printable."""
     word = os.fspath(text)
     if word.isprintable():
         return shlex.quote(word)
@@ -58,12 +58,12 @@ def _shell_escaped(char: str) -> str:
 
 
 def encodable(text: str) -> str:
-    r"""The text with everything that UTF-8 cannot encode as ``\xff``; nothing else changes."""
+    r"""Return the text with everything that UTF-8 cannot encode as ``\xff``; nothing else changes."""
     return text if text.isascii() else _SURROGATE.sub(lambda match: _escaped(match[0]), text)
 
 
 def json_text(value: Any) -> str:
-    r"""The value as JSON on one line that a terminal may show: valid UTF-8, and the very value when it is read again.
+    r"""Return the value as JSON on one line that a terminal may show: valid UTF-8, equal to the value when parsed.
 
     What :func:`printable` would escape is written as ``\u202e``. Text that UTF-8 cannot encode is changed as
     :func:`encodable` does, because parsers disagree about lone surrogates.

@@ -1,8 +1,8 @@
-"""A signal ends the process as an error does: context managers remove what they have made.
+"""Signals as exceptions: a signal ends the process as an error does, and context managers remove their files.
 
-By default SIGTERM (``timeout``, CI systems, systemd) and SIGHUP (a closed terminal) end Python at once. Temporary
-directories in memory and child processes then stay behind. SIGINT raises KeyboardInterrupt by default, also in the
-middle of starting a process, and a second one interrupts what the first one has begun to tidy up.
+By default SIGTERM (``timeout``, CI systems, systemd) and SIGHUP (a closed terminal) end Python immediately. Temporary
+directories in memory and child processes then remain. SIGINT raises KeyboardInterrupt by default, also in the middle
+of starting a process, and a second one interrupts the cleanup after the first one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SignalledError(BaseException):
 
 
 class _Held:
-    """How many blocks hold signals back now, and the first signal that came meanwhile."""
+    """Number of blocks that hold signals back now, and the first signal that arrived meanwhile."""
 
     depth = 0
     number: int | None = None
@@ -57,10 +57,10 @@ def _raise(number: int) -> None:
 
 @contextlib.contextmanager
 def raised_signals() -> Iterator[None]:
-    """Raises :class:`SignalledError` in this block for SIGINT, SIGTERM and SIGHUP, once; then they are ignored.
+    """Raise :class:`SignalledError` in this block for SIGINT, SIGTERM and SIGHUP, once; then ignore them.
 
-    A signal that is ignored, as SIGHUP is under ``nohup``, or that something else handles, stays what it is. In another
-    thread than the main one nothing changes. A process that is made in the block needs a block of its own.
+    A signal that is ignored, as SIGHUP is under ``nohup``, or that has another handler, keeps it. Outside the main thread
+    nothing changes. A process that is created in the block needs such a block itself.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -92,7 +92,7 @@ def raised_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _raised_again(numbers: list[signal.Signals], end: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Raises a signal again whose exception came where Python drops exceptions, such as in a finalizer."""
+    """Raise a signal again whose exception came where Python drops exceptions, such as in a finalizer."""
     usual = sys.unraisablehook
 
     def hook(dropped: Any) -> None:
@@ -115,7 +115,7 @@ def _raised_again(numbers: list[signal.Signals], end: Callable[[int, FrameType |
 
 @contextlib.contextmanager
 def held_signals() -> Iterator[None]:
-    """Holds signals back until the block ends. A process that is made in it begins with them blocked."""
+    """Hold signals back until the block ends. A process that is created in it begins with them blocked."""
     held = int(threading.current_thread() is threading.main_thread())  # where handlers run
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     _Held.depth += held
@@ -131,12 +131,12 @@ def held_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def signalled_exit(name: str) -> Iterator[None]:
-    """Leaves with one line on stderr and an exit code where a signal ends the block.
+    """Exit with one line on stderr and an exit code if a signal ends the block.
 
-    Behind it an interrupt ends the process at once: all is tidied up.
+    After it an interrupt ends the process immediately: everything is cleaned up.
 
     Args:
-        name: what the line begins with.
+        name: beginning of the line.
     """
     try:
         with raised_signals():

@@ -1,7 +1,7 @@
 """Worker processes that leave signals to the process that started them, and never outlive it.
 
 An interrupt from the terminal goes to the whole group of processes. A worker ignores it: the process that started the
-worker ends it, at once and whatever it holds.
+worker ends it immediately, even if it holds a lock.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ T = TypeVar("T")
 
 
 class WorkerPool(ProcessPoolExecutor):
-    """An executor whose workers are ended, not waited for, when its block is left by an exception.
+    """Executor whose workers are ended, and not waited for, when its block is left by an exception.
 
     Args:
-        workers: how many processes.
-        context: how they are started.
-        initializer: called first in each of them.
-        arguments: of it.
+        workers: number of processes.
+        context: start method of the processes.
+        initializer: function called first in each of them.
+        arguments: arguments of the initializer.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class WorkerPool(ProcessPoolExecutor):
         super().__init__(workers, context, _start, (initializer, arguments))
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Schedules a call; no signal comes between a process and the note that it was started."""
+        """Schedule a call; signals are held back between the start of a process and its registration."""
         with held_signals():
             return super().submit(fn, *args, **kwargs)
 
@@ -53,10 +53,10 @@ class WorkerPool(ProcessPoolExecutor):
         super().__exit__(kind, value, where)
 
     def end(self, patience: float = 0) -> None:
-        """Ends the workers, also those that are at work.
+        """End the workers, even if they are busy.
 
         Args:
-            patience: seconds that they have after SIGTERM; SIGKILL comes then, or at once.
+            patience: seconds from SIGTERM to SIGKILL; 0 sends SIGKILL only.
         """
         processes = list((self._processes or {}).values())
         if patience:
@@ -69,7 +69,7 @@ class WorkerPool(ProcessPoolExecutor):
 
 
 def start_quietly(process: multiprocessing.process.BaseProcess) -> None:
-    """Starts a process whose target calls :func:`begin_worker` first; until then signals wait in it."""
+    """Start a process whose target calls :func:`begin_worker` first; until then it holds signals back."""
     with held_signals():
         process.start()
 

@@ -16,8 +16,8 @@ def read_offset_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int]
     """Return the offsets of a checkpoint file of a log directory, by topic and partition (``OffsetCheckpointFile``).
 
     Raises:
-        FileNotFoundError: there is none.
-        OSError: it cannot be read, or is no such file.
+        FileNotFoundError: the file does not exist.
+        OSError: the file cannot be read, or is not a checkpoint.
     """
     lines = read_text(path).splitlines()
     if not lines:

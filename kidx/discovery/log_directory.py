@@ -1,4 +1,4 @@
-"""What a log directory says about its partitions, and the partitions themselves."""
+"""Contents of a log directory: its checkpoints, and its partitions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Offsets = dict[tuple[str, int], int]
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """What its checkpoints say, and whether its broker was stopped cleanly."""
+    """Checkpoints of a log directory, and the kind of its broker's last stop."""
 
     clean: bool = False
     start_offsets: Offsets = field(default_factory=dict)
@@ -65,10 +65,10 @@ def partition_in(
     """Return the partition of a directory.
 
     Args:
-        directory: its path.
-        names: of the files in it.
-        about: what the log directory says.
-        wanted: base offsets of the segments that were asked for; None for all.
+        directory: path of the partition.
+        names: names of the files in it.
+        about: contents of the log directory.
+        wanted: base offsets of the requested segments; None for all.
     """
     topic, number, state = parse_partition(directory.name) or (None, None, "")
     key = (topic or "", number or 0)
@@ -122,7 +122,7 @@ def partition_in(
 
 
 def swaps_in(directory: Path, names: Iterable[str], topic: str | None, number: int | None) -> Iterator[Segment]:
-    """Give the segments that a start swaps in; their files have the names of a segment with ``.swap`` behind."""
+    """Yield the segments that a start swaps in; the names of their files end with ``.swap``."""
     present: dict[int, set[str]] = {}
     for name in names:
         if name.endswith(SWAP) and (parsed := parse_segment_file(name.removesuffix(SWAP))) is not None:

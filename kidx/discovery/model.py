@@ -11,18 +11,18 @@ from kidx.discovery.names import DELETE, SEGMENT_SUFFIXES, STRAY
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """The files of one segment, whether they exist or not; picklable.
+    """Files of one segment, whether they exist or not; picklable.
 
     Attributes:
         log: path of the ``.log`` file.
-        base_offset: that it is named after.
-        topic: None outside a partition directory.
-        partition: likewise.
-        existing: which of the four suffixes were there.
-        is_last: no later segment follows: the broker may be writing to it.
-        next_base_offset: base offset of the segment behind it; None of the last.
-        clean: the log directory says that its broker shut down cleanly, so that nothing is being written.
-        mark: behind the suffix of each file: ``.swap`` of what compaction is to put in the place of others.
+        base_offset: base offset in the names of the files.
+        topic: name of the topic; None outside a partition directory.
+        partition: number of the partition; None outside a partition directory.
+        existing: suffixes, out of four, whose files exist.
+        is_last: True if no later segment exists, so that the broker may be writing to this one.
+        next_base_offset: base offset of the next segment; None for the last one.
+        clean: True if the broker of the log directory shut down cleanly, so that nothing is being written.
+        mark: last suffix of each file: ``.swap`` for a result of compaction that replaces other segments.
     """
 
     log: Path
@@ -36,14 +36,14 @@ class Segment:
     mark: str = ""
 
     def path(self, suffix: str) -> Path:
-        """One of its files."""
+        """Return the path of one of its files."""
         if self.mark:
             return self.log.with_name(f"{self.base_offset:020d}{suffix}{self.mark}")
         return self.log.with_suffix(suffix)
 
     @property
     def paths(self) -> list[Path]:
-        """All its files, whether they exist or not."""
+        """Paths of all its files, whether they exist or not."""
         return [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
 
 
@@ -57,22 +57,22 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """A partition directory; picklable.
+    """Partition directory; picklable.
 
     Attributes:
-        directory: its path.
-        topic: by the directory's name; None if it is not named ``topic-partition``.
-        partition: likewise.
+        directory: path of the directory.
+        topic: name of the topic; None if the directory is not named ``topic-partition``.
+        partition: number of the partition; None as for ``topic``.
         state: ``delete``, ``future`` or ``stray`` if the directory is marked so; empty otherwise.
-        segments: with a ``.log``, by base offset.
+        segments: segments with a ``.log``, by base offset.
         orphans: index files without a ``.log``.
-        leftovers: of deletion and compaction.
-        epochs: the leader-epoch checkpoint; None if there is none.
-        start_offset: from the log directory's checkpoint, or KRaft's oldest snapshot; None if there is neither.
-        recovery_point: likewise.
-        cleaned_to: likewise, of compaction's: what is below has been cleaned.
-        complete: all segments were asked for, not some files of them.
-        swaps: segments among the leftovers that a start puts in the place of those of the same offsets.
+        leftovers: files that deletion or compaction has renamed.
+        epochs: path of the leader-epoch checkpoint; None if it does not exist.
+        start_offset: log start in the log directory's checkpoint, or in KRaft's oldest snapshot; None without either.
+        recovery_point: recovery point in the log directory's checkpoint; None without one.
+        cleaned_to: offset in the checkpoint of compaction, below which the log has been cleaned; None without one.
+        complete: True if all segments were requested, and not some of their files.
+        swaps: segments among the leftovers that replace segments of the same offsets at the next start.
     """
 
     directory: Path
@@ -96,13 +96,13 @@ class Partition:
 
     @property
     def is_marked(self) -> bool:
-        """Whether it is of a deleted topic, or a stray: no broker serves it, and the first goes by itself."""
+        """True if its topic was deleted or it is a stray: no broker serves it."""
         return self.state in {DELETE, STRAY}
 
 
 @dataclass(slots=True)
 class Problem:
-    """A path that was not looked at, and why; ``clause``: what it is needed for."""
+    """Path that was skipped, with the reason; ``clause`` is the clause that needs it."""
 
     path: Path
     message: str
@@ -111,12 +111,12 @@ class Problem:
 
 @dataclass(slots=True)
 class Found:
-    """What lies under some paths.
+    """Contents of some paths.
 
     Attributes:
-        partitions: by directory.
-        problems: what could not be read; the rest was.
-        left_out: what was passed over, and is no fault.
+        partitions: partitions, by directory.
+        problems: paths that cannot be read.
+        left_out: paths that were skipped and are not faults.
     """
 
     partitions: list[Partition] = field(default_factory=list)
@@ -125,5 +125,5 @@ class Found:
 
     @property
     def segments(self) -> Iterator[Segment]:
-        """All segments of all partitions."""
+        """Segments of all partitions."""
         return (segment for partition in self.partitions for segment in partition.segments)

@@ -69,7 +69,7 @@ def snapshot_start(names: Iterable[str]) -> int | None:
 
 
 def are_of_a_partition(names: Iterable[str]) -> bool:
-    """Tell whether one of the names is that of a file in a partition's directory."""
+    """Return True if one of the names is a name of a file in a partition's directory."""
     return any(_SEGMENT_FILE.fullmatch(name) or _LEFTOVER.fullmatch(name) or name == EPOCHS for name in names)
 
 

@@ -23,17 +23,17 @@ DEPTH: Final = 6
 
 
 class _Listing(NamedTuple):
-    """What lies in a directory; links count as what they lead to."""
+    """Contents of a directory; a link counts as its target."""
 
     files: list[str]
     directories: list[str]
 
 
 def discover(paths: Iterable[str | os.PathLike[str]]) -> Found:
-    """Return what lies under the paths; what is not there or cannot be read is told, and nothing raised.
+    """Return the contents of the paths; a path that cannot be read is a problem in the result, not an exception.
 
-    Links are followed, and nothing is found twice. A directory that is no partition's is searched :data:`DEPTH` levels
-    deep. What is passed over is in ``left_out``.
+    Links are followed, and no partition is found twice. Directories other than partitions are searched :data:`DEPTH`
+    levels deep. Skipped paths are in ``left_out``.
     """
     return _Walk().along(paths)
 

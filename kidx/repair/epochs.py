@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 def write_epochs(partition: Partition, directory: Path) -> Path:
     """Write the checkpoint of a partition into another directory, in the format of all releases.
 
-    An epoch whose leader appended nothing is in no batch: such a one is not in it.
+    An epoch whose leader appended nothing is in no batch, and therefore not in the checkpoint.
 
     Args:
-        partition: whose logs are sound.
-        directory: an empty one.
+        partition: partition with sound logs.
+        directory: empty directory for the checkpoint.
 
     Raises:
-        InvalidArgumentError: the epochs of the batches contradict each other, so that a broker would forget some.
+        InvalidArgumentError: the epochs of the batches contradict each other, so that a broker would drop some.
         OSError: the file cannot be written.
     """
     logged = epochs_of([verify_segment(segment) for segment in partition.segments])

@@ -1,4 +1,4 @@
-"""Which ``index.interval.bytes`` a topic has, as its sound offset indexes tell."""
+"""The ``index.interval.bytes`` of a topic, inferred from its sound offset indexes."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ _NAMED: Final = 3
 
 
 class Choice(NamedTuple):
-    """A value, and what is guessed about it where nothing on disk tells it for certain."""
+    """Value of the setting, with a warning if it was guessed."""
 
     value: int
     guess: str = ""
 
 
 class Intervals:
-    """What the offset indexes under some paths tell, and the topics' settings beside them.
+    """Intervals that offset indexes under some paths allow, and the topics' settings on the same disks.
 
     Args:
-        files: verdicts on them.
+        files: verdicts on the indexes.
         given: the setting, if it is known.
-        settings: of topics, as the metadata have them.
+        settings: settings by topic, from KRaft's metadata.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Intervals:
 
 
 def warning_of(guesses: Iterable[str]) -> list[str]:
-    """What to say of all that was guessed, at once; nothing if nothing was."""
+    """Return one warning for all guessed values; empty if none was guessed."""
     places = list(dict.fromkeys(guess for guess in guesses if guess))
     if not places:
         return []
@@ -88,9 +88,9 @@ def _topic(directory: Path) -> str:
 
 
 def likeliest(interval: Interval) -> int:
-    """Kafka's default if it explains the entries, else the value a person would have set: all explain them alike.
+    """Return Kafka's default if it explains the entries, else the value that a person would have set.
 
-    That is a power of two, the largest one, or else a round number.
+    That is the largest power of two, or else a round number. All values in the interval explain the entries equally well.
     """
     least, most = interval.least, interval.most if interval.most is not None else max(interval.least, DEFAULT)
     if least <= DEFAULT <= most:

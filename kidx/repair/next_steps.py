@@ -1,4 +1,4 @@
-"""What an operator does next about a verification, and what not."""
+"""Advice on the next steps after a verification, with warnings against wrong ones."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ _WHAT_TO_DO: Final[dict[Kind, str]] = {
 
 
 class Advice(NamedTuple):
-    """What to do next.
+    """Next steps of an operator.
 
     Attributes:
-        reason: what can be done about it, in a sentence.
-        steps: what to do, in order: sentences and commands.
-        commands: those of the steps that a shell performs.
-        warnings: what not to do.
+        reason: possible remedy, in a sentence.
+        steps: steps in order: sentences and commands.
+        commands: shell commands among the steps.
+        warnings: actions to avoid.
     """
 
     reason: str
@@ -69,7 +69,7 @@ class Advice(NamedTuple):
     warnings: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """As text."""
+        """Return the advice as lines of text."""
         steps = [f"  {number}. {step}" for number, step in enumerate(self.steps, 1)]
         return [f"next: {self.reason}", *steps, *(f"  {warning}" for warning in self.warnings)]
 
@@ -83,15 +83,15 @@ def advice(
     mended: Collection[Path] = (),
     treated: Collection[Path] = (),
 ) -> Advice | None:
-    """What to do about what was found; None if nothing is wrong, or all is said elsewhere.
+    """Return advice on the faults that were found; None without any, or if other lines already have the advice.
 
     Args:
-        result: of :func:`kidx.verify.verify_paths`.
-        paths: that were looked at.
-        release: whose rules were asked for.
-        may_start: a start does no harm.
-        mended: files that a start makes anew.
-        treated: files and partition directories of which it is said already what to do about them.
+        result: result of :func:`kidx.verify.verify_paths`.
+        paths: paths that were verified.
+        release: release whose rules were requested.
+        may_start: True if a start does no harm.
+        mended: files that a start rebuilds.
+        treated: files and partition directories for which other lines already have advice.
     """
     planned = plan(result)
     others = _others(planned, set(map(str, treated)))
@@ -126,7 +126,7 @@ def _what(planned: Plan) -> str:
 
 
 def _others(planned: Plan, treated: Collection[str]) -> list[str]:
-    """A sentence for each kind of fault that stays: where, and what can be done about it."""
+    """Return a sentence for each kind of remaining fault: the paths, and the remedy."""
     by_kind: dict[Kind, list[str]] = {}
     for refusal in planned.refused:
         if refusal.path in treated or (refusal.kind == "log" and refusal.place in treated):

@@ -1,4 +1,4 @@
-"""What of a verification can be put right from the logs, and the reason against everything else."""
+"""Plan of a repair: the files that sound logs can restore, and the reason against every other one."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _KINDS: Final[dict[str, Kind]] = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A fault that stays, and why.
+    """Fault that remains, with the reason.
 
     Attributes:
-        path: of the file.
-        reason: why it stays.
-        kind: what can be done about it.
-        directory: of the partition; empty if that is where the file lies.
+        path: path of the file.
+        reason: why the fault remains.
+        kind: kind of remedy.
+        directory: directory of the partition; empty if the file is in it.
     """
 
     path: str
@@ -47,18 +47,18 @@ class Refusal:
 
     @property
     def place(self) -> str:
-        """The directory of the partition."""
+        """Directory of the partition."""
         return self.directory or os.path.dirname(self.path) or "."  # noqa: PTH120 -- of URLs, too
 
 
 @dataclass(slots=True)
 class Plan:
-    """What is to be done.
+    """Work of a repair.
 
     Attributes:
-        repairs: suffixes of the index files to be written anew, by log.
-        epochs: checkpoints of leader epochs to be written anew.
-        refused: the faults that stay.
+        repairs: suffixes of the index files to rebuild, by log.
+        epochs: checkpoints of leader epochs to rebuild.
+        refused: faults that remain.
     """
 
     repairs: dict[Path, list[str]] = field(default_factory=dict)
@@ -67,21 +67,21 @@ class Plan:
 
     @property
     def index_files(self) -> int:
-        """How many index files are to be written."""
+        """Number of index files to rebuild."""
         return sum(map(len, self.repairs.values()))
 
     @property
     def directories(self) -> list[Path]:
-        """The partition directories concerned, in order."""
+        """Directories of the partitions concerned, in order."""
         return sorted({path.parent for path in (*self.repairs, *self.epochs)})
 
 
 def plan(result: Verification, incomplete: Collection[Path] = ()) -> Plan:
-    """Sort what a verification found: what sound logs tell is repaired, and the rest is refused.
+    """Sort the faults of a verification into repairs from sound logs, and refused ones.
 
     Args:
-        result: of :func:`kidx.verify.verify_paths`.
-        incomplete: partition directories of which only some segments were looked at.
+        result: result of :func:`kidx.verify.verify_paths`.
+        incomplete: partition directories of which only some segments were verified.
     """
     return _Planner(result, incomplete).plan()
 
@@ -117,7 +117,7 @@ class _Planner:
         return done
 
     def _refusal(self, path: Path, findings: list[Finding]) -> Refusal | None:
-        """Return why a file cannot be written anew; None if it can."""
+        """Return the reason against rebuilding a file; None if it can be rebuilt."""
         kind = self._kind(path, findings)
         if kind == "index":
             return self._against_an_index(path, findings)

@@ -39,16 +39,16 @@ Verify = Callable[..., Verification]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """An index file or checkpoint that was written anew, or would be.
+    """Index file or checkpoint that was rebuilt, or would be.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         action: ``replaced``, ``created``, ``removed``: no transaction was aborted, or ``deleted``: a damaged copy of
             a remote file, which the broker fetches again.
         size: bytes of the new file; 0 without one.
-        old_size: bytes of the old one; None if there was none.
-        index_interval_bytes: that it was written with; None of a checkpoint.
-        kept: where the old one is; None without one, and in a dry run.
+        old_size: bytes of the old file; None if it did not exist.
+        index_interval_bytes: interval of the entries; None for a checkpoint.
+        kept: path of the old file; None without one, and in a dry run.
     """
 
     path: str
@@ -59,23 +59,23 @@ class Change:
     kept: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As an object of ``kidx repair --json``."""
+        """Return an object of ``kidx repair --json``."""
         values = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return {name: encodable(value) if isinstance(value, str) else value for name, value in values.items()}
 
 
 @dataclass(slots=True)
 class Repair:
-    """What a repair has done.
+    """Result of a repair.
 
     Attributes:
-        before: the verification that it began with.
-        dry_run: nothing was changed.
-        after: of the partitions in which something was changed, afterwards.
-        changes: the files that were written, or would be.
-        refused: the faults that stay.
-        warnings: what had to be guessed.
-        held: log directories that a broker holds; of a dry run only, else the work is refused.
+        before: verification before the repair.
+        dry_run: True if nothing was changed.
+        after: verification of the changed partitions after the repair.
+        changes: files that were rebuilt, or would be.
+        refused: faults that remain.
+        warnings: guessed values.
+        held: log directories that a broker holds, in a dry run; otherwise the repair is refused.
     """
 
     before: Verification
@@ -94,7 +94,7 @@ class Repair:
         return int(bool(self.refused) or (self.dry_run and bool(self.changes)))
 
     def to_json(self) -> dict[str, Any]:
-        """The document of ``kidx repair --json``."""
+        """Return the document of ``kidx repair --json``."""
         return {
             "dry_run": self.dry_run,
             "sound": self.exit_code == 0,
@@ -113,19 +113,19 @@ def repair_paths(
     verify: Verify = verify_paths,
     **options: Any,
 ) -> Repair:
-    """Rebuilds the index files that are broken or missing, where their logs are sound, and keeps the old ones.
+    """Rebuild the index files that are broken or missing, where their logs are sound, and keep the old files.
 
     Args:
         paths: segments, partitions and log directories.
-        release: whose recovery is followed; the newest by default.
+        release: release whose recovery is followed; the newest by default.
         index_interval_bytes: the topics' setting; inferred, partition by partition, if None.
-        dry_run: write nothing under the paths; everything is rebuilt somewhere else, to see whether it can be.
-        verify: called with what was found, as :func:`kidx.verify.verify_paths`, before and afterwards.
-        options: for ``verify``.
+        dry_run: True to rebuild into a scratch directory, and to write nothing under the paths.
+        verify: function like :func:`kidx.verify.verify_paths`, called before and after the repair.
+        options: options of ``verify``.
 
     Raises:
         ToolError: a broker holds a log directory, its lock cannot be opened, or the disk is full.
-        ValueError: an unknown release.
+        ValueError: the release is unknown.
     """
     dialect = dialect_of(release)
     found = discover(paths)
@@ -149,7 +149,7 @@ def repair_paths(
 
 
 def _perform_caches(log_directories: Iterable[Path], dialect: Dialect, result: Repair) -> None:
-    """Deletes damaged copies of remote files; what is no copy is refused."""
+    """Delete damaged copies of remote files; other files are refused."""
     for fault in cache_faults(log_directories, dialect):
         if not fault.is_copy:
             result.refused.append(Refusal(str(fault.path), fault.reason, "file"))
@@ -164,7 +164,7 @@ def _perform_caches(log_directories: Iterable[Path], dialect: Dialect, result: R
 
 
 def _tidy(found: Found, *, dry_run: bool) -> None:
-    """Removes what a repair left that was killed when all was done."""
+    """Remove the leftovers of a repair that was killed at its end."""
     for partition in found.partitions:
         if not dry_run and os.path.lexists(partition.directory / WORK):
             with work_directory(partition.directory.absolute()):
@@ -199,7 +199,7 @@ def _perform(planned: Plan, result: Repair, dialect: Dialect, given: int | None)
 
 
 def _beside(planned: Plan) -> set[Path]:
-    """The log directories of what is repaired."""
+    """Return the log directories of the files to repair."""
     return {directory for log in planned.repairs for directory in log_directories_of(log.parent)}
 
 
@@ -283,7 +283,7 @@ def _size(path: Path) -> int | None:
 
 
 def _verify_again(found: Found, result: Repair, verify: Verify, **options: Any) -> None:
-    """Looks at the partitions that were changed; a fault that is still there counts as refused."""
+    """Verify the changed partitions again; a fault that remains counts as refused."""
     changed = {Path(change.path).parent for change in result.changes}
     again = [
         partition.directory if partition.complete else segment.log

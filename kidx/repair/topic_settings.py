@@ -1,4 +1,4 @@
-"""What KRaft's metadata on the same disk say of topics: settings (``ConfigRecord``) and ids (``TopicRecord``)."""
+"""Settings and ids of topics in KRaft's metadata on the same disk (``ConfigRecord``, ``TopicRecord``)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _INTERVAL: Final = "index.interval.bytes"
 
 
 def intervals_of_topics(log_directories: Iterable[Path]) -> dict[str, int]:
-    """Return ``index.interval.bytes`` of the topics that set it, as far as the metadata in log directories tell.
+    """Return ``index.interval.bytes`` of the topics that set it, from the metadata in log directories.
 
-    What cannot be read tells nothing; topics without the setting have the broker's, which is not there.
+    Unreadable records are skipped. A topic without the setting has the broker's, which is not in the metadata.
     """
     found: dict[str, int] = {}
     for topic, value in metadata_records(log_directories, _setting):
@@ -36,7 +36,7 @@ def intervals_of_topics(log_directories: Iterable[Path]) -> dict[str, int]:
 
 
 def topic_ids(log_directories: Iterable[Path]) -> dict[str, str]:
-    """Return the ids of the topics that there are, by name, as far as the metadata in log directories tell."""
+    """Return the ids of the existing topics, by name, from the metadata in log directories."""
     names: dict[str, str] = {}
     for topic_id, name in metadata_records(log_directories, _topic):
         names.pop(topic_id, None)
@@ -46,12 +46,10 @@ def topic_ids(log_directories: Iterable[Path]) -> dict[str, str]:
 
 
 def metadata_records(log_directories: Iterable[Path], parse: Callable[[bytes], _Value | None]) -> Iterator[_Value]:
-    """Yield what a parser returns for the records of KRaft's metadata, except None.
-
-    What cannot be read has no records.
+    """Yield what a parser returns for the records of KRaft's metadata, except None. Unreadable records are skipped.
 
     Args:
-        log_directories: some of them have the metadata.
+        log_directories: log directories; some of them have the metadata.
         parse: function of the value of a record.
     """
     for directory in sorted(set(log_directories)):
@@ -59,7 +57,7 @@ def metadata_records(log_directories: Iterable[Path], parse: Callable[[bytes], _
 
 
 def _records(directory: Path, parse: Callable[[bytes], _Value | None]) -> Iterator[_Value]:
-    """Give what a parser makes of the records, in order: of the newest snapshot, then of the log behind it."""
+    """Yield the results of a parser for all records, in order: of the newest snapshot, then of the log after it."""
     snapshot = max(directory.glob("*.checkpoint"), default=None)
     start = 0
     if snapshot is not None and snapshot.name[:20].isdecimal():
@@ -97,7 +95,7 @@ def _topic(value: bytes) -> tuple[str, str | None] | None:
 
 
 def _id(raw: bytes) -> str:
-    """As ``Uuid.toString``."""
+    """Return an id as ``Uuid.toString`` does."""
     return base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
 
 
