@@ -158,7 +158,7 @@ def pieces_with_data(descriptor: int, size: int, start: int = 0) -> Iterator[tup
 
 
 def _next_data(descriptor: int, position: int, size: int) -> int:
-    """Return the end of the hole at ``position``; ``position`` itself outside a hole, or if the system cannot find holes."""
+    """Return the end of the hole at ``position``; ``position`` itself outside a hole, or if holes cannot be found."""
     if not hasattr(os, "SEEK_DATA"):
         return position
     try:

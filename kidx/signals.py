@@ -59,8 +59,8 @@ def _raise(number: int) -> None:
 def raised_signals() -> Iterator[None]:
     """Raise :class:`SignalledError` in this block for SIGINT, SIGTERM and SIGHUP, once; then ignore them.
 
-    A signal that is ignored, as SIGHUP is under ``nohup``, or that has another handler, keeps it. Outside the main thread
-    nothing changes. A process that is created in the block needs such a block itself.
+    A signal that is ignored, as SIGHUP is under ``nohup``, or that has another handler, keeps it. Outside the main
+    thread nothing changes. A process that is created in the block needs such a block itself.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

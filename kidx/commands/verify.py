@@ -180,7 +180,7 @@ def _next_steps(result: Verification, paths: list[str], release: str | None, sta
 
     if start is None:
         return advice(result, paths, release)
-    return advice(result, paths, release, may_start=start.answer != "no", mended=start.mended, treated=start.treated)
+    return advice(result, paths, release, may_start=start.answer != "no", rebuilt=start.rebuilt, treated=start.treated)
 
 
 def _write_page(

@@ -90,7 +90,7 @@ def _topic(directory: Path) -> str:
 def likeliest(interval: Interval) -> int:
     """Return Kafka's default if it explains the entries, else the value that a person would have set.
 
-    That is the largest power of two, or else a round number. All values in the interval explain the entries equally well.
+    That is the largest power of two, or else a round number. All values in the interval explain the entries.
     """
     least, most = interval.least, interval.most if interval.most is not None else max(interval.least, DEFAULT)
     if least <= DEFAULT <= most:

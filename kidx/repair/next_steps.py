@@ -80,7 +80,7 @@ def advice(
     release: str | None = None,
     *,
     may_start: bool = True,
-    mended: Collection[Path] = (),
+    rebuilt: Collection[Path] = (),
     treated: Collection[Path] = (),
 ) -> Advice | None:
     """Return advice on the faults that were found; None without any, or if other lines already have the advice.
@@ -90,7 +90,7 @@ def advice(
         paths: paths that were verified.
         release: release whose rules were requested.
         may_start: True if a start does no harm.
-        mended: files that a start rebuilds.
+        rebuilt: files that a start rebuilds.
         treated: files and partition directories for which other lines already have advice.
     """
     planned = plan(result)
@@ -115,7 +115,7 @@ def advice(
     steps = [_stop(directories), f"{command} --dry-run", command, *others, _LAST[may_start]]
     if release is None:
         steps.insert(1, "add --kafka RELEASE, the broker's, to these commands: that release's recovery is followed")
-    return Advice(reason, tuple(steps), (f"{command} --dry-run", command), _warnings(planned, mended))
+    return Advice(reason, tuple(steps), (f"{command} --dry-run", command), _warnings(planned, rebuilt))
 
 
 def _what(planned: Plan) -> str:
@@ -149,10 +149,10 @@ def _stop(directories: Iterable[Path]) -> str:
     return f"keep the broker of {', '.join(map(shell_word, locks))} stopped: none is running on this machine now"
 
 
-def _warnings(planned: Plan, mended: Collection[Path]) -> tuple[str, ...]:
+def _warnings(planned: Plan, rebuilt: Collection[Path]) -> tuple[str, ...]:
     files = [log.with_suffix(suffix) for log, suffixes in planned.repairs.items() for suffix in suffixes]
     assert {path.suffix for path in files} <= {*INDEX_SUFFIXES}
-    kept = [path for path in files if path not in mended]
+    kept = [path for path in files if path not in rebuilt]
     by_itself = len(files) - len(kept)
     said = [f"a start makes {counted(by_itself, 'index file')} of these anew by itself"] if by_itself else []
     said += [_SEALED] if kept else []

@@ -24,12 +24,12 @@ _NAMED: Final = 3
 
 
 class Blocker(NamedTuple):
-    """A file or directory that keeps a broker from starting, or from using a log directory, and why.
+    """File or directory that prevents the start of a broker, or the use of a log directory, with the reason.
 
     Attributes:
-        path: of it.
-        reason: why.
-        own_remedy: what to do about it, where that is not the same for all files of its name.
+        path: path of the file or directory.
+        reason: reason against the start.
+        own_remedy: remedy, if it differs from the remedy for all files of this name.
     """
 
     path: Path
@@ -38,25 +38,25 @@ class Blocker(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """What to do about it; empty if that stands with what is wrong in its partition."""
+        """Remedy; empty if the line about its partition has it."""
         return self.own_remedy or remedy_of(self.path)
 
     def __str__(self) -> str:
         return f"{shell_word(self.path)}: {self.reason}"
 
     def to_json(self) -> dict[str, str]:
-        """As an object of ``kidx verify --json``."""
+        """Return an object of ``kidx verify --json``."""
         return {"path": encodable(str(self.path)), "reason": encodable(self.reason)}
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentChange:
-    """What a start does to the ``.log`` of a segment.
+    """Change of a segment's ``.log`` by a start.
 
     Attributes:
-        file: the ``.log``.
-        before, after: bytes; ``after`` is None if the segment is deleted.
-        records: readable records in the bytes that are lost.
+        file: path of the ``.log``.
+        before, after: size in bytes; ``after`` has no value if the segment is deleted.
+        records: number of readable records in the lost bytes.
     """
 
     file: Path
@@ -72,16 +72,16 @@ class SegmentChange:
 
 @dataclass(frozen=True, slots=True)
 class PartitionStart:
-    """What a start makes of a partition.
+    """Effect of a start on a partition.
 
     Attributes:
-        directory: of the partition.
-        outcome: what becomes of it.
-        reason: why, if it is not kept.
-        start: of the log, before and after; None if it is not known.
-        end: of the log, likewise.
-        changes: to its segments.
-        remedy: what to do about it before the start, if it is not kept; empty if nothing is known.
+        directory: directory of the partition.
+        outcome: state of the partition after the start.
+        reason: reason, if the partition is not kept.
+        start: start of the log, before and after; None if unknown.
+        end: end of the log, before and after; None if unknown.
+        changes: changes of its segments.
+        remedy: remedy before the start, if the partition is not kept; empty if none is known.
     """
 
     directory: Path
@@ -94,7 +94,7 @@ class PartitionStart:
 
     @property
     def at_risk(self) -> tuple[Path, ...]:
-        """The files whose records are lost; those of later segments are often healthy."""
+        """Files whose records are lost; the files of later segments are often healthy."""
         return tuple(change.file for change in self.changes)
 
     def __str__(self) -> str:
@@ -110,12 +110,12 @@ class PartitionStart:
 
     @property
     def limits(self) -> list[str]:
-        """Where the log starts and ends, as far as that changes, in words."""
+        """Changes of the log's start and end, as text."""
         places = (("start", self.start), ("end", self.end))
         return [f"{what} {before} → {after}" for what, (before, after) in places if before != after]
 
     def to_json(self) -> dict[str, Any]:
-        """As an object of ``kidx verify --json``."""
+        """Return an object of ``kidx verify --json``."""
         return {
             "directory": encodable(str(self.directory)),
             "outcome": self.outcome,
@@ -136,23 +136,23 @@ class PartitionStart:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What a start of a broker with some log directories comes to.
+    """Effect of a start on a broker with some log directories.
 
     Attributes:
-        release: of the broker.
-        directories: the log directories that were looked at; empty if only partitions were.
+        release: release of the broker.
+        directories: log directories that were verified; empty if only partitions were.
         held: log directories whose lock a running broker holds.
-        fatal: why the broker would not start.
-        offline: why it would give up a log directory, by directory.
-        partitions: those that do not stay as they are.
-        faults: files that are broken, missing or unreadable, and that a start does not mend.
-        mended: index files that are, and that the start makes anew.
-        further: why it would give them up even without that.
-        changing: files changed while they were looked at: somebody writes them.
-        missing: checkpoints that are missing, and what the broker does without them.
+        fatal: reasons for which the broker would not start.
+        offline: reason for which it would give up a log directory, by directory.
+        partitions: partitions that change.
+        faults: number of broken, missing or unreadable files that a start does not repair.
+        rebuilt: index files among them that the start rebuilds.
+        further: further reasons for which it would give up the same log directories.
+        changing: True if files changed while they were read, so that a process writes to them.
+        missing: missing checkpoints, and the behaviour of a broker without them.
         clean: by log directory, True if its broker was stopped cleanly.
-        mixed: log directories that say a clean stop, of brokers with others that do not.
-        doubted: log directories that say a clean stop, and whose files are as after a kill.
+        mixed: log directories with the mark of a clean stop, of brokers with others that have none.
+        doubted: log directories with the mark of a clean stop whose files are as after a kill.
         is_damaged: True if a ``.log`` is broken.
     """
 
@@ -165,7 +165,7 @@ class Start:
     partitions: tuple[PartitionStart, ...] = ()
     faults: int = 0
     changing: bool = False
-    mended: frozenset[Path] = frozenset()
+    rebuilt: frozenset[Path] = frozenset()
     missing: tuple[Blocker, ...] = ()
     clean: dict[Path, bool] = field(default_factory=dict)
     mixed: tuple[Path, ...] = ()
@@ -174,16 +174,16 @@ class Start:
 
     @property
     def starts(self) -> bool:
-        """Whether the broker starts, and goes on running."""
+        """True if the broker starts, and continues to run."""
         return not self.fatal
 
     def of(self, *outcomes: Outcome) -> list[PartitionStart]:
-        """The partitions with one of these outcomes."""
+        """Return the partitions with one of these outcomes."""
         return [each for each in self.partitions if each.outcome in outcomes]
 
     @property
     def treated(self) -> set[Path]:
-        """Files and partition directories of which :meth:`lines` says what to do about them."""
+        """Files and partition directories for which :meth:`lines` has a remedy."""
         blockers = {each.path for each in (*self.fatal, *self.offline.values(), *self.further) if each.remedy}
         partitions = [
             each
@@ -195,7 +195,7 @@ class Start:
 
     @property
     def answer(self) -> Answer:
-        """The answer to: may I start the broker?"""
+        """Answer to: may I start the broker?"""
         if self.held or self.changing:
             return "running"
         if self.fatal or self.offline or self.of("cut", "stray", "empty"):
@@ -206,7 +206,7 @@ class Start:
 
     @property
     def line(self) -> str:
-        """The answer and its reason in one line."""
+        """Answer and reason in one line."""
         return f"may I start the broker? {self._answered()}"
 
     def _answered(self) -> str:
@@ -214,8 +214,8 @@ class Start:
             "running": lambda: f"it is running: {self._sign_of_life()}; what a start would do is not predicted",
             "no": self._refused,
             "unknown": lambda: f"unknown: {_folded(self.of('unknown'))}",
-            "yes, but": lambda: f"yes, but no start mends {self._files(self.faults)}; the start loses no whole batch",
-            "yes": lambda: f"yes: the start mends {self._files(len(self.mended))}" if self.mended else "yes",
+            "yes, but": lambda: f"yes, but no start repairs {self._files(self.faults)}; the start loses no whole batch",
+            "yes": lambda: f"yes: the start repairs {self._files(len(self.rebuilt))}" if self.rebuilt else "yes",
         }
         return cases[self.answer]()
 
@@ -251,7 +251,7 @@ class Start:
         return f"no: {counted(len(strays), 'partition')} would come up empty: {_folded(strays)}"
 
     def lines(self) -> list[str]:
-        """As text: what is against a start and what to do about it; the last line is the answer."""
+        """Return the obstacles to a start and their remedies as text; the last line is the answer."""
         return [self.line] if self.answer == "running" else [*self._reasons(), self.line]
 
     def _reasons(self) -> Iterator[str]:
@@ -305,7 +305,7 @@ class Start:
             yield f"  {AFTER_THE_COPIES}"
 
     def to_json(self) -> dict[str, Any]:
-        """As an object of ``kidx verify --json``."""
+        """Return an object of ``kidx verify --json``."""
         return {
             "answer": self.answer,
             "line": encodable(self.line),
@@ -326,7 +326,7 @@ def _indented(text: str) -> list[str]:
 
 
 def _by_reason(things: Iterable[Blocker | PartitionStart]) -> dict[tuple[str, str], list[str]]:
-    """The paths of what has the same reason and remedy."""
+    """Return paths by reason and remedy."""
     names: dict[tuple[str, str], list[str]] = {}
     for each in things:
         path = each.path if isinstance(each, Blocker) else each.directory
@@ -335,7 +335,7 @@ def _by_reason(things: Iterable[Blocker | PartitionStart]) -> dict[tuple[str, st
 
 
 def _folded(things: Iterable[Blocker | PartitionStart]) -> str:
-    """The first reason, with the paths that it holds for, and how many more there are."""
+    """Return the first reason with its paths, and the number of other reasons."""
     (reason, _), names = next(iter((groups := _by_reason(things)).items()))
     more = f"; and {counted(len(groups) - 1, 'reason')} more, above" if len(groups) > 1 else ""
     return f"{_some(names)}: {reason}{more}"

@@ -90,13 +90,13 @@ def _directory_id(data: dict[str, Any], node: int) -> str:
 def lost_partitions(
     directories: Sequence[Path], recorded: Iterable[Assignment]
 ) -> tuple[list[PartitionStart], list[Blocker]]:
-    """Return the partitions that come up empty, and a remark about those of other log directories.
+    """Return the partitions that come up empty, and remarks about partitions in other log directories.
 
     A partition was on a disk if a checkpoint has an offset of it. Without one it may be of a topic that was created
     while the broker stopped.
 
     Args:
-        directories: all log directories of the broker that were looked at.
+        directories: all log directories of the broker that were verified.
         recorded: partitions of the broker.
     """
     offsets: dict[tuple[str, int], Path] = {}

@@ -1,4 +1,4 @@
-"""Which log directories are one broker's, as far as their files tell."""
+"""Log directories by broker, according to their files."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _EPOCH: Final = "brokerEpoch"
 
 
 def brokers_of(directories: Sequence[Path]) -> list[list[Path]]:
-    """Return the log directories, those of one broker together.
+    """Return the log directories, grouped by broker.
 
-    A broker is known by its cluster and its node. Directories of two are one broker's all the same if they tell the
-    same broker epoch of one cluster (from 3.7), or have partitions of the same topic: one of them then has properties
-    that are not its own. What has no properties that can be read is the only other broker's.
+    A broker has one cluster and one node. Directories of two nodes belong to one broker if they have the same broker
+    epoch of one cluster (from 3.7), or partitions of the same topic: the properties of one of them are then foreign. A
+    directory without readable properties belongs to the other broker, if only one exists.
     """
     known: dict[tuple[str, str], list[Path]] = {}
     rest: list[Path] = []
@@ -51,7 +51,7 @@ def _merged(known: dict[tuple[str, str], list[Path]]) -> list[list[Path]]:
 
 
 def _epochs(directories: Iterable[Path]) -> set[str]:
-    """The texts of clean shutdowns that tell a broker epoch, which no other broker of the cluster has."""
+    """Return the texts of clean shutdowns with a broker epoch, which no other broker of the cluster has."""
     found = set()
     for directory in directories:
         with contextlib.suppress(OSError):
@@ -62,7 +62,7 @@ def _epochs(directories: Iterable[Path]) -> set[str]:
 
 
 def _topics(directories: Iterable[Path]) -> set[str]:
-    """The ids of the topics of some partitions."""
+    """Return the ids of the topics of some partitions."""
     found = set()
     for directory in directories:
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""What the checkpoints of a log directory say of each of its logs."""
+"""Offsets of each log in the checkpoints of a log directory."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class CheckpointedOffsets:
-    """What the checkpoints of a log directory say of its partitions; unreadable ones count as empty.
+    """Offsets of partitions in the checkpoints of a log directory; an unreadable checkpoint counts as empty.
 
     Args:
         directory: the log directory.
-        recovers: every log is recovered, whatever the last stop was.
+        recovers: True if every log is recovered, even after a clean stop.
     """
 
     def __init__(self, directory: Path, *, recovers: bool = False) -> None:
@@ -26,7 +26,7 @@ class CheckpointedOffsets:
         self.starts, self.points = (_read(directory / name) for name in names) if names else ({}, {})
 
     def of(self, path: Path) -> Checkpoints:
-        """Return what they say of a partition's directory."""
+        """Return the offsets of a partition's directory."""
         topic, number, _ = parse_partition(path.name) or (path.name, 0, "")
         key = topic, number
         return Checkpoints(self.clean, self.starts.get(key, 0), self.points.get(key, 0))

@@ -33,10 +33,10 @@ class UnreadableError(Exception):
 
 
 def _number(text: str, largest: int) -> int:
-    """As ``Integer.parseInt`` and ``Long.parseLong``.
+    """Return a number as ``Integer.parseInt`` and ``Long.parseLong`` do.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not a number.
     """
     if _NUMBER.fullmatch(text) is None or not ~largest <= (number := int(text)) <= largest:
         raise ValueError(text)
@@ -44,7 +44,7 @@ def _number(text: str, largest: int) -> int:
 
 
 def offsets_of(path: Path) -> dict[tuple[str, int], int]:
-    """Return a checkpoint of offsets as ``CheckpointFile`` reads it; nothing if there is none or it is empty.
+    """Return a checkpoint of offsets as ``CheckpointFile`` reads it; empty if the file is empty or does not exist.
 
     Raises:
         UnreadableError: a broker cannot read it.
@@ -112,17 +112,17 @@ def topic_id_of(directory: Path) -> str | None:
 
 
 def _field(line: str) -> str:
-    """The value of ``key: value``.
+    """Return the value of ``key: value``.
 
     Raises:
-        ValueError: it is not of this form.
+        ValueError: the text has another form.
     """
     _, value = _FIELD.split(line)
     return value
 
 
 def properties_of(log_directory: Path) -> dict[str, str] | None:
-    """Return ``meta.properties`` of a log directory; None if there is none.
+    """Return ``meta.properties`` of a log directory; None if the file does not exist.
 
     Raises:
         UnreadableError: it cannot be read.

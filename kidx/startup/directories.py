@@ -13,14 +13,14 @@ from kidx.startup.kraft import is_empty, runs_kraft
 OF_LOG_DIRECTORIES: Final = frozenset({META_PROPERTIES, CLEAN_SHUTDOWN, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS})
 
 
-def log_directories(asked: Iterable[Path], partitions: Iterable[Path]) -> list[Path]:
+def log_directories(paths: Iterable[Path], partitions: Iterable[Path]) -> list[Path]:
     """Return the log directories that are complete: given paths, or directories below a given path.
 
     Args:
-        asked: given paths.
+        paths: given paths.
         partitions: partition directories that were found under them.
     """
-    given = [path for path in asked if path.is_dir()]
+    given = [path for path in paths if path.is_dir()]
     holding = {each.parent for each in partitions if any(_is_below(each.parent, path) for path in given)}
     marked = {path for path in given if OF_LOG_DIRECTORIES.intersection(names_in(path))}
     below = {

@@ -21,9 +21,9 @@ Files without a segment, leftovers, a log start in the middle, a last segment th
 
 
 def doubted(result: Verification, clean: Mapping[Path, bool]) -> tuple[Path, ...]:
-    """Return the log directories whose partitions are as a killed broker leaves them, though they say a clean stop.
+    """Return the log directories with the mark of a clean stop whose partitions are as after a kill.
 
-    A clean stop trims the index files of each active segment. One that was not trimmed is a fault of its own.
+    A clean stop trims the index files of each active segment. An index that was not trimmed is also a fault.
     """
     untrimmed: dict[Path, set[Path]] = defaultdict(set)
     for finding in result.findings:

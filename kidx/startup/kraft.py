@@ -1,4 +1,4 @@
-"""What KRaft needs of its log directories: ``meta.properties``, its own log, and snapshots of it."""
+"""Files that KRaft requires in its log directories: ``meta.properties``, its own log, and snapshots of it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NODE_IDS: Final = frozenset({"node.id", "broker.id"})
 
 
 def runs_kraft(directories: Iterable[Path]) -> bool:
-    """Whether the broker of some log directories is one of KRaft, as their ``meta.properties`` say."""
+    """Return True if the broker of some log directories runs KRaft, according to their ``meta.properties``."""
     for directory in directories:
         try:
             properties = properties_of(directory)
@@ -158,10 +158,10 @@ def _is_told_without(directory: Path, older: Sequence[Path]) -> bool:
 
 
 def _unreadable_snapshot(path: Path) -> str:
-    """Why a snapshot cannot be read to its end; empty if it can.
+    """Return the reason for which a snapshot cannot be read to its end; empty if it can.
 
     Raises:
-        FileNotFoundError: there is none.
+        FileNotFoundError: the snapshot does not exist.
     """
     size, end, is_finished = path.stat().st_size, 0, False
     try:

@@ -31,9 +31,9 @@ def _is_long(text: str) -> bool:
 
 
 def is_partition_name(name: str) -> bool:
-    """Whether a broker takes a directory in a log directory for a partition's (``parseTopicPartitionName``).
+    """Return True if a broker accepts a directory's name as a partition's (``parseTopicPartitionName``).
 
-    Another name keeps it from starting.
+    Another name prevents its start.
     """
     if name.endswith(_MARKS):
         if _MARKED.fullmatch(name) is None:
@@ -44,5 +44,5 @@ def is_partition_name(name: str) -> bool:
 
 
 def is_ignored(name: str, dialect: Dialect) -> bool:
-    """Whether a broker leaves a directory of a log directory alone."""
+    """Return True if a broker ignores a directory of a log directory."""
     return name == METADATA_LOG or (name == DIRECTORY and dialect.has_remote_index_cache)

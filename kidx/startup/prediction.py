@@ -1,4 +1,4 @@
-"""May the broker be started: what its log managers, its loader and its recovery make of what lies on its disks."""
+"""Prediction of a broker's start: effects of its log managers, loader and recovery on the files on its disks."""
 
 from __future__ import annotations
 
@@ -55,12 +55,12 @@ def predict(
     release: str | Dialect | None = None,
     index_interval_bytes: int | None = None,
 ) -> Start | None:
-    """Return what a start of a broker comes to; None if no partition and no log directory was looked at.
+    """Return the effect of a broker's start; None if neither a partition nor a log directory was verified.
 
     Args:
-        paths: that were verified: all log directories of a broker.
-        result: of their verification.
-        release: of the broker; the newest by default.
+        paths: verified paths: all log directories of a broker.
+        result: result of their verification.
+        release: release of the broker; the newest by default.
         index_interval_bytes: the topics' setting; inferred if None.
     """
     asked = [Path(path) for path in paths]
@@ -83,7 +83,7 @@ def predict(
     for broker in brokers:
         broker.look()
     clean = {path: (path / CLEAN_SHUTDOWN).exists() for path in directories or sorted({each.parent for each in found})}
-    mended = faulty & {path for broker in brokers for path in broker.rewritten}
+    rebuilt = faulty & {path for broker in brokers for path in broker.rewritten}
     return Start(
         dialect.release,
         tuple(directories),
@@ -92,8 +92,8 @@ def predict(
         {path: why for broker in brokers for path, why in broker.offline.items()},
         tuple(each for broker in brokers for each in broker.further),
         tuple(sorted((each for broker in brokers for each in broker.changed), key=lambda each: str(each.directory))),
-        len(faulty - mended),
-        mended=frozenset(mended),
+        len(faulty - rebuilt),
+        rebuilt=frozenset(rebuilt),
         missing=tuple(each for broker in brokers for each in broker.missing),
         clean=clean,
         mixed=tuple(path for broker in brokers for path in broker.mixed),
@@ -128,7 +128,7 @@ class _Broker:
         self.rewritten: set[Path] = set()
 
     def look(self) -> None:
-        """Look at everything."""
+        """Check all log directories and partitions."""
         self.recorded = topic_ids(self.directories or {path.parent for path in self.given})
         for directory in self.directories:
             self._look_at(directory)
@@ -145,7 +145,7 @@ class _Broker:
 
     @property
     def changed(self) -> list[PartitionStart]:
-        """Partitions that do not stay as they are; in a log directory that is given up, those with other damage."""
+        """Partitions that change; in a log directory that goes offline, partitions with other damage."""
         return [
             each
             for each in self.partitions
@@ -159,7 +159,7 @@ class _Broker:
         return clean if len(clean) < len(self.directories) else []
 
     def _end_without_directories(self) -> None:
-        """A broker ends that has no log directory left, or not the one with KRaft's own log."""
+        """End the broker if it has no log directory left, or not the one with KRaft's own log."""
         if set(self.offline) >= set(self.directories):
             self.fatal += [
                 why._replace(reason=f"{why.reason}: no log directory is left") for why in self.offline.values()
@@ -371,7 +371,7 @@ def _loaded(path: Path, dialect: Dialect, checkpoints: Checkpoints, index_interv
 
 
 def _is_unusual(names: Iterable[str]) -> bool:
-    """Files that a start renames, takes over or deletes; other names of segments than a broker gives."""
+    """Return True for files that a start renames, swaps in or deletes, and for names that a broker does not write."""
     for name in names:
         stem, _, suffix = name.partition(".")
         if name.endswith(_CHANGED) or (suffix in {"log", "index", "timeindex", "txnindex"} and len(stem) != 20):

@@ -1,4 +1,4 @@
-"""What an operator does about what keeps a broker from starting: a sentence for each kind of file."""
+"""Remedies for files that prevent the start of a broker: a sentence for each kind of file."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def remedy_of(path: Path) -> str:
 
 
 def missing_topic_id(topic: str, topic_id: str | None) -> str:
-    """Return what to do about a partition whose ``partition.metadata`` is not that of its topic."""
+    """Return the remedy for a partition whose ``partition.metadata`` has not the id of its topic."""
     if topic_id is None:
         return f"copy {PARTITION_METADATA} from another partition of {shell_word(topic)}, of this broker or another"
     return f"write two lines into its {PARTITION_METADATA}: version: 0, and topic_id: {topic_id}"

@@ -1,4 +1,4 @@
-"""What a start makes of one log: the loader and the recovery of a release run over a view of its files."""
+"""Simulation of a start for one log: a release's loader and recovery run over a view of its files."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _MOST: Final = {"index": 256 << 20, "timeindex": 256 << 20, "txnindex": 16 << 20
 
 @dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """What a log directory says of one log.
+    """Checkpointed offsets of one log.
 
     Attributes:
-        clean: the last stop was clean.
-        start_offset: of the log.
-        recovery_point: what lies before it is on disk.
+        clean: True if the last stop was clean.
+        start_offset: start of the log.
+        recovery_point: offset before which all records are on disk.
     """
 
     clean: bool = True
@@ -51,15 +51,15 @@ class Checkpoints:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The result of loading a log.
+    """Result of loading a log.
 
     Attributes:
-        start, end: of the log; None if it cannot be loaded.
+        start, end: start and end of the log; empty (None) if it cannot be loaded.
         segments: bytes of each ``.log`` by base offset.
-        rewritten: the index files that loading makes anew, by name.
-        fatal: why the broker ends; empty if it does not.
-        failed: why the log directory goes offline; empty if it does not.
-        unknown: why it cannot be said; empty if it can.
+        rewritten: names of the index files that loading rebuilds.
+        fatal: reason for which the broker ends; empty if it does not.
+        failed: reason for which the log directory goes offline; empty if it does not.
+        unknown: reason for which the result is unknown; empty if it is known.
     """
 
     start: int | None = None
@@ -72,13 +72,13 @@ class Loaded:
 
 
 def load(directory: Path, dialect: Dialect, checkpoints: Checkpoints, index_interval_bytes: int = 4096) -> Loaded:
-    """Return what the start of a release makes of a partition's directory, which is only read.
+    """Return the effect of a release's start on a partition's directory, which is only read.
 
     Args:
-        directory: of the partition.
-        dialect: of the release.
-        checkpoints: what the log directory says of it.
-        index_interval_bytes: of the topic; decides which entries a recovery writes.
+        directory: directory of the partition.
+        dialect: rules of the release.
+        checkpoints: checkpointed offsets of the log.
+        index_interval_bytes: setting of the topic, which decides the entries that a recovery writes.
     """
     names = regular_files(directory)
     wrong = unparsed_name(names)
@@ -110,7 +110,7 @@ def load(directory: Path, dialect: Dialect, checkpoints: Checkpoints, index_inte
 
 
 def _failed(error: Exception, text: str, view: Path, directory: Path) -> Loaded:
-    """What an exception of loading does: one of input and output costs the log directory, any other the broker."""
+    """Return the effect of an exception: an I/O error takes the log directory offline, others end the broker."""
     said = text.replace(str(view), str(directory))
     if isinstance(error, SegmentOffsetOverflowError):
         return Loaded(unknown=f"recovery would split a segment: {said}")

@@ -1,4 +1,4 @@
-"""Partitions whose topic id is not that of their topic: KRaft gives them a new, empty directory."""
+"""Partitions with another topic id than their topic: KRaft creates a new, empty directory for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker with tiered storage does besides: it opens the cache of remote index files when it starts."""
+"""Start of a broker with tiered storage: it opens the cache of remote index files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def check_cache(directory: Path, dialect: Dialect) -> list[Blocker]:
-    """Return what keeps a broker from opening the cache of a log directory (RC-2, RC-5).
+    """Return the obstacles to opening the cache of a log directory (RC-2, RC-5).
 
     Args:
-        directory: in the log directory; of the cache or another one.
-        dialect: of the broker.
+        directory: directory in the log directory: the cache, or another one.
+        dialect: rules of the broker's release.
     """
     if directory.name != DIRECTORY or not dialect.has_remote_index_cache:
         return []

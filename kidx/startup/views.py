@@ -1,7 +1,7 @@
-"""A view of a partition's files in a scratch directory, which a log can load and change; the files stay as they are.
+"""View of a partition's files in a scratch directory, which a log can load and change; the files stay as they are.
 
-A ``.log`` is not copied: a file in its place says where it lies, and it is read there and cut in memory only. Index
-files are copied when they are opened. What is small, such as snapshots and checkpoints, is copied at once.
+A ``.log`` is not copied: a file in the view has its path, and it is read there and truncated in memory only. Index
+files are copied when they are opened. Small files, such as snapshots and checkpoints, are copied first.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_IND
 
 
 def make_view(directory: Path, names: Iterable[str], scratch: Path) -> None:
-    """Fill a scratch directory with what stands for a partition's files.
+    """Fill a scratch directory with the view of a partition's files.
 
     Args:
-        directory: of the partition; only read.
-        names: of its regular files.
+        directory: directory of the partition; only read.
+        names: names of its regular files.
         scratch: an empty directory.
 
     Raises:
@@ -54,7 +54,7 @@ def make_view(directory: Path, names: Iterable[str], scratch: Path) -> None:
 
 
 def source_of(path: Path) -> Path | None:
-    """Return the file that a file of a view stands for; None if it is one of its own."""
+    """Return the file that a file of a view represents; None if it represents no other file."""
     try:
         if path.stat().st_size > _MARKED_SIZE:
             return None
@@ -81,7 +81,7 @@ def rewritten_indexes(directory: Path, view: Path) -> frozenset[str]:
 
 
 def _fetch(path: Path) -> None:
-    """Put a copy into the place of a file that stands for an index; holes stay holes."""
+    """Replace a file that represents an index by a copy of the index; holes stay holes."""
     source = source_of(path)
     if source is None:
         return
@@ -103,7 +103,7 @@ class _ViewedLog(FileRecords):
         self.path = path
 
     def truncate_to(self, target_size: int) -> int:
-        """Forget what is behind ``target_size``."""
+        """Forget the bytes from ``target_size`` on."""
         if not self.is_foreign:
             return super().truncate_to(target_size)
         cut, self.size_in_bytes = self.size_in_bytes - target_size, target_size

@@ -1,7 +1,7 @@
-"""Are the indexes of these segments right? Verdicts and findings about whole log directories, without touching them.
+"""Verification of segments' indexes: verdicts and findings about whole log directories, which remain unchanged.
 
-``verify_segment`` looks at one segment, ``verify_partition`` at what the segments of a partition say together, and
-``verify_paths`` does both for whatever lies under some paths, on several processors::
+``verify_segment`` checks one segment, ``verify_partition`` the segments of a partition together, and ``verify_paths``
+does both for all partitions under some paths, on several processors::
 
     result = verify_paths(["/var/lib/kafka/data"])
     print(result.verdict)

@@ -1,4 +1,4 @@
-"""Which faults follow from which: a damaged log makes its indexes wrong, and a wrong index has many wrong entries."""
+"""Causes of faults: a damaged log makes its indexes wrong, and a wrong index has many wrong entries."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _NUMBERS: Final = re.compile(r"\d+")
 
 @dataclass(slots=True)
 class Cause:
-    """A fault that needs to be told, and those that would not be there without it.
+    """Fault, with the faults that follow from it.
 
     Attributes:
         finding: the fault.
-        followers: what follows from it, in the order of the table.
+        followers: faults that follow from it, in the order of the table.
     """
 
     finding: Finding
@@ -39,7 +39,7 @@ def causes_of(faults: Iterable[Finding]) -> list[Cause]:
     """Return the faults by their causes: partition by partition, in each of them by segment, the log first.
 
     Args:
-        faults: in the order of the table.
+        faults: faults in the order of the table.
     """
     return [cause for group in _by_directory(faults).values() for cause in _causes_in(group)]
 

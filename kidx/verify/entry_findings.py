@@ -1,4 +1,4 @@
-"""What is said of the entries of either index: one place for their columns, and the rules that both share."""
+"""Findings about entries, with their columns and the rules that both index files share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class EntryFindings:
         self._reporter = reporter
 
     def add(self, slot: Any, clause: str, message: str, *, expected: str, verdict: Verdict = "broken") -> None:
-        """Notes a finding about the entry in a slot."""
+        """Add a finding about the entry in a slot."""
         entry = self._content.entries[slot]
         columns = {name: int(entry[name]) for name in entry.dtype.names}
         key, value = columns.values()
@@ -48,7 +48,7 @@ class EntryFindings:
         )
 
     def check_size(self, clause: str) -> None:
-        """A file of whole entries (OI-11, TI-11a)."""
+        """Report a file that does not consist of whole entries (OI-11, TI-11a)."""
         size, whole = self._content.size, _LAYOUTS[self._suffix].size
         if self._content.trailing_bytes:
             self._reporter.add(
@@ -63,7 +63,7 @@ class EntryFindings:
             )
 
     def check_base(self) -> None:
-        """No offset below the segment's (AI-9)."""
+        """Report offsets below the segment's base offset (AI-9)."""
         offsets, base = self._content.entries["offset"], self._reporter.segment.base_offset
         for slot in np.flatnonzero(offsets < base):
             message = f"offset {offsets[slot]} is below the segment's base offset {base}"

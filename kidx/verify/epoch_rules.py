@@ -72,10 +72,10 @@ def _check_order(path: Path, entries: Sequence[EpochEntry], reporter: PartitionR
 
 
 def _hidden(entries: Sequence[EpochEntry], logged: Sequence[EpochEntry]) -> int:
-    """Return how many epochs of the log begin before the checkpoint does.
+    """Return the number of the log's epochs that begin before the checkpoint does.
 
     The log start has passed them: by deleted records, or by a snapshot of KRaft's metadata. The checkpoint of epochs is
-    cut at once. The log start is noted a minute later, or never if the broker is killed before.
+    truncated immediately. The log start is written a minute later, or never if the broker is killed before.
     """
     if not entries or not logged:
         return 0

@@ -1,7 +1,7 @@
-"""What a log says about the entries of its indexes, gathered in one pass over its batches.
+"""Facts of a log about the entries of its indexes, gathered in one pass over its batches.
 
-Memory is bounded by the entries, not by the batches: for each entry a few numbers are kept, for the log as a whole its
-ends, its epochs, its transactions, and the first few of whatever is wrong.
+Memory is bounded by the number of entries, not by the number of batches. For each entry a few numbers are kept. For the
+whole log its ends, epochs and transactions are kept, and the first few batches of each kind of trouble.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class TransactionEvent(NamedTuple):
 
 @dataclass(slots=True)
 class LogFacts:
-    """What is known of a log as a whole; -1 where there is no batch, ``max_timestamp`` also without timestamps."""
+    """Facts about a whole log; -1 without batches, ``max_timestamp`` also without timestamps."""
 
     base_offset: int
     batches: int = 0
@@ -95,17 +95,17 @@ class LogFacts:
 
 
 class Gatherer:
-    """Takes the batches of a log, block by block, and knows afterwards what there is to know.
+    """Collector of facts, which receives the batches of a log block by block.
 
     Args:
-        base_offset: of the segment.
+        base_offset: base offset of the segment.
         offsets: entries of the ``.index``: ``offset, position``.
         times: entries of the ``.timeindex``: ``timestamp, offset``.
 
     Attributes:
         log: facts about the log.
-        offset_facts: one row an entry of the ``.index``.
-        time_facts: one row an entry of the ``.timeindex``.
+        offset_facts: one row per entry of the ``.index``.
+        time_facts: one row per entry of the ``.timeindex``.
     """
 
     def __init__(self, base_offset: int, offsets: Array, times: Array) -> None:
@@ -122,7 +122,7 @@ class Gatherer:
         self._open: set[int] = set()
 
     def read(self, blocks: LogBlocks) -> None:
-        """All batches of a log in one pass.
+        """Take all batches of a log in one pass.
 
         Raises:
             OSError: the log cannot be read.
@@ -132,7 +132,7 @@ class Gatherer:
         self.finish()
 
     def take(self, rows: Array) -> None:
-        """The next batches of the log, at least one."""
+        """Take the next batches of the log, at least one."""
         last, stamps = rows["last_offset"], rows["max_timestamp"]
         reached = np.maximum.accumulate(last)
         before = np.empty_like(reached)
@@ -157,7 +157,7 @@ class Gatherer:
         log.max_timestamp, log.max_timestamp_offset = self._before_max, self._before_max_offset
 
     def quick(self, buffer: Array, filled: int, start: int, position: int, end: int) -> tuple[int, int]:
-        """Takes ordinary batches by the compiled kernel, with the same results; see :meth:`LogBlocks.rows`."""
+        """Take ordinary batches by the compiled kernel, with the same results; see :meth:`LogBlocks.rows`."""
         from kidx.scan import batch_kernels  # noqa: PLC0415 -- loaded already, or to be
 
         log = self.log
@@ -220,7 +220,7 @@ class Gatherer:
             self.offset_facts[name][slots] = facts[name]
 
     def _running_offsets(self, rows: Array, running: Array) -> Array:
-        """The last offset of the first batch that has the largest timestamp so far."""
+        """Return the last offset of the first batch that has the largest timestamp so far."""
         raised = np.empty(len(rows), bool)
         raised[0] = running[0] > self._before_max
         raised[1:] = running[1:] > running[:-1]
@@ -254,7 +254,7 @@ class Gatherer:
         facts["before_max"][slots] = np.where(number > 0, running[number - 1], self._before_max)
 
     def finish(self) -> None:
-        """No batch follows: resolves entries that point behind the log to what is before them."""
+        """Resolve the entries that point past the last batch."""
         behind = self._by_position.rest()
         self.offset_facts["before_last"][behind] = self.log.last_offset
         self.offset_facts["around_position"][behind] = -1
@@ -300,7 +300,7 @@ class Gatherer:
                 self.log.epochs.append((latest, int(rows["base_offset"][number])))
 
     def _note_transactions(self, rows: Array) -> None:
-        """A producer's first batch after an end, and the ends; a run of batches of one producer is one call."""
+        """Record a producer's first batch after an end, and the ends; a run of batches of one producer is one call."""
         control = rows["attributes"] & ATTRIBUTE_CONTROL != 0
         open_ = rows["attributes"] & ATTRIBUTE_TRANSACTIONAL != 0
         producers = rows["producer_id"]
@@ -323,11 +323,11 @@ class Gatherer:
 
 
 class _Cursor:
-    """Entries in the order of one of their columns, handed out as a pass comes by.
+    """Entries in the order of one of their columns, consumed as a pass reaches them.
 
     Attributes:
-        keys, slots: of all entries, in the order of the keys.
-        done: how many have been handed out.
+        keys, slots: keys and slots of all entries, in the order of the keys.
+        done: number of consumed entries.
     """
 
     def __init__(self, keys: Array) -> None:
@@ -339,7 +339,7 @@ class _Cursor:
         self.done = 0
 
     def up_to(self, key: int) -> tuple[Array, Array]:
-        """Slots and keys of the entries not handed out yet whose key is not above ``key``."""
+        """Return slots and keys of the entries not consumed yet whose key is at most ``key``."""
         start = self.done
         if start == len(self.keys) or self.keys[start] > key:
             return self.slots[:0], self.keys[:0]
@@ -347,5 +347,5 @@ class _Cursor:
         return self.slots[start : self.done], self.keys[start : self.done]
 
     def rest(self) -> Array:
-        """Slots of the entries never handed out."""
+        """Return the slots of the entries never consumed."""
         return self.slots[self.done :]

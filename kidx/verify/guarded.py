@@ -1,4 +1,4 @@
-"""Verifies so that an error in one file is one finding, and all other files are still verified."""
+"""Verification in which an error in one file is one finding, and all other files are still verified."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def guarded_segment(
     index_interval_bytes: int | None = None,
     records: bool = False,
 ) -> SegmentVerdict:
-    """As :func:`kidx.verify.verify_segment`; what it raises, memory that does not suffice included, is a finding."""
+    """Call :func:`kidx.verify.verify_segment`; an exception, also for lack of memory, is a finding."""
     try:
         return verify_segment(segment, release=release, index_interval_bytes=index_interval_bytes, records=records)
     except Exception as error:  # noqa: BLE001 -- one file of a million must not stop the others
@@ -34,7 +34,7 @@ def guarded_segment(
 
 
 def unreadable_segment(segment: Segment, why: str) -> SegmentVerdict:
-    """The verdict on a segment that could not be looked at."""
+    """Return the verdict on a segment that could not be verified."""
     path = segment.log
     finding = Finding(
         str(path), segment.topic, segment.partition, segment.base_offset, path.name, "SEG-35", "unreadable", message=why
@@ -51,15 +51,15 @@ def guarded_partition(
     records: bool = False,
     living: bool = True,
 ) -> PartitionVerdict:
-    """As :func:`kidx.verify.verify_partition`; what it raises is a finding about the directory.
+    """Call :func:`kidx.verify.verify_partition`; an exception is a finding about the directory.
 
     Args:
-        partition: as there.
-        verdicts: as there.
-        release: as there.
-        index_interval_bytes: as there.
-        records: as for :func:`kidx.verify.verify_segment`.
-        living: the files are where a broker may be writing, and can be looked at again.
+        partition: partition to verify.
+        verdicts: verdicts on its segments.
+        release: release for the verdict *exact*.
+        index_interval_bytes: the topic's setting; inferred if None.
+        records: True to read every record when a segment is verified again.
+        living: True if a broker may be writing to the files, and they can be read again.
     """
     options: dict[str, Any] = {"release": release, "index_interval_bytes": index_interval_bytes}
     try:

@@ -1,4 +1,4 @@
-"""Partitions that are not verified unless that is asked for: no broker serves them."""
+"""Partitions that are verified on request only, because no broker serves them."""
 
 from __future__ import annotations
 

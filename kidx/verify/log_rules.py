@@ -1,4 +1,4 @@
-"""What of a ``.log`` itself is wrong: checksums, offsets, gaps, and how the file ends."""
+"""Rules for the ``.log`` itself: checksums, offsets, gaps, and the end of the file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SUFFIX: Final = ".log"
 
 
 def check_batches(facts: LogFacts, reporter: Reporter) -> None:
-    """Reports damaged batches and offsets out of order; gaps are a remark, as compaction leaves them."""
+    """Report damaged batches and offsets out of order; gaps are a remark, as compaction leaves them."""
     for kind, troubles in facts.troubles.items():
         clause, verdict, words = _KINDS[kind]
         left = facts.counts[kind] - len(troubles)
@@ -87,7 +87,7 @@ _KINDS: Final = {
 
 
 def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: bool) -> None:
-    """Reports bytes behind the last whole batch: no fault where a broker is writing, or crashed before recovery."""
+    """Report bytes after the last whole batch: no fault if a broker is writing, or crashed before recovery."""
     left = tail.file_size - tail.valid_bytes
     if tail.shrank_while_reading:
         reporter.add(

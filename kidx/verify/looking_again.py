@@ -1,8 +1,9 @@
-"""What changes while it is looked at is looked at again, until two looks agree.
+"""Repeated reading of files that change, until two reads agree.
 
-A broker goes on while its files are read: retention takes a segment between two others, compaction puts one in the
-place of several, a checkpoint is a moment newer than the log. Each file is whole, and together they contradict each
-other. So a fault counts if nothing that it rests on has changed since it was read, or if a second look finds it, too.
+A broker continues while its files are read: retention deletes a segment between two others, compaction replaces
+several segments by one, a checkpoint is newer than the log. Each file is whole, and together they contradict each
+other. A fault therefore counts if none of the files that it depends on has changed since it was read, or if a second
+read finds it, too.
 """
 
 from __future__ import annotations
@@ -42,13 +43,13 @@ class _Seen(NamedTuple):
 def verify_living(
     partition: Partition, verdicts: Sequence[SegmentVerdict], *, look: Look = verify_segment, **options: Any
 ) -> PartitionVerdict:
-    """Return the verdict on a partition that a broker may be writing to; as :func:`kidx.verify.verify_partition`.
+    """Return the verdict on a partition that a broker may be writing to; see :func:`kidx.verify.verify_partition`.
 
     Args:
-        partition: as it was found before its segments were looked at.
-        verdicts: on its segments.
-        look: gives the verdict on a segment that has changed.
-        options: as for :func:`kidx.verify.verify_partition`.
+        partition: partition as it was found before its segments were read.
+        verdicts: verdicts on its segments.
+        look: function that returns the verdict on a segment that has changed.
+        options: options of :func:`kidx.verify.verify_partition`.
     """
     before = _Seen(partition, tuple(each.signature for each in verdicts), _epochs(partition))
     verdict = verify_partition(partition, verdicts, **options)
@@ -99,7 +100,7 @@ def _key(finding: Finding) -> _Key:
 
 
 def _faults(verdict: PartitionVerdict) -> set[_Key]:
-    """Return what is wrong, comparable between looks; a verdict without a finding of its own is a fault, too."""
+    """Return the faults, comparable between reads; a file with a bad verdict and no finding is a fault, too."""
     found = {_key(finding) for finding in verdict.findings if finding.verdict not in HARMLESS}
     return found | {(file.path, file.verdict) for file in verdict.files if file.verdict not in HARMLESS}
 

@@ -1,16 +1,16 @@
-"""Whether an ``.index`` gives every look-up a right answer, and whether it is the one that a release writes.
+"""Rules for an ``.index``: every lookup gives a right answer, and a release writes these bytes.
 
-A search for an offset starts at the last entry not above it, and reads batches from its position on. That finds what a
-scan of the whole log would find, if
+A search for an offset starts at the last entry not above it, and reads batches from its position on. It finds the same
+batch as a scan of the whole log, if
 
 * offsets and positions increase (OI-3), so that the search among the entries is right;
 * a batch starts at every position (SEG-5);
-* all before the position is below the entry's offset (SEG-50a): what is skipped cannot be what is looked for, and
-  ``fetch_upper_bound_offset`` names no offset that a fetch up to the position goes beyond;
-* no offset lies behind the log (SEG-40), so that the next offset is found.
+* all before the position is below the entry's offset (SEG-50a): the target is not in the skipped batches, and
+  ``fetch_upper_bound_offset`` names no offset that a fetch up to the position exceeds;
+* no offset exceeds the end of the log (SEG-40), so that the next offset is found.
 
-It is *exact* if every entry has the last offset of the batch it points at, and one ``index.interval.bytes`` explains
-where there are entries and where there are none (SEG-4, SEG-5); an A1 release writes the same for appends of one batch.
+It is *exact* if every entry has the last offset of the batch at its position, and one ``index.interval.bytes`` explains
+the positions with and without entries (SEG-4, SEG-5). An A1 release writes the same for appends of one batch.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DEFAULT_INTERVAL = 4096
 
 
 def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporter) -> None:
-    """Reports every entry that can mislead, and, as a remark, those that no release writes."""
+    """Report every entry that can mislead, and, as a remark, entries that no release writes."""
     entries, found = content.entries, facts.offset_facts
     offsets, positions = entries["offset"], entries["position"]
     findings = EntryFindings(_SUFFIX, content, reporter)
@@ -95,11 +95,11 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
 
 
 def interval_of(entries: Array, facts: Gatherer) -> Interval:
-    """What sound entries tell of ``index.interval.bytes`` (SEG-4).
+    """Return the values of ``index.interval.bytes`` that explain sound entries (SEG-4).
 
-    An entry comes with the first batch that starts more than the interval behind the last entry's. A restart or a
-    truncation starts the count anew (SEG-7), which can only make an entry later; entries that are too late for the
-    others are counted, and explained so.
+    An entry is written with the first batch that starts more than the interval after the last entry's position. A
+    restart or a truncation resets the count (SEG-7), which can only make an entry later. Entries that are too late for
+    the others are counted as restarts.
     """
     positions = entries["position"]
     starts = np.concatenate([[0], positions[:-1]]) if len(positions) else positions
@@ -115,12 +115,12 @@ def interval_of(entries: Array, facts: Gatherer) -> Interval:
 
 
 def is_exact(content: IndexContent, facts: Gatherer, interval: Interval, given: int | None) -> tuple[bool, str]:
-    """Whether the very bytes come from appending, or recovering, batch by batch; if not, what may explain them.
+    """Return True if the bytes result from appending, or recovering, batch by batch; if not, also an explanation.
 
     Args:
-        content: without any finding.
-        facts: about the log.
-        interval: of its entries.
+        content: entries without any finding.
+        facts: facts about the log.
+        interval: interval of the entries.
         given: the topic's ``index.interval.bytes``, if it is known.
     """
     found = facts.offset_facts

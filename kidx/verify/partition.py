@@ -1,4 +1,4 @@
-"""A partition: the verdicts on its segments, and what they say together."""
+"""Verification of a partition: the verdicts on its segments, and the rules for all of them together."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def verify_partition(
     release: str | Dialect | None = None,
     index_interval_bytes: int | None = None,
 ) -> PartitionVerdict:
-    """Return what is known of a partition once all its segments are, from them and from the checkpoints.
+    """Return the verdict on a partition, from the verdicts on all its segments and from the checkpoints.
 
-    Nothing is opened but segments that a start swaps in.
+    No files are opened except segments that a start swaps in.
 
     Args:
-        partition: from :func:`kidx.discovery.discover`.
-        verdicts: of :func:`kidx.verify.verify_segment`, of all its segments, in any order.
-        release: as given there.
-        index_interval_bytes: as given there.
+        partition: partition, as :func:`kidx.discovery.discover` returns it.
+        verdicts: verdicts of :func:`kidx.verify.verify_segment` on all its segments, in any order.
+        release: release for the verdict *exact*; any release if None.
+        index_interval_bytes: the topic's setting; inferred if None.
     """
     name = None if release is None else dialect_of(release).release
     ordered = sorted((v for v in verdicts if not v.gone), key=lambda verdict: verdict.segment.base_offset)
@@ -83,7 +83,7 @@ def verify_partition(
 
 
 def _swapped(verdicts: Sequence[SegmentVerdict], swaps: Sequence[SegmentVerdict]) -> list[SegmentVerdict]:
-    """The segments as a start leaves them: those that wait to be swapped in stand for those of the same offsets."""
+    """Return the segments after the next start: a segment to be swapped in replaces those with the same offsets."""
     ranges = [(swap.segment.base_offset, swap.last_offset) for swap in swaps]
     kept = [v for v in verdicts if not any(first <= v.segment.base_offset <= last for first, last in ranges)]
     return sorted([*kept, *swaps], key=lambda verdict: verdict.segment.base_offset)
@@ -92,7 +92,7 @@ def _swapped(verdicts: Sequence[SegmentVerdict], swaps: Sequence[SegmentVerdict]
 def _settled(
     file: FileVerdict, changed: dict[str, Verdict], interval: Interval | None, given: int | None
 ) -> FileVerdict:
-    """A verdict after what the segments around it say."""
+    """Return the verdict on a file, given the verdicts on the other segments."""
     if file.path in changed:
         return dataclasses.replace(file, verdict=worst([file.verdict, changed[file.path]]), releases="")
     own = file.interval
@@ -105,7 +105,7 @@ def _settled(
 
 
 def verdict_of(partitions: Sequence[PartitionVerdict]) -> Verdict:
-    """The worst of all files and findings."""
+    """Return the worst verdict of all files and findings."""
     return worst(
         verdict
         for each in partitions

@@ -1,4 +1,4 @@
-"""What only all segments of a partition together tell: gaps, overlaps, checkpoints, files without a segment."""
+"""Rules for all segments of a partition together: gaps, overlaps, checkpoints, files without a segment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NAMED: Final = 3
 
 
 class PartitionReporter:
-    """Collects the findings about a partition's files other than those of its segments."""
+    """Collector of findings about a partition's files outside its segments."""
 
     def __init__(self, partition: Partition, release: str | None) -> None:
         self.partition, self.release = partition, release
@@ -33,7 +33,7 @@ class PartitionReporter:
     def add(
         self, path: Path, clause: str, verdict: Verdict, message: str, base: int | None = None, **place: Any
     ) -> None:
-        """Notes a finding; ``base``: of the segment."""
+        """Add a finding; ``base`` is the base offset of the segment."""
         where = self.partition
         self.findings.append(
             Finding(
@@ -52,10 +52,10 @@ class PartitionReporter:
 
 
 def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> dict[str, Verdict]:
-    """Offsets between segments; returns the verdicts on the logs concerned, by path.
+    """Report gaps and overlaps between segments; return the verdicts on the logs concerned, by path.
 
-    A gap is a lost segment, unless compaction is at work in this partition: then it is what that leaves. That shows in
-    the batches, or in the cleaner's checkpoint where only the last records of a segment were superseded.
+    A gap is a lost segment, unless compaction is at work in this partition: then the gap results from it. The batches
+    show compaction, or the cleaner's checkpoint if only the last records of a segment were superseded.
     """
     compacted = any(verdict.compacted for verdict in verdicts)
     cleaned_to = reporter.partition.cleaned_to or 0
@@ -107,7 +107,7 @@ def _report_gap(
 
 
 def check_lost_logs(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> None:
-    """Report a ``.log`` that is missing while its index files are there.
+    """Report a ``.log`` that is missing although its index files exist.
 
     A broker renames the log first when it deletes a segment, and deletes files when all are renamed.
     """
@@ -168,7 +168,7 @@ def check_strays(partition: Partition, reporter: PartitionReporter) -> None:
 
 
 def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> None:
-    """The log start and recovery point of the log directory's checkpoints, where they limit what is visible."""
+    """Report a log start or recovery point in the log directory's checkpoints that limits the visible records."""
     read = [verdict for verdict in verdicts if verdict.readable]
     if not read:
         return

@@ -1,4 +1,4 @@
-"""How far a verification is: a bar on a terminal, a few plain lines anywhere else."""
+"""Progress of a verification: a bar on a terminal, a few plain lines otherwise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def verify_with_progress(
     console: Console | None = None,
     **options: Any,
 ) -> Verification:
-    """As :func:`kidx.verify.verify_paths`, showing bytes, bytes a second and the time left on stderr."""
+    """Call :func:`kidx.verify.verify_paths`, and show bytes, bytes per second and the remaining time on stderr."""
     found = paths if isinstance(paths, Found) else discover(paths)
     if not shown:
         return verify_paths(found, **options)

@@ -1,8 +1,8 @@
-"""Whether the records in a log's batches can be read, and have the offsets that their batches say.
+"""Rules for the records in a log's batches: they can be read, and have the offsets in the batches' headers.
 
-A checksum holds for the bytes as they were written: what a program wrote wrong has a right one. A broker looks into the
-records of what producers send, and not into those of what it copies, recovers or serves. All records are read, and
-decompressed, so this is done on request.
+A checksum protects the bytes as they were written: a wrong batch of a faulty program has a right checksum. A broker
+validates the records that producers send, and not the records that it copies, recovers or serves. All records are read
+and decompressed, therefore on request only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check_records(log: Path, reporter: Reporter) -> None:
     """Report batches with a right checksum whose records cannot be read, or have other offsets.
 
     Args:
-        log: of the segment; where its batches end has been looked at.
+        log: log of the segment, whose batches are known.
         reporter: receives the findings.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Where findings about a segment's files are written down."""
+"""Collection of findings about a segment's files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class Reporter:
-    """Collects the findings about one segment; of many alike, the first ones and how many there are.
+    """Collector of findings about one segment; of many similar ones it keeps the first, and their number.
 
     Args:
-        segment: they are about.
-        release: whose rules were asked for.
+        segment: the segment.
+        release: release whose rules were requested.
     """
 
     def __init__(self, segment: Segment, release: str | None = None) -> None:
@@ -28,7 +28,7 @@ class Reporter:
         self._counts: Counter[tuple[str, str, Verdict]] = Counter()
 
     def add(self, suffix: str, clause: str, verdict: Verdict, message: str, **place: Any) -> None:
-        """Notes a finding about one of the files; ``place``: the other columns."""
+        """Add a finding about one of the files; ``place`` has the other columns."""
         key = (suffix, clause, verdict)
         self._counts[key] += 1
         if self._counts[key] <= KEPT:
@@ -54,11 +54,11 @@ class Reporter:
         )
 
     def verdict(self, suffix: str) -> Verdict:
-        """The worst that was said of a file; *exact* if nothing was."""
+        """Return the worst verdict on a file; *exact* without a finding."""
         return worst(verdict for known, _, verdict in self._counts if known == suffix)
 
     def findings(self) -> tuple[Finding, ...]:
-        """All of them, and a line for those that were left out."""
+        """Return all findings, and a line for the omitted ones."""
         rows = [finding for findings in self._findings.values() for finding in findings]
         for (suffix, clause, verdict), count in self._counts.items():
             if count > KEPT:

@@ -39,15 +39,15 @@ Progress = Callable[[Segment, SegmentVerdict], None]
 
 @dataclass(slots=True)
 class Verification:
-    """What a verification has found.
+    """Result of a verification.
 
     Attributes:
-        files: a verdict on every file, by path.
-        findings: everything worth a line, in the order of the table.
-        problems: paths that could not be looked at.
-        partitions: what was looked at, without the files and findings.
-        segments, batches, bytes_read: counts.
-        left_out: paths that were passed over, which is no fault.
+        files: verdicts on all files, by path.
+        findings: findings, in the order of the table.
+        problems: paths that could not be read.
+        partitions: number of partitions.
+        segments, batches, bytes_read: counts of the whole verification.
+        left_out: paths that were skipped, which is not a fault.
     """
 
     files: list[FileVerdict] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Verification:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict on any file or path."""
+        """Worst verdict on any file or path."""
         found = [file.verdict for file in self.files] + [finding.verdict for finding in self.findings]
         return worst(found + ["unreadable"] * bool(self.problems))
 
@@ -74,26 +74,26 @@ class Verification:
         return 0 if self.verdict in HARMLESS else 1
 
     def counts(self) -> Counter[tuple[str, Verdict]]:
-        """How many files there are of each suffix, or name without one, and verdict."""
+        """Return the number of files by suffix, or name of a file without one, and verdict."""
         return Counter((kind_of(file.path), file.verdict) for file in self.files)
 
     def finding_counts(self) -> Counter[Verdict]:
-        """How many findings there are of each verdict."""
+        """Return the number of findings by verdict."""
         return Counter(finding.verdict for finding in self.findings)
 
     def faults(self, most: int | None = None) -> list[Finding]:
-        """The findings that are no mere remarks, in order; of many the first."""
+        """Return the findings that are not remarks, in order; at most the first ``most``."""
         faults = (finding for finding in self.findings if finding.verdict not in HARMLESS)
         return list(islice(faults, most))
 
     @property
     def faulty_paths(self) -> set[str]:
-        """The files and other paths with a verdict or finding that is no mere remark."""
+        """Files and other paths with a verdict or finding that is not a remark."""
         found = {file.path for file in self.files if file.verdict not in HARMLESS}
         return found | {finding.path for finding in self.findings if finding.verdict not in HARMLESS}
 
     def to_json(self) -> dict[str, Any]:
-        """The document of ``kidx verify --json``."""
+        """Return the document of ``kidx verify --json``."""
         return {
             "verdict": self.verdict,
             "files": [file.to_json() for file in self.files],
@@ -106,7 +106,7 @@ class Verification:
         }
 
     def add(self, partition: PartitionVerdict) -> None:
-        """Takes in a partition."""
+        """Add the verdict on a partition."""
         self.files += partition.files
         self.findings += partition.findings
         self.partitions += 1
@@ -116,7 +116,7 @@ class Verification:
 
 
 def kind_of(path: str) -> str:
-    """What files are counted by: the suffix, or the name where there is none."""
+    """Return the kind by which a file is counted: the suffix, or the name of a file without one."""
     name = path.rpartition("/")[2]
     return os.path.splitext(name)[1] or name  # noqa: PTH122 -- of thousands of names
 
@@ -131,19 +131,19 @@ def verify_paths(
     marked: bool = False,
     records: bool = False,
 ) -> Verification:
-    """Verifies segments, partitions and log directories.
+    """Verify segments, partitions and log directories.
 
     Args:
-        paths: any of them; or what :func:`kidx.discovery.discover` found there.
-        release: for which *exact* is asked; without, any release will do.
+        paths: paths of segments, partitions or log directories, or a result of :func:`kidx.discovery.discover`.
+        release: release for the verdict *exact*; any release if None.
         index_interval_bytes: the topics' setting; inferred, partition by partition, if None.
-        processes: how many to use; one for each processor by default, none but this one for little data.
+        processes: number of processes; by default one per processor, and only this one for little data.
         progress: called in this process after every segment.
-        marked: verify directories of deleted topics and strays, too.
-        records: read every record, too: of a batch with a right checksum they can still be wrong.
+        marked: True to verify directories of deleted topics and strays, too.
+        records: True to read every record: a batch with a right checksum can have wrong ones.
 
     Raises:
-        ValueError: an unknown release.
+        ValueError: the release is unknown.
     """
     dialect = None if release is None else dialect_of(release)
     found = paths if isinstance(paths, Found) else discover(paths)
@@ -175,7 +175,7 @@ def _problem(problem: Problem) -> Finding:
 def _verdicts(
     found: Found, look: Callable[[Segment], SegmentVerdict], processes: int | None
 ) -> Generator[SegmentVerdict]:
-    """The verdicts on all segments in order, some of them worked on ahead."""
+    """Yield the verdicts on all segments in order, and verify some ahead."""
     size = _size(found)
     workers = processes or (_processors() if size >= _POOL_FROM else 1)
     if worth_compiling(size):
@@ -206,7 +206,7 @@ def _verdicts(
 
 
 def _alone(look: Callable[[Segment], SegmentVerdict], segment: Segment) -> SegmentVerdict:
-    """The verdict on a segment by a process of its own, whose end is a finding."""
+    """Return the verdict on a segment, verified in a separate process whose death is a finding."""
     try:
         with WorkerPool(1, _context()) as pool:
             return pool.submit(look, segment).result()
@@ -215,9 +215,9 @@ def _alone(look: Callable[[Segment], SegmentVerdict], segment: Segment) -> Segme
 
 
 def _context() -> multiprocessing.context.BaseContext:
-    """Workers are forked where that is safe: they start at once, and share the kernels that are loaded already.
+    """Return the start method of workers: fork where it is safe, because it is fast and shares the loaded kernels.
 
-    With other threads about, such as that of a progress bar, they are forked from a process of their own.
+    With other threads in the process, such as a progress bar's, workers are forked from a separate server process.
     """
     methods = multiprocessing.get_all_start_methods()
     if "fork" in methods and threading.active_count() == 1:
@@ -230,7 +230,7 @@ def _context() -> multiprocessing.context.BaseContext:
 
 
 def _size(found: Found) -> int:
-    """Bytes of logs, as far as it matters; each segment costs as much as some thousand bytes more."""
+    """Return the number of bytes of logs, up to the size that matters; each segment costs some thousand bytes more."""
     total = 0
     for segment in found.segments:
         try:

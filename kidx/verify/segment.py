@@ -52,19 +52,18 @@ def verify_segment(
     index_interval_bytes: int | None = None,
     records: bool = False,
 ) -> SegmentVerdict:
-    """Verdicts on the files of one segment: a pure function of them, which opens them read-only.
+    """Return the verdicts on the files of one segment: a pure function of them, which opens them read-only.
 
-    What needs the segments around it (the ``.txnindex``, gaps, checkpoints) is left to
-    :func:`kidx.verify.verify_partition`.
+    Rules that need other segments (the ``.txnindex``, gaps, checkpoints) are in :func:`kidx.verify.verify_partition`.
 
     Args:
-        segment: from :func:`kidx.discovery.discover`, or the path of a ``.log`` file.
-        release: for which *exact* is asked; without, any release will do.
+        segment: segment, as :func:`kidx.discovery.discover` returns it, or the path of a ``.log`` file.
+        release: release for the verdict *exact*; any release if None.
         index_interval_bytes: the topic's setting; inferred from the entries if None.
-        records: read every record, too, and not batches alone.
+        records: True to read every record, and not batches alone.
 
     Raises:
-        InvalidArgumentError: a path that is no segment's.
+        InvalidArgumentError: the path is not a segment's.
     """
     found = segment if isinstance(segment, Segment) else _segment_at(Path(segment))
     dialect = None if release is None else dialect_of(release)
@@ -101,12 +100,12 @@ def _log_size(segment: Segment) -> int:
 
 
 class _Files:
-    """The index files of a segment as they were before the log was read: the log is never behind them.
+    """Index files of a segment, read before its log, so that the log is at least as new.
 
     Args:
-        segment: whose they are.
-        without_half: a last entry is left out whose second field is 0: the broker writes the two one after the other,
-            and may have been killed between them.
+        segment: the segment.
+        without_half: True to omit a last entry whose second field is 0: the broker writes the two fields one after the
+            other, and may have been killed between them.
     """
 
     def __init__(self, segment: Segment, *, without_half: bool = False) -> None:
@@ -313,7 +312,7 @@ def _span(releases: object) -> str:
 
 
 def _missing(suffix: str, facts: Gatherer, reporter: Reporter) -> list[FileVerdict]:
-    """An index that is not there is a fault as soon as there is something to index (SEG-1, SEG-35, SEG-36)."""
+    """Report a missing index, which is a fault as soon as the log has a batch (SEG-1, SEG-35, SEG-36)."""
     if not facts.log.batches:
         return []
     if suffix == ".index":
@@ -329,7 +328,7 @@ def _missing(suffix: str, facts: Gatherer, reporter: Reporter) -> list[FileVerdi
 
 
 def _check_zeros(suffix: str, content: IndexContent, facts: Gatherer, reporter: Reporter) -> bool:
-    """Room behind the entries is for a broker that is writing; returns whether the index is finished, without it."""
+    """Report zeros after the entries where no broker is writing; return True if the index is finished, without them."""
     segment = reporter.segment
     if not content.padding_entries or (suffix == ".timeindex" and _is_epoch_start(content, facts)):
         return True
@@ -353,7 +352,7 @@ def _check_zeros(suffix: str, content: IndexContent, facts: Gatherer, reporter: 
 
 
 def _is_epoch_start(content: IndexContent, facts: Gatherer) -> bool:
-    """A segment whose largest timestamp is 0, at its base offset: its one entry is all zeros."""
+    """Return True for a segment whose largest timestamp is 0, at its base offset: its one entry is all zeros."""
     log = facts.log
     return (
         not len(content.entries)

@@ -1,17 +1,17 @@
-"""Whether a ``.timeindex`` gives every look-up a right answer, and whether it is the one that a release writes.
+"""Rules for a ``.timeindex``: every lookup gives a right answer, and a release writes these bytes.
 
-A search for a timestamp takes the last entry not above it, and starts where the offset index says for its offset. That
-finds the first record that is late enough, if
+A search for a timestamp takes the last entry not above it, and starts at the position in the offset index for its
+offset. It finds the first record that is late enough, if
 
 * timestamps increase and offsets do not decrease (TI-3);
-* no batch before the one with the entry's offset reaches the entry's timestamp (SEG-6): what is skipped is earlier than
-  the entry, and so than the target;
-* the last entry has the largest timestamp of the segment, and lies in the batch that has it (SEG-22): by it a log
+* no batch before the entry's offset reaches the entry's timestamp (SEG-6): skipped batches are earlier than the entry,
+  and therefore than the target;
+* the last entry has the largest timestamp of the segment, and lies in the batch that has it (SEG-22): with it a log
   decides which segment to search (LO-6), and finds the largest timestamp of all (LO-9, LO-10). While a broker writes
   to the segment, that entry is not there yet.
 
-It is *exact* if there is one entry for each of the ``.index`` at which the largest timestamp had risen, and the last
-one (SEG-4, SEG-22). The offset is the last one of the batch; leaders of 2.4 to 3.6 name the record itself (SEG-9).
+It is *exact* if it has one entry for each entry of the ``.index`` at which the largest timestamp had risen, and the
+last one (SEG-4, SEG-22). The offset is the last one of the batch; leaders of 2.4 to 3.6 name the record itself (SEG-9).
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _SUFFIX: Final = ".timeindex"
 
 
 def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter, *, finished: bool) -> None:
-    """Reports every entry that can mislead, and, as a remark, those that no release writes.
+    """Report every entry that can mislead, and, as a remark, entries that no release writes.
 
     Args:
         content: the file.
-        facts: about the log.
+        facts: facts about the log.
         reporter: receives the findings.
-        finished: nothing is appended any more, so that the last entry must be there.
+        finished: True if nothing is appended any more, so that the last entry must exist.
     """
     entries, found, log = content.entries, facts.time_facts, facts.log
     stamps, offsets = entries["timestamp"], entries["offset"]
@@ -134,7 +134,7 @@ def _check_last(content: IndexContent, facts: Gatherer, reporter: Reporter, *, f
 
 
 def expected_entries(facts: Gatherer, *, finished: bool) -> Array:
-    """The entries that go with those of an exact ``.index``: :data:`kidx.scan.expected.TIME_ENTRY`."""
+    """Return the entries that match the entries of an exact ``.index``: :data:`kidx.scan.expected.TIME_ENTRY`."""
     found, log = facts.offset_facts, facts.log
     stamps = found["running_timestamp"]
     rises = np.empty(len(stamps), bool)
@@ -169,7 +169,7 @@ def is_exact(log: Path, content: IndexContent, facts: Gatherer, *, finished: boo
 
 
 def _names_the_record(log: Path, facts: Any, stamp: int, offset: int) -> bool:
-    """Whether the entry has the first record with that timestamp, of a batch that a leader appended as it came."""
+    """Return True if the entry has the first record with that timestamp, of a batch appended unchanged."""
     plain = facts["holder_attributes"] & (ATTRIBUTE_CODEC | ATTRIBUTE_LOG_APPEND_TIME) == 0
     if not facts["in_log"] or facts["holder_magic"] != 2 or not plain:
         return False

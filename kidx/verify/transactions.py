@@ -1,13 +1,14 @@
-"""The ``.txnindex`` of every segment of a partition against the control records of its log (TX-15).
+"""Rules for the ``.txnindex`` of every segment of a partition, according to the control records of its log (TX-15).
 
-An entry is right if its last offset is that of an abort marker, its first offset where the transaction began, and its
-last stable offset where the earliest other open transaction began, else the offset behind the marker. A transaction may
-begin segments before it ends, so this is done once for a partition, in order. What began before the log does, because
-retention took it, is not known, and then only what can be said is checked. Compaction takes the data of an aborted
-transaction, and later its marker, up to where it has cleaned: of what began before that, likewise, little is known.
+An entry is right if its last offset is the offset of an abort marker, its first offset the start of the transaction,
+and its last stable offset the start of the earliest other open transaction, or else the offset after the marker. A
+transaction may begin segments before it ends, so a partition is checked as a whole, in order. The start of a
+transaction that began before the log, because retention deleted it, is unknown; then only the remaining rules apply.
+Compaction removes the data of an aborted transaction, and later its marker, up to the offset that it has cleaned. Of
+transactions that began before that offset, equally little is known.
 
-A broker writes the entries of an append behind all its batches: one that is killed between leaves them out. Only the
-last segment can lack them, and the next start makes its file anew.
+A broker writes the entries of an append after all its batches: a broker that is killed between them omits the entries.
+Only the last segment can lack them, and the next start rebuilds its file.
 """
 
 from __future__ import annotations
@@ -30,11 +31,11 @@ _SUFFIX: Final = ".txnindex"
 
 
 class Aborted(NamedTuple):
-    """An entry, as the log tells it; ``first_offset`` is an upper bound where ``known`` is False.
+    """Entry according to the log; ``first_offset`` is an upper bound if ``known`` is False.
 
-    It is ``visible`` if records of the transaction are known that a consumer can read. ``others`` are the first offsets
-    of all transactions that were open at the marker, or began behind it in the segment: a follower, or a replica that
-    moves between disks, appends many batches in one call, and notes the earliest that is open at the call's end.
+    It is ``visible`` if a consumer can read some known record of the transaction. ``others`` are the first offsets
+    of all transactions that were open at the marker, or began after it in the segment: a follower, or a replica that
+    moves between disks, appends many batches in one call, and records the earliest that is open at the call's end.
     """
 
     producer_id: int
@@ -46,7 +47,7 @@ class Aborted(NamedTuple):
     others: frozenset[int] = frozenset()
 
     def allows(self, entry: tuple[int, ...], hidden_to: int) -> bool:
-        """Whether an entry of a file, version first, can be this one; below ``hidden_to`` the log tells nothing."""
+        """Return True if an entry of a file, version first, can be this one; below ``hidden_to`` the log is unknown."""
         _, producer, first, last, stable = entry
         if (producer, last) != (self.producer_id, self.last_offset):
             return False
@@ -71,14 +72,14 @@ def cleaned_to(verdicts: Sequence[SegmentVerdict], noted: int) -> int:
 
 @dataclass(slots=True)
 class OpenTransactions:
-    """Which transactions are open, from segment to segment.
+    """Open transactions, from segment to segment.
 
     Attributes:
-        whole: the log is there from offset 0 on, so that nothing can have begun before it.
-        log_start: below it is nothing that a consumer can read.
-        cleaned_to: below it data and markers may be gone.
-        first: where each open transaction began, by producer.
-        visible: producers with an open transaction of which something is at or above the log start.
+        whole: True if the log begins at offset 0, so that no transaction began before it.
+        log_start: offset below which a consumer reads nothing.
+        cleaned_to: offset below which data and markers may have been removed.
+        first: first offset of each open transaction, by producer.
+        visible: producers with an open transaction that has records at or above the log start.
     """
 
     whole: bool
@@ -93,7 +94,7 @@ class OpenTransactions:
         return max(self.log_start, self.cleaned_to)
 
     def follow(self, events: Iterable[TransactionEvent]) -> list[Aborted]:
-        """The transactions that a segment's events abort, in order."""
+        """Yield the transactions that a segment's events abort, in order."""
         aborted = []
         tells_all = self.whole and not self.cleaned_to
         events = list(events)
@@ -117,11 +118,11 @@ class OpenTransactions:
 
 
 def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporter: Reporter) -> list[FileVerdict]:
-    """Reports what a fetch of committed records would get wrong; the verdict on the file, if there is or should be one.
+    """Report the errors of a fetch of committed records; return the verdict on the file, if it exists or should exist.
 
     Args:
-        verdict: of the segment.
-        open_: as the segments before leave it; taken on.
+        verdict: verdict on the segment.
+        open_: open transactions after the segments before; updated.
         reporter: receives the findings.
     """
     expected = open_.follow(verdict.transactions)
@@ -159,7 +160,7 @@ def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporte
 
 
 def _without_last(certain: list[Aborted], verdict: SegmentVerdict, reporter: Reporter) -> list[Aborted]:
-    """Return the transactions up to the last entry; a remark names those that are yet to be written."""
+    """Return the transactions up to the last entry; a remark names the transactions that are not written yet."""
     last = max((entry[3] for entry in verdict.aborted or ()), default=-1)
     later = [each for each in certain if each.last_offset > last]
     if later:

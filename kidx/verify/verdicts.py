@@ -1,4 +1,4 @@
-"""The answers of a verification: plain, picklable values."""
+"""Results of a verification: plain, picklable values."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """The values of ``index.interval.bytes`` that explain every entry of an ``.index``, both ends included.
+    """Values of ``index.interval.bytes`` that explain every entry of an ``.index``, both ends included.
 
     Attributes:
-        least: the smallest.
-        most: the largest; None if nothing limits it, as without any entry.
-        restarts: entries later than ``most`` allows: the count began anew, or an append had several batches.
+        least: the smallest value.
+        most: the largest value; None without an upper limit, as without any entry.
+        restarts: number of entries later than ``most`` allows: the count was reset, or an append had several batches.
     """
 
     least: int
@@ -32,7 +32,7 @@ class Interval:
     restarts: int = 0
 
     def holds(self, value: int) -> bool:
-        """Whether a value explains every entry, without any restart."""
+        """Return True if a value explains every entry, without any restart."""
         return self.least <= value and (self.most is None or value <= self.most) and not self.restarts
 
     def __str__(self) -> str:
@@ -40,7 +40,7 @@ class Interval:
 
 
 def agree(intervals: Iterable[Interval]) -> Interval | None:
-    """The values of ``index.interval.bytes`` that explain the entries of most files; None without any entry."""
+    """Return the values of ``index.interval.bytes`` that explain the entries of most files; None without any entry."""
     known = [interval for interval in intervals if interval.most is not None]
     if not known:
         return None
@@ -52,16 +52,16 @@ def agree(intervals: Iterable[Interval]) -> Interval | None:
 
 @dataclass(frozen=True, slots=True)
 class FileVerdict:
-    """What one file is.
+    """Verdict on one file.
 
     Attributes:
-        path: of the file.
+        path: path of the file.
         verdict: *exact*, *sound*, *changing*, *broken*, *missing* or *unreadable*; a ``.log`` without fault is *exact*.
-        releases: for which it is exact: ``2.4.0 – 4.4.0``; empty if it is not.
-        why: why it is not exact, where something explains it.
-        entries: of an index file.
-        size: bytes.
-        interval: what an ``.index`` tells of ``index.interval.bytes``.
+        releases: releases for which it is exact: ``2.4.0 – 4.4.0``; empty if it is not.
+        why: reason for which it is not exact, if known.
+        entries: number of entries of an index file.
+        size: number of bytes.
+        interval: interval of the entries of an ``.index``.
     """
 
     path: str
@@ -73,7 +73,7 @@ class FileVerdict:
     interval: Interval | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As an object of ``kidx verify --json``."""
+        """Return an object of ``kidx verify --json``."""
         interval = None if self.interval is None else [self.interval.least, self.interval.most]
         return {
             "path": encodable(self.path),
@@ -88,23 +88,23 @@ class FileVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SegmentVerdict:
-    """What one segment's files say, and what its neighbours have to know of it.
+    """Verdict on one segment's files, and the facts that the rules for its neighbours need.
 
     Attributes:
-        segment: that was looked at.
-        files: one verdict a file.
-        findings: about them.
-        batches, records: of the log; records of v0 and v1 are not counted.
-        bytes_read: of all files.
-        first_offset, last_offset: of the log; -1 without batches.
-        max_timestamp: milliseconds; -1 without.
-        epochs: ``(leader epoch, first offset)`` whenever it changes.
+        segment: the segment.
+        files: one verdict per file.
+        findings: findings about the files.
+        batches, records: number in the log; records of v0 and v1 are not counted.
+        bytes_read: number of bytes read of all files.
+        first_offset, last_offset: first and last offset of the log; -1 without batches.
+        max_timestamp: largest timestamp in milliseconds; -1 without one.
+        epochs: ``(leader epoch, first offset)`` of each change.
         transactions: beginnings and ends, in order.
-        aborted: what the ``.txnindex`` holds: ``(version, producer id, first, last, last stable offset)``; None if
-            there is no such file or it cannot be read.
-        counts: how many batches of each kind of trouble.
-        gone: the log disappeared before it could be read: retention.
-        signature: of the files before they were read; another one whenever one of them changes.
+        aborted: entries of the ``.txnindex``: ``(version, producer id, first, last, last stable offset)``; None if it
+            does not exist or cannot be read.
+        counts: number of batches of each kind of trouble.
+        gone: True if retention removed the log before it could be read.
+        signature: signature of the files before they were read, which changes whenever one of them does.
     """
 
     segment: Segment
@@ -128,7 +128,7 @@ class SegmentVerdict:
 
 @dataclass(frozen=True, slots=True)
 class PartitionVerdict:
-    """What is known of a partition once all its segments are: ``files`` and ``findings`` of all of them and its own."""
+    """Verdict on a partition; ``files`` and ``findings`` are from all its segments, and from the partition itself."""
 
     directory: Path
     name: str

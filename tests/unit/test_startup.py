@@ -127,7 +127,7 @@ def test_a_start_that_rebuilds_a_missing_index_repairs_it(data):
     (data / "orders-0" / f"{12:020d}.index").unlink()
     found = start(data)
     assert (found.answer, found.faults) == ("yes", 0)
-    assert found.line == "may I start the broker? yes: the start mends 1 file of those above"
+    assert found.line == "may I start the broker? yes: the start repairs 1 file of those above"
 
 
 def test_faults_that_no_start_repairs_are_counted_separately(data):
@@ -137,9 +137,9 @@ def test_faults_that_no_start_repairs_are_counted_separately(data):
     entries = index.read_bytes()
     index.write_bytes(entries[:4] + b"\0\0\0\1" + entries[8:])
     found = start(data)
-    assert found.mended == {data / "orders-0" / f"{12:020d}.index"}
+    assert found.rebuilt == {data / "orders-0" / f"{12:020d}.index"}
     assert found.line == (
-        "may I start the broker? yes, but no start mends 1 file of those above; the start loses no whole batch"
+        "may I start the broker? yes, but no start repairs 1 file of those above; the start loses no whole batch"
     )
 
 
@@ -560,7 +560,7 @@ def test_all_counts_are_of_files(data, capfd, monkeypatch):
     _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
     assert len(verify_paths([data], processes=1).faults()) > 1
     assert "\nBROKEN: 1 of " in text
-    assert "no start mends 1 file of those above" in text
+    assert "no start repairs 1 file of those above" in text
 
 
 def test_the_same_reason_is_printed_once(data):
@@ -790,7 +790,7 @@ def test_a_missing_index_is_reported_as_rebuilt_by_a_start_and_nothing_else(data
     assert "a start makes it anew" in text
     assert "a start makes 1 index file of these anew by itself" in text
     assert "do not count on a restart" not in text
-    assert text.splitlines()[-1].endswith("yes: the start mends 1 file of those above")
+    assert text.splitlines()[-1].endswith("yes: the start repairs 1 file of those above")
 
 
 @pytest.mark.parametrize("mark", ["delete", "stray"])
