@@ -11,7 +11,7 @@ from conformance.events import Diverged, Progressed, Replayed, Result, RunFinish
 from conformance.report.console import escape_for_console, in_lines, sanitizing
 from conformance.report.divergence import format_divergence
 from conformance.report.failures import describe_failures
-from conformance.report.tolerated import tolerated
+from conformance.report.tolerated import in_few_words, tolerated
 from conformance.runs import broker_table
 from conformance.runs.seeds import seed_in_words
 
@@ -143,12 +143,18 @@ class TerminalWriter:
         headings = ("examples", "steps", "steps/s", "divergences", "clauses", "not run", *(("unsupported",) * lacking))
         for heading in headings:
             table.add_column(heading, justify="right", no_wrap=True)
+        absent: dict[tuple[str, str], list[str]] = {}
+        for result in self._results:
+            if result.unsupported:
+                absent.setdefault((result.implementation, result.machine), []).append(result.release)
         for result in self._results:
             backend = result.details.get("backend")
             name = in_lines(f"{result.implementation} ({backend})" if backend else result.implementation)
             if result.unsupported:
-                text = ("–",) * 4 + ("unsupported", "–")
-                table.add_row(result.release, name, result.machine, *text, style="dim")
+                releases = absent.pop((result.implementation, result.machine), None)
+                if releases:  # one row for all of them
+                    text = ("–",) * 4 + ("unsupported", "–")
+                    table.add_row(in_few_words(releases), name, result.machine, *text, style="dim")
                 continue
             rate = result.steps / result.seconds if result.seconds else 0.0
             missing, unsupported = result.count("not-run"), result.count("unsupported")

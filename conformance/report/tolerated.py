@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final
 from conformance.operations.log_capabilities import UNTOLD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from conformance.events import Result
 
 _NAMED: Final = 3
-"""Releases that are named; of more there is their number."""
+"""Number of releases up to which they are named."""
 
 
 def tolerated(results: Iterable[Result]) -> Iterator[str]:
@@ -28,8 +28,7 @@ def tolerated(results: Iterable[Result]) -> Iterator[str]:
         where = f" by {implementation}" if len({name for name, _ in steps}) > 1 else ""
         alike: dict[tuple[int, bool, str], list[str]] = {}
         for words, count in counts.items():
-            names = releases[implementation, machine, words]
-            on = ", ".join(names) if len(names) <= _NAMED else f"{len(names)} releases"
+            on = in_few_words(releases[implementation, machine, words])
             alike.setdefault((count, words.startswith(UNTOLD), on), []).append(words)
         for (count, _, on), said in alike.items():
             for line in _joined(said):
@@ -41,3 +40,8 @@ def _joined(said: list[str]) -> list[str]:
     if not all(words.startswith(UNTOLD) for words in said):
         return said
     return [UNTOLD + ", ".join(words.removeprefix(UNTOLD) for words in said)]
+
+
+def in_few_words(releases: Sequence[str]) -> str:
+    """Return the releases, or their number if there are many."""
+    return ", ".join(releases) if len(releases) <= _NAMED else f"{len(releases)} releases"

@@ -203,6 +203,19 @@ def test_what_is_tolerated_is_one_line_for_all_releases_and_all_untold_fields():
     assert "tolerated in 2 steps by exec:mine, offset machine on 3.8.1: no clock" in two
 
 
+def test_an_unsupported_machine_has_one_row_for_all_releases():
+    releases = ("3.8.1", "3.9.2", "4.3.1", "4.4.0")
+    absent = [
+        replace(result(release), machine="time", steps=0, verdicts={"TI-1": "unsupported"}) for release in releases
+    ]
+    lines = printed(*absent, result(), RunFinished("conforms", 1, 1.0)).splitlines()
+    assert [line.split() for line in lines if " time " in line] == [
+        ["4", "releases", "jvm", "time", "–", "–", "–", "–", "unsupported", "–"]
+    ]
+    few = printed(*absent[:2], RunFinished("conforms", 1, 1.0))
+    assert sum(line.startswith("3.8.1, 3.9.2") for line in few.splitlines()) == 1
+
+
 def test_quiet_prints_divergences_and_the_verdict_only():
     events = (STARTED, Progressed("offset", 10, 300, 1.0), diverged(), result(), RunFinished("diverges", 300, 2.0))
     lines = [line for line in printed(*events, quiet=True).splitlines() if line]
