@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
 import jsonschema
 import pytest
+from pages import ROOT, the_block
 
 from conformance.clauses import load_clauses
 from conformance.experiments.mutation.measuring import chosen_mutants
@@ -25,6 +28,7 @@ from conformance.operations.trace_document import schema_text
 
 pytestmark = pytest.mark.jvm
 READER = Path(__file__).parents[1] / "vectors" / "reader.py"
+PAGE = "docs/vectors.md"
 FEW = ("2.4.1", "4.4.0")
 DEFECTS = {
     "off by one": ("else low + 1", "else low + 2"),
@@ -39,6 +43,12 @@ DEFECTS = {
     "a transaction that begins at the bound": ("row[1] < upper", "row[1] <= upper"),
     "complete too late": ("row[3] >= upper", "row[3] > upper"),
     "versions are ignored": ("if version != 0 if is_new else version >= 256", "if False"),
+    "the magic byte is the next one": ("magic = batch[16]", "magic = batch[15]"),
+    "the broker's time is ignored": ("largest if attributes & 8", "largest if attributes & 16"),
+    "the start of a search is ignored": (" and offset >= start", ""),
+    "only later timestamps are found": ("stamp >= args[0]", "stamp > args[0]"),
+    "deltas of offsets are ignored": ("base + varint(body, next_at)[0]", "base"),
+    "a batch ends where its first record is": ("last_of(base, b) >= args[0]", "base >= args[0]"),
     "one rule for versions of all releases": ("version != 0 if is_new else version >= 256", "version != 0"),
 }
 
@@ -46,9 +56,13 @@ DEFECTS = {
 @pytest.fixture(scope="module")
 def vectors(tmp_path_factory):
     root = tmp_path_factory.mktemp("vectors")
-    for release in FEW:
+
+    @cache
+    def of(release):
         write_release(root, release, load_cases())
-    return root
+        return root / release
+
+    return of
 
 
 def read(program, root):
@@ -59,19 +73,32 @@ def read(program, root):
 def test_the_schema_is_published_and_the_documents_follow_it(vectors):
     assert (files("conformance") / "schemas/vectors.json").read_text("utf-8") == schema_text(schema())
     validator = jsonschema.Draft202012Validator(schema())
-    document = json.loads((vectors / "4.4.0/vectors.json").read_text("utf-8"))
+    document = json.loads((vectors("4.4.0") / "vectors.json").read_text("utf-8"))
     validator.validate(document)
     del document["vectors"][0]["questions"][0]["op"]
     assert not validator.is_valid(document)
 
 
+@pytest.mark.thorough
 def test_the_same_bytes_come_out_each_time(vectors, tmp_path):
     write_release(tmp_path, "4.4.0", load_cases())
     mine, again = (
         {p.relative_to(d): p.read_bytes() for p in d.rglob("*") if p.is_file()}
-        for d in (vectors / "4.4.0", tmp_path / "4.4.0")
+        for d in (vectors("4.4.0"), tmp_path / "4.4.0")
     )
     assert mine == again
+
+
+@pytest.mark.thorough
+def test_the_page_shows_how_vectors_are_written_proved_and_read(tmp_path, in_process):
+    commands = the_block("sh", page=PAGE, containing="--check").splitlines()
+    done = [in_process(*command.split(), work=tmp_path) for command in commands]
+    assert [each.returncode for each in done] == [0, 0]
+    words = the_block("sh", page=PAGE, containing="reader.py").split()
+    root = tmp_path / words[-1]
+    assert read(ROOT / words[1], root)[0] == 0
+    rows = set((root / "questions.tsv").read_text("utf-8").splitlines())
+    assert set(the_block("text", page=PAGE, containing="sanity_check").splitlines()) <= rows
 
 
 def test_planted_wrong_answers_are_told_one_a_line(tmp_path, in_process):
@@ -113,20 +140,45 @@ def test_bad_input_is_one_line(words, message, tmp_path, in_process):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("release", FEW)
+@pytest.mark.parametrize("release", [pytest.param("2.4.1", marks=pytest.mark.thorough), "4.4.0"])
 def test_the_reader_answers_every_question(vectors, release):
-    code, text = read(READER, vectors / release)
+    code, text = read(READER, vectors(release))
     assert code == 0, text
-    assert int(text.split()[0]) > 3000
+    asked, not_answered = re.match(r"(\d+) questions, (\d+) not answered", text).groups()
+    assert int(asked) > 5000
+    assert int(not_answered) < 600  # codecs that Python does not have, and what only a broker's classes know
 
 
+@pytest.mark.parametrize(
+    ("program", "command"),
+    [
+        pytest.param("node", ("node", "reader.mjs"), id="node"),
+        pytest.param("java", ("java", "Reader.java"), id="java", marks=pytest.mark.thorough),
+        pytest.param("go", ("go", "run", "reader.go"), id="go", marks=[pytest.mark.go, pytest.mark.thorough]),
+        pytest.param("cargo", ("./reader",), id="rust", marks=[pytest.mark.cargo, pytest.mark.thorough]),
+    ],
+)
+def test_readers_in_other_languages_answer_every_question(vectors, tmp_path, program, command):
+    if shutil.which(program) is None:
+        pytest.skip(f"NOT TESTED: no {program} on the PATH")
+    for source in READER.parent.iterdir():
+        shutil.copy(source, tmp_path)
+    if program == "cargo":
+        subprocess.run(["rustc", "--edition", "2021", "-o", "reader", "reader.rs"], cwd=tmp_path, check=True)
+    for release in ("4.4.0",) if program == "node" else FEW:
+        done = subprocess.run([*command, vectors(release)], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), done.stdout
+        assert re.fullmatch(r"[45]\d{3} questions, 0 wrong\n", done.stdout)
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize("defect", DEFECTS)
 def test_vectors_find_a_defect_of_the_reader(vectors, tmp_path, defect):
     right, wrong = DEFECTS[defect]
     source = READER.read_text("utf-8")
     assert right in source
     (tmp_path / "reader.py").write_text(source.replace(right, wrong))
-    assert any(read(tmp_path / "reader.py", vectors / release)[0] for release in FEW)
+    assert any(read(tmp_path / "reader.py", vectors(release))[0] for release in FEW)
 
 
 @pytest.mark.thorough
@@ -146,6 +198,4 @@ def test_what_is_declared_not_to_be_shown_is_in_the_catalogue():
 def test_every_other_clause_has_a_vector():
     cases = load_cases()
     shown = {name for release in RELEASES for vector, _ in made_vectors(release, cases) for name in vector.clauses}
-    chapters = ("abstract_index", "search", "offset_index", "time_index", "transaction_index")
-    every = {clause.id for clause in load_clauses().values() if clause.chapter in chapters}
-    assert sorted(every - shown) == sorted(every & not_shown().keys())
+    assert sorted(load_clauses().keys() - shown) == sorted(not_shown())

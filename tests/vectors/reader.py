@@ -99,24 +99,35 @@ def records(base, batch):
 
 
 def last_of(base, batch):
+    if batch[16] < 2 and batch[17] & 7:
+        raise NotImplementedError
     return base + (struct.unpack_from(">i", batch, 23)[0] if batch[16] > 1 else 0)
 
 
-def of_logs(logs, op, *args):
+def of_logs(start_offset, logs, release, op, *args):
     every = [each for log in logs for each in batches(log)]
+    end = last_of(*every[-1][:2]) + 1
     if op == "translate_offset":
-        return next(((base, at, len(b)) for base, b, at in every if last_of(base, b) >= args[0]), None)
+        found = next(((b, base, at) for base, b, at in every if last_of(base, b) >= args[0]), None)
+        return found and (found[1] if release >= [4, 0] else last_of(found[1], found[0]), found[2], len(found[0]))
     if op == "read_next_offset":
-        return last_of(*every[-1][:2]) + 1
-    seen = [record for base, batch, _ in every for record in records(base, batch)]
-    if op == "first_batch_timestamp":
-        return max(stamp for _, stamp, _ in records(*every[0][:2]))
+        return end
+    if op == "list_offsets" and args[0] in (-1, -2):
+        epoch = every[args[0] == -1 and -1][1]
+        return -1, (start_offset, end)[args[0] + 2], struct.unpack_from(">i", epoch, 12)[0] if epoch[16] > 1 else -1
+    if op not in ("find_offset", "list_offsets") or args[0] < 0:
+        raise NotImplementedError
     start = args[1] if op == "find_offset" else 0
-    return next(((stamp, offset, epoch) for offset, stamp, epoch in seen if stamp >= args[0] and offset >= start), None)
+    for base, batch, _ in every:
+        for offset, stamp, epoch in records(base, batch):
+            if stamp >= args[0] and offset >= start:
+                return stamp, offset, epoch
+    return None
 
 
 def answer(root, kind, path, base, op, args):
-    is_new = [int(number) for number in root.name.split(".")] >= [4, 4]
+    release = [int(number) for number in root.name.split(".")]
+    is_new = release >= [4, 4]
     if kind in LAYOUTS:
         return of_index(kind, (root / path).read_bytes(), is_new, base, op, *args)
     if op == "collect_from_segment":
@@ -124,7 +135,8 @@ def answer(root, kind, path, base, op, args):
         return of_index(
             "transaction", index.read_bytes() if index.exists() else b"", is_new, base, "collect_aborted", *args
         )
-    return of_logs([log.read_bytes() for log in sorted((root / path).glob("*.log"))], op, *args)
+    logs = sorted((root / path).glob("*.log"))
+    return of_logs(int(logs[0].stem), [log.read_bytes() for log in logs], release, op, *args)
 
 
 def main(root):

@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from conformance.experiments.vectors.log_cases import log_cases, segment_cases
 from conformance.operations import FILE_OPERATIONS, Operation
 from conformance.operations.trace_file import load_traces
 from kidx.java_numbers import INT_MAX
@@ -168,16 +169,21 @@ def _of_one_kind() -> Iterator[Case]:
     )
 
 
+_TRACES: Final = ("offset", "time", "transaction", "segment", "log", "cleaned")
+
+
 @cache
 def load_cases() -> tuple[Case, ...]:
     """Return all cases, in the order of the document."""
-    found = [
-        Case(
-            f"{trace.machine}-{trace.id}",
-            trace.machine,
-            trace.title or "Found by the machine",
-            tuple(step for step in trace.operations if step.name != "read_log"),
-        )
-        for trace in load_traces(files(__package__) / "cases.ndjson")
-    ]
-    return (*_of_every_kind(), *_of_mapped_kinds(), *_of_one_kind(), *found)
+    written = [*_of_every_kind(), *_of_mapped_kinds(), *_of_one_kind()]
+    written += [Case(f"segment-{name}", "segment", title, steps) for name, title, steps in segment_cases()]
+    written += [Case(f"log-{name}", "log", title, steps) for name, title, steps in log_cases()]
+    own = files("conformance")
+    paths = (own / "experiments/vectors/cases.ndjson", *(own / "traces" / f"{kind}.ndjson" for kind in _TRACES))
+    traces = {f"{trace.machine}-{trace.id}": trace for path in paths for trace in load_traces(path)}
+    # Kafka's classes are not asked for a batch: a broker is.
+    kept = {name: tuple(step for step in trace.operations if step.name != "read_log") for name, trace in traces.items()}
+    found = (
+        Case(name, trace.machine, trace.title or "Found by the machine", kept[name]) for name, trace in traces.items()
+    )
+    return (*written, *found)

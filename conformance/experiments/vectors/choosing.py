@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 CASES: Final = Path(__file__).with_name("cases.ndjson")
-EXAMPLES: Final = {"offset": 2000, "time": 2000, "transaction": 1000, "segment": 1000, "log": 1000, "cleaned": 400}
+EXAMPLES: Final = {"offset": 2000, "time": 2000, "transaction": 1000}
 """Number of examples of each machine."""
 
 

@@ -144,4 +144,6 @@ def answer(step: Json) -> str:
     if "error" in step:
         return f"error {step['error']}"
     value: Any = step.get("ok")
+    if step["op"] == "list_offsets":
+        (value,) = value
     return json.dumps(value, separators=(",", ":"))

@@ -130,9 +130,18 @@ def _timestamps(log: bytes) -> Iterator[int]:
     yield from (batch.max_timestamp for batch in _batches(log))
 
 
-def _batches(log: bytes) -> Iterator[Any]:
+class _Batch(NamedTuple):
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    position: int
+
+
+def _batches(log: bytes) -> Iterator[_Batch]:
+    """Yield the batches up to the first whose header makes no sense."""
     with contextlib.suppress(KidxError):
-        yield from iter_batches(log)
+        for batch in iter_batches(log):
+            yield _Batch(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.position)
 
 
 def _entries(layout: struct.Struct, content: bytes) -> list[Any]:
