@@ -1,8 +1,9 @@
-"""Where one machine ends: segments as Spark tables, and fleets verified.
+"""Segments as Spark tables, and verification of fleets, for more data than one machine can read.
 
 ``spark.read.format("kafka_segments").load(path)`` reads log directories with the columns and options of Spark's own
-Kafka source; what there is besides ``records`` is in :mod:`kidx.tables.contents`, the options in
-:mod:`kidx.tables.options`. Where kidx is installed Spark finds the source by itself; :func:`register` does it by hand::
+Kafka source. The contents other than ``records`` are in :mod:`kidx.tables.contents`, the options in
+:mod:`kidx.tables.options`. If kidx is installed, Spark finds the source without further steps; :func:`register`
+registers it explicitly::
 
     from kidx import spark as kidx_spark
 
@@ -22,14 +23,14 @@ __all__ = ["register", "session"]
 
 
 def register(spark: SparkSession) -> None:
-    """Makes ``kafka_segments`` known to a session, wherever that comes from."""
+    """Register ``kafka_segments`` with a session of any origin."""
     from kidx.spark.source import KafkaSegmentsSource  # noqa: PLC0415 -- part of an extra
 
     spark.dataSource.register(KafkaSegmentsSource)
 
 
 def session(master: str | None = None, **settings: Any) -> SparkSession:
-    """A Spark session that can read segments, also on a machine without Java: see :mod:`kidx.spark.starting`."""
+    """Return a Spark session that can read segments, also on a machine without Java: see :mod:`kidx.spark.starting`."""
     from kidx.spark.starting import start_session  # noqa: PLC0415 -- part of an extra
 
     return start_session(master, **settings)

@@ -1,4 +1,4 @@
-"""How much a micro-batch takes: the limits of Spark's Kafka source, shared out over partitions as there, and bytes."""
+"""Limits of a micro-batch: the limits of Spark's Kafka source, shared among partitions as there, and bytes."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ KNOWS_LIMITS: Final = _admission is not None
 if KNOWS_LIMITS:
 
     class LimitedStreamReader(DataSourceStreamReader, _admission.SupportsTriggerAvailableNow):
-        """What a reader derives from so that Spark knows that it stops at the end seen at its start."""
+        """Base class of a reader that stops at the end seen at its start, as Spark requires."""
 else:
 
     class LimitedStreamReader(DataSourceStreamReader):  # type: ignore[no-redef]
-        """What there is before Spark 4.2."""
+        """Base class of a reader before Spark 4.2."""
 
 
 def refuse_limits(limits: Limits) -> None:
-    """Refuses limits that this Spark would not apply.
+    """Refuse limits that this Spark would not apply.
 
     Raises:
-        ToolError: one is given, and this Spark is older than 4.2.
+        ToolError: a limit is given, and this Spark is older than 4.2.
     """
     given = [name for name in limits.given if name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger")]
     given += [name for name in limits.given if name in ("maxTriggerDelay", "maxBytesPerTrigger")]
@@ -49,7 +49,7 @@ def refuse_limits(limits: Limits) -> None:
 
 
 def default_limit(limits: Limits) -> Any:
-    """The limit that is announced to Spark: one kind of several, which all are applied."""
+    """Return the limit that is announced to Spark: one kind of several, which all are applied."""
     if limits.most_offsets is not None:
         return _admission.ReadMaxRows(limits.most_offsets)
     if limits.most_bytes is not None:
@@ -60,15 +60,15 @@ def default_limit(limits: Limits) -> Any:
 
 
 def takes_all(limit: Any) -> bool:
-    """Whether Spark asks for all that there is, whatever the options say."""
+    """Return True if Spark requests all available data, regardless of the options."""
     return limit is None or isinstance(limit, _admission.ReadAllAvailable)
 
 
 class Waiting:
-    """Whether a micro-batch is worth it, for ``minOffsetsPerTrigger`` and ``maxTriggerDelay``.
+    """Decision about the size of a micro-batch, for ``minOffsetsPerTrigger`` and ``maxTriggerDelay``.
 
     Args:
-        clock: seconds.
+        clock: function that returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -76,7 +76,7 @@ class Waiting:
         self._last: float | None = None
 
     def is_over(self, limits: Limits, offsets: int) -> bool:
-        """Whether so many new offsets are to be taken now; the first ones always are."""
+        """Return True if this number of new offsets is to be read now; the first ones always are."""
         now = self._clock()
         late = self._last is None or (now - self._last) * 1000 >= limits.longest_delay
         if not late and offsets < (limits.least_offsets or 0):
@@ -86,7 +86,7 @@ class Waiting:
 
 
 def shared_out(limit: int, sizes: Mapping[str, int]) -> dict[str, int]:
-    """How much each partition gives of a limit: by what it has, rounded down, but something of each."""
+    """Return each partition's share of a limit: proportional to its data, rounded down, but at least one."""
     total = sum(sizes.values())
     return {
         name: size if total <= limit else min(size, max(limit * size // total, min(size, 1)))
@@ -95,12 +95,12 @@ def shared_out(limit: int, sizes: Mapping[str, int]) -> dict[str, int]:
 
 
 class Range:
-    """The offsets of a partition that a stream has not read yet.
+    """Offsets of a partition that a stream has not read yet.
 
     Args:
         log: its segments.
-        first: offset.
-        end: behind the last.
+        first: first offset.
+        end: offset after the last.
     """
 
     def __init__(self, log: PartitionLog, first: int, end: int) -> None:
@@ -112,7 +112,7 @@ class Range:
         ]
 
     def bytes(self) -> int:
-        """Bytes of logs, about, from index entry to index entry.
+        """Return the approximate number of bytes of logs, from index entry to index entry.
 
         Raises:
             OSError: an index cannot be read.
@@ -120,7 +120,7 @@ class Range:
         return sum(end - start for _, start, end in self._parts())
 
     def offset_behind(self, most: int) -> int:
-        """An offset before which there are so many bytes at most, but a batch at least.
+        """Return an offset before which at most this number of bytes lies, but at least a batch.
 
         Raises:
             KidxError, OSError: a log or an index cannot be read.
@@ -148,7 +148,7 @@ class Range:
             yield segment, start, max(start, segment.size if end is None else min(end, segment.size))
 
     def _within(self, segment: Segment, start: int, most: int) -> int | None:
-        """As :meth:`offset_behind`, in one segment from a place on; None if the segment ends before."""
+        """Return the offset of :meth:`offset_behind` in one segment from a position on; None at the segment's end."""
         entries = read_offset_index(segment, Counter())
         with segment.store.open(segment.file("log")) as reader:
 

@@ -1,6 +1,6 @@
-"""What a query read, and the conditions it pushed down: each task leaves a small file.
+"""Metrics of a query, with the conditions that it pushed down: each task writes a small file.
 
-Spark counts nothing for sources in Python, and its plans do not show the conditions that those were given.
+Spark has no counters for sources in Python, and its plans do not show their pushed conditions.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _logger: Final = logging.getLogger("kidx.spark")
 
 @dataclass(frozen=True)
 class Totals:
-    """What a query cost: bytes read of logs and of index files, and the tasks that did it.
+    """Cost of a query: bytes read of logs and of index files, and the number of its tasks.
 
     Attributes:
-        pushed: the conditions that the source used, such as ``offset > 20``.
+        pushed: conditions that the source used, such as ``offset > 20``.
     """
 
     log_bytes: int
@@ -34,17 +34,17 @@ class Totals:
 
     @property
     def bytes_read(self) -> int:
-        """All of them."""
+        """Number of bytes read of all files."""
         return self.log_bytes + self.index_bytes
 
 
 def leave(directory: str | None, kind: str, counter: Counter, pushed: Iterable[str] = ()) -> None:
-    """Says what a task (``read``) or the planning of a query (``plan``) read: to the log, and to a directory if given.
+    """Record the reads of a task (``read``) or of the planning of a query (``plan``) in the log, and in a directory.
 
     Args:
-        directory: to write to; None for none.
+        directory: directory for the file; None for none.
         kind: ``read`` or ``plan``.
-        counter: of what was read.
+        counter: counter of the reads.
         pushed: conditions that the planning used.
 
     Raises:
@@ -64,7 +64,7 @@ def leave(directory: str | None, kind: str, counter: Counter, pushed: Iterable[s
 
 
 def totals(directory: str | Path) -> Totals:
-    """What the queries with ``metrics=directory`` cost together, planning included."""
+    """Return the total cost of the queries with ``metrics=directory``, planning included."""
     documents = [json.loads(path.read_text("utf-8")) for path in sorted(Path(directory).glob("*.json"))]
     return Totals(
         sum(document["log_bytes"] for document in documents),

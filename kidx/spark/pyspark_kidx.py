@@ -1,4 +1,4 @@
-"""What makes ``kafka_segments`` known to every Spark session by itself.
+"""Entry point with which every Spark session knows ``kafka_segments``.
 
 Spark registers the ``DefaultSource`` of each top-level module named ``pyspark_…``; the wheel carries this file as one.
 """

@@ -33,11 +33,11 @@ class KafkaSegmentsSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What ``format`` takes."""
+        """Return the name of the format."""
         return "kafka_segments"
 
     def schema(self) -> str:
-        """The columns of the content asked for.
+        """Return the columns of the requested content.
 
         Raises:
             ToolError: an option is wrong.
@@ -46,7 +46,7 @@ class KafkaSegmentsSource(DataSource):
         return columns_of(options.content, headers=options.include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """A reader of the columns in ``schema``.
+        """Return a reader of the columns in ``schema``.
 
         Raises:
             ToolError: an option is wrong, or the content has no such columns.
@@ -58,10 +58,10 @@ class KafkaSegmentsSource(DataSource):
         return (PushingReader if pushes else SegmentsReader)(schema, options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 -- Spark's name
-        """A reader of what a broker goes on writing.
+        """Return a reader of logs that a broker continues to write.
 
         Raises:
-            ToolError: an option is wrong, the content has no such columns, or is not one that can be followed.
+            ToolError: an option is wrong, the content has no such columns, or it cannot be followed.
         """
         from kidx.spark.streaming import StreamReader  # noqa: PLC0415
 
@@ -97,10 +97,10 @@ class SegmentsReader(DataSourceReader):
         self.pushed: list[str] = []
 
     def partitions(self) -> list[InputPartition]:
-        """What each task reads.
+        """Return the work of each task.
 
         Raises:
-            ToolError: what was asked for is not there, or cannot be read.
+            ToolError: the requested data does not exist, or cannot be read.
         """
         from kidx.spark.metrics import leave  # noqa: PLC0415
         from kidx.tables.indexes import Counter  # noqa: PLC0415
@@ -118,10 +118,10 @@ class SegmentsReader(DataSourceReader):
         return [InputPartition(splits) for splits in tasks or [[]]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task as Arrow batches.
+        """Yield the rows of a task as Arrow batches.
 
         Raises:
-            ToolError: a segment is damaged, and that is to fail.
+            ToolError: a segment is damaged, and the options reject that.
         """
         from kidx.spark.metrics import leave  # noqa: PLC0415
         from kidx.tables.columns import RowBuffer, arrow_schema  # noqa: PLC0415
@@ -145,7 +145,7 @@ class PushingReader(SegmentsReader):
     """A reader for sessions with ``spark.sql.python.filterPushdown.enabled``."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 -- Spark's name
-        """Takes note of the conditions that help, and leaves all of them to be checked on the rows."""
+        """Keep the conditions that help, and leave all of them to Spark to evaluate on the rows."""
         from kidx.tables.predicates import predicates_of, pushed  # noqa: PLC0415
 
         columns = _CONDITION_COLUMNS.get(self.options.content, _CONDITION_COLUMNS["batches"])

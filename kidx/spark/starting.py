@@ -59,17 +59,17 @@ def start_session(
     quiet: bool = False,
     **settings: Any,
 ) -> SparkSession:
-    """The running session if there is one, else a new one; either knows ``kafka_segments``.
+    """Return the running session, or else a new one; both know ``kafka_segments``.
 
     Args:
-        master: of the cluster; that of ``spark-submit`` if it started this process, else this machine if None.
-        app_name: what Spark calls the application.
+        master: URL of the cluster; by default that ``spark-submit`` has set in this process, or this machine.
+        app_name: name of the application in Spark.
         local_settings: Spark's settings of a new session on this machine.
-        quiet: what the JVM of a new session writes to stderr goes to :func:`log_path` instead.
+        quiet: True to write stderr of a new session's JVM to :func:`log_path`.
         settings: more of Spark's settings, with ``__`` for each dot: ``spark__driver__memory="4g"``.
 
     Raises:
-        ToolError: there is no Java, or it does not start.
+        ToolError: no Java was found, or it does not start.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -99,18 +99,18 @@ def start_session(
 
 
 def is_submitted() -> bool:
-    """Whether ``spark-submit`` has started this process."""
+    """Return True if ``spark-submit`` has started this process."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def log_path() -> Path:
-    """Where the JVM of a command's last session has written what is not for the terminal."""
+    """Return the path of the log of the last session's JVM."""
     return user_state_path("kidx") / "spark.log"
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Processes that are started meanwhile have a file for stderr, which they keep."""
+    """Give processes that are started in the block a file for stderr, which they keep."""
     log_path().parent.mkdir(parents=True, exist_ok=True)
     log_path().unlink(missing_ok=True)  # an earlier session may still write to it
     before = os.dup(2)
@@ -125,10 +125,10 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def session_for(app_name: str, local_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[SparkSession]:
-    """The running session, which goes on, or a quiet one of the command's own, which is stopped.
+    """Yield the running session, which stays open, or a new quiet one, which is stopped.
 
     Raises:
-        ToolError: as :func:`start_session`.
+        ToolError: an error of :func:`start_session`.
     """
     running = SparkSession.getActiveSession()
     spark = start_session(app_name=app_name, local_settings=local_settings, quiet=True)
@@ -141,7 +141,7 @@ def session_for(app_name: str, local_settings: Mapping[str, str] = MappingProxyT
 
 @contextmanager
 def _environment(*, local: bool) -> Iterator[None]:
-    """What Spark's start script and its workers look at: the Java, and this very Python."""
+    """Set the environment of Spark's start script and its workers: the Java, and the current Python."""
     wanted = {"JAVA_HOME": str(spark_java_home(find_java()))}
     if local:
         # A worker that is another Python than the driver has neither kidx nor its version.
@@ -160,11 +160,11 @@ def _environment(*, local: bool) -> Iterator[None]:
 
 
 def spark_java_home(java: Java, cache: Path | None = None) -> Path:
-    """A ``JAVA_HOME`` that Spark can start with: the Java's own, or one whose launcher leaves the missing module out.
+    """Return a ``JAVA_HOME`` that Spark can start with: the Java's own, or one whose launcher omits the missing module.
 
     Args:
-        java: that was found.
-        cache: where a launcher is kept; the user's cache by default.
+        java: Java that was found.
+        cache: directory of a launcher; the user's cache by default.
     """
     if _has_vector_module(java):
         return java.home

@@ -34,18 +34,18 @@ _logger: Final = logging.getLogger("kidx.spark")
 
 
 class StreamReader(LimitedStreamReader):
-    """Micro-batches of ``content=records``: from ``startingOffsets`` on, as far as each log can be read.
+    """Micro-batches of ``content=records``: from ``startingOffsets`` on, up to the end of what can be read of each log.
 
-    That is the last whole batch; the high watermark, if the broker has noted it; and for ``read_committed`` the last
-    stable offset. A partition that appears later is read from its start. What is gone before it is read is data loss,
-    by the rules of Spark's Kafka source.
+    The end is the last whole batch; the high watermark, if the broker has written it; and for ``read_committed`` the
+    last stable offset. A partition that appears later is read from its start. Records that were deleted before they are
+    read are data loss, by the rules of Spark's Kafka source.
 
     Args:
-        reader: of the same columns and options, which does the reading.
-        options: of the query.
+        reader: reader of the same columns and options, which does the reading.
+        options: options of the query.
 
     Raises:
-        ToolError: another content, ends that are given, or limits that this Spark does not know.
+        ToolError: another content, given ends, or limits that this Spark does not know.
     """
 
     def __init__(self, reader: DataSourceReader, options: ReadOptions) -> None:
@@ -68,7 +68,7 @@ class StreamReader(LimitedStreamReader):
         self._walked: dict[str, TransactionPosition] = {}
 
     def initialOffset(self) -> Offsets:  # noqa: N802 -- Spark's name
-        """Where a query without a checkpoint begins."""
+        """Return the start of a query without a checkpoint."""
         logs = chosen_partitions(self._options, Predicates())
         found = look(self._options, [str(log.key) for log in logs])
         self._seen = {name: self._first(known) for name, known in found.items()}
@@ -81,10 +81,10 @@ class StreamReader(LimitedStreamReader):
         return asked(known.log, lambda now: range_of(key, now, self._options, Counter())[0], known.start)
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> Offsets:  # noqa: N802 -- Spark's name
-        """How far the next micro-batch goes; Spark gives both arguments from 4.2 on.
+        """Return the end of the next micro-batch; Spark gives both arguments from 4.2 on.
 
         Raises:
-            ToolError: what was read is not there any more, and that is to fail.
+            ToolError: data that was read does not exist any more, and the options reject that.
         """
         before: Offsets = dict(self._seen if start is None else start)
         self._found = found = look(self._options, before, self._walked) if self._target is None else self._target
@@ -98,22 +98,22 @@ class StreamReader(LimitedStreamReader):
         return self._seen
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 -- Spark's name
-        """What the options say, as far as Spark has to know."""
+        """Return the limits in the options, as far as Spark must know them."""
         return default_limit(self._options.limits)
 
     def reportLatestOffset(self) -> Offsets | None:  # noqa: N802 -- Spark's name
-        """How far everything could be read now, for the query's progress."""
+        """Return the current end of all readable data, for the query's progress."""
         return {name: known.readable for name, known in self._found.items()} or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
-        """Takes note of the end, where the query is to stop."""
+        """Record the end at which the query is to stop."""
         self._target = look(self._options)
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
-        """The tasks of a micro-batch.
+        """Return the tasks of a micro-batch.
 
         Raises:
-            ToolError: records between the two are not there any more, and that is to fail.
+            ToolError: records between the two offsets do not exist any more, and the options reject that.
         """
         wanted = {name: last for name, last in end.items() if start.get(name) != last}
         for name in start.keys() - end.keys():
@@ -132,11 +132,11 @@ class StreamReader(LimitedStreamReader):
         return [InputPartition(task) for task in share_out(splits, self._options, counter)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of a task as Arrow batches."""
+        """Yield the rows of a task as Arrow batches."""
         return self._reader.read(partition)
 
     def _end(self, name: str, known: Known, before: int | None) -> int:
-        """How far a partition can be read: never back, unless its log is another one."""
+        """Return the end of the readable data of a partition; never less than before, unless it has another log."""
         if before is None:
             return known.readable
         if known.end < before:
@@ -145,7 +145,7 @@ class StreamReader(LimitedStreamReader):
         return max(before, known.readable)
 
     def _bounds(self, name: str, known: Known, first: int | None, last: int) -> tuple[int, int]:
-        """The offsets to read of those that Spark has planned."""
+        """Return the planned offsets that can be read."""
         if first is None:
             if known.start > 0:
                 self._lose(f"{name} is new and begins at offset {known.start} instead of 0")
@@ -170,7 +170,7 @@ class StreamReader(LimitedStreamReader):
         _logger.warning("data loss: %s", what)
 
     def _limited(self, before: Offsets, ends: Offsets, found: Mapping[str, Known]) -> Offsets:
-        """The ends of a micro-batch that keeps to the limits."""
+        """Return the ends of a micro-batch within the limits."""
         limits = self._options.limits
         firsts = {name: known.start for name, known in found.items()} | before
         sizes = {name: end - firsts[name] for name, end in ends.items() if end > firsts[name]}

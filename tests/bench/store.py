@@ -17,7 +17,7 @@ import pyarrow as pa
 from moto.server import ThreadedMotoServer
 from rich.console import Console
 
-from kidx.spark.fleet.listing import Asked, list_roots, roots_of
+from kidx.spark.fleet.listing import Request, list_roots, roots_of
 from kidx.spark.fleet.tables import LISTING, VERDICTS
 from kidx.spark.fleet.work import settle, verify_rows
 from tests.bench.fleet import make
@@ -60,7 +60,7 @@ def measure(segments: int, requests: Requests) -> list[str]:
             make(Path(place), segments, 6600, PER_PARTITION)
             store.put(str(Path(place, "data")), f"{bucket}/data", recursive=True)
         requests.taken()
-        asked = Asked(None, None, options)
+        asked = Request(None, None, options)
         roots = roots_of([f"s3://{bucket}/data"], options)
         numbers = pa.record_batch([pa.array(range(len(roots)))], ["id"])
         partitions = pa.Table.from_batches(list_roots(roots, asked, iter([numbers])), LISTING).to_pylist()

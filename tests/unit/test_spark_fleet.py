@@ -17,7 +17,7 @@ import pytest
 from kidx.findings import Finding, in_order
 from kidx.records import build_batch, file_batches
 from kidx.spark.fleet.counting import WAYS, count
-from kidx.spark.fleet.listing import Asked, list_roots, roots_of
+from kidx.spark.fleet.listing import Request, list_roots, roots_of
 from kidx.spark.fleet.output import reason_of_spark
 from kidx.spark.fleet.places import Place
 from kidx.spark.fleet.replicas import Replica, compare_replicas
@@ -36,14 +36,14 @@ TOGETHER = pa.schema([
 ])  # fmt: skip
 
 
-def listed(*paths, asked=Asked()):  # noqa: B008 -- it is frozen
+def listed(*paths, asked=Request()):  # noqa: B008 -- it is frozen
     """Return the rows of the listing of one task."""
     roots = roots_of(paths, asked.options)
     numbers = pa.record_batch({"id": range(len(roots))})
     return [row for batch in list_roots(roots, asked, iter([numbers])) for row in batch.to_pylist()]
 
 
-def verified(*paths, asked=Asked()):  # noqa: B008
+def verified(*paths, asked=Request()):  # noqa: B008
     """Return the findings, and verdicts by path, of the tasks of a run."""
     findings, verdicts = [], {}
     for row in listed(*paths, asked=asked):
@@ -352,7 +352,7 @@ def test_an_error_of_a_store_names_its_file(data, monkeypatch):
         assert (problem["place"], problem["clause"]) == ("memory:///fleet/data/log-start-offset-checkpoint", "LG-12")
         (found,) = [row for row in rows if row["topic"] == "untouched"]
         batches = pa.Table.from_pylist([found | {"segments": found["segments"][:1]}], LISTING).to_batches()
-        (verdict,) = pa.Table.from_batches(verify_rows(Asked(), lambda _: None, iter(batches))).to_pylist()
+        (verdict,) = pa.Table.from_batches(verify_rows(Request(), lambda _: None, iter(batches))).to_pylist()
         assert [file["why"] for file in json.loads(verdict["verdict"])["files"]] == [
             "cannot be fetched: Permission denied"
         ]

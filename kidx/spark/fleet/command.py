@@ -1,4 +1,4 @@
-"""What ``kidx verify --engine spark`` does: a run of the fleet's pipeline, given back as the plain path gives it."""
+"""Engine of ``kidx verify --engine spark``: a run of the fleet's pipeline, with the local engine's form of result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ORDER = ("path", "slot", "position", "offset", "timestamp", "clause", "verdict"
 
 @dataclass(frozen=True)
 class _Rows(Generic[_T]):
-    """The rows of a table, fetched when they are asked for and not kept."""
+    """Rows of a table, fetched on demand and not kept."""
 
     frame: DataFrame
     made: Callable[[Any], _T]
@@ -47,10 +47,10 @@ class _Rows(Generic[_T]):
 
 
 class FleetResult(Verification):
-    """A run as ``kidx verify`` prints it: counted by Spark, and nothing of a segment or file held here.
+    """Run as ``kidx verify`` prints it: counted by Spark, without any segment or file in this process.
 
     Args:
-        result: of the run.
+        result: result of the run.
     """
 
     def __init__(self, result: FleetVerification) -> None:
@@ -70,27 +70,27 @@ class FleetResult(Verification):
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict on any file or path."""
+        """Worst verdict on any file or path."""
         return self._result.verdict
 
     @property
     def exit_code(self) -> int:
-        """As of :attr:`kidx.verify.Verification.exit_code`."""
+        """Exit code, as :attr:`kidx.verify.Verification.exit_code`."""
         summary = self._result.summary
         if not summary.readable and (self.problems or summary.files or not summary.partitions):
             return 2
         return 0 if self.verdict in HARMLESS else 1
 
     def counts(self) -> Counter[tuple[str, Verdict]]:
-        """How many files there are of each suffix, or name without one, and verdict."""
+        """Return the number of files by suffix, or name of a file without one, and verdict."""
         return Counter(self._result.summary.kinds)
 
     def finding_counts(self) -> Counter[Verdict]:
-        """How many findings there are of each verdict."""
+        """Return the number of findings by verdict."""
         return Counter(cast("dict[Verdict, int]", self._result.summary.findings))
 
     def faults(self, most: int | None = None) -> list[Finding]:
-        """The findings that are no mere remarks, in order; of many the first."""
+        """Return the findings that are not remarks, in order; at most the first ``most``."""
         faults = self._findings.where(f"verdict not in {tuple(HARMLESS)}")
         return [_finding(row) for row in (faults if most is None else faults.limit(most)).collect()]
 
@@ -114,19 +114,19 @@ def verify_paths(
     shown: bool = True,
     marked: bool = False,
 ) -> Verification:
-    """As :func:`kidx.verify.verify_paths`, on Spark; the session goes on, as the result is read from the tables.
+    """Call :func:`kidx.verify.verify_paths` on Spark; the session stays open, as the result is read from the tables.
 
     Args:
-        paths: what to look at.
-        release: for which *exact* is asked.
+        paths: paths to verify.
+        release: release for the verdict *exact*.
         index_interval_bytes: the topics' setting.
-        out: for the tables; the user's state directory if None.
-        run_id: the time if None.
-        marked: verify directories of deleted topics and strays, too.
-        shown: say on stderr how far it is, and where the tables are.
+        out: directory or URL of the tables; the user's state directory if None.
+        run_id: name of the run; the time if None.
+        marked: True to verify directories of deleted topics and strays, too.
+        shown: True to print the progress, and the location of the tables, on stderr.
 
     Raises:
-        ToolError: as :func:`kidx.spark.fleet.verify`, or Spark does not start.
+        ToolError: an error of :func:`kidx.spark.fleet.verify`, or Spark does not start.
     """
     console = Console(stderr=True, quiet=not shown)
     run_id = run_id or datetime.now(UTC).strftime("%Y-%m-%dT%H.%M.%SZ")
@@ -152,7 +152,7 @@ def verify_paths(
 
 
 def _lines(console: Console) -> Progress:
-    """A plain line whenever another tenth is done."""
+    """Return a function that prints a plain line after each tenth of the work."""
     said = -1
 
     def tell(done: int, total: int) -> None:

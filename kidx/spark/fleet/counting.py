@@ -1,4 +1,4 @@
-"""What a partition adds to the figures of its run."""
+"""Contribution of a partition to the figures of its run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _AGES: Final = {
 
 
 def count(settled: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows that a partition adds to the summary; besides :data:`WAYS` there are those of the run's own figures.
+    """Return the rows of a partition for the summary: rows for :data:`WAYS`, and for the run's own figures.
 
     Args:
         settled: a row of :data:`kidx.spark.fleet.tables.SETTLED` without them.

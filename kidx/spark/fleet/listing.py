@@ -48,13 +48,13 @@ _FORMAT: Final = 4
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is asked of every segment.
+class Request:
+    """Options of the verification of every segment.
 
     Attributes:
-        release, interval: as for :func:`kidx.verify.verify_segment`.
-        options: of fsspec, for the stores that segments lie in.
-        marked: directories of deleted topics and strays, too.
+        release, interval: options of :func:`kidx.verify.verify_segment`.
+        options: options of fsspec, for the stores with the segments.
+        marked: True to verify directories of deleted topics and strays, too.
     """
 
     release: str | None = None
@@ -64,18 +64,18 @@ class Asked:
 
     @property
     def dialect(self) -> Dialect | None:
-        """The release, if one is asked for."""
+        """Requested release; None for any."""
         return None if self.release is None else dialect_of(self.release)
 
 
 @dataclass(frozen=True)
 class Root:
-    """What one task lists: a directory, files of one directory, or a URL.
+    """Work of one listing task: a directory, files of one directory, or a URL.
 
     Attributes:
-        given: the paths as they were given.
-        paths: the same, absolute.
-        store: None on this machine.
+        given: the given paths.
+        paths: the same paths, absolute.
+        store: store of a URL; None on this machine.
     """
 
     given: tuple[str, ...]
@@ -84,7 +84,7 @@ class Root:
 
 
 def roots_of(paths: Iterable[str | os.PathLike[str]], options: dict[str, Any]) -> list[Root]:
-    """The paths as work for tasks; files of one directory together.
+    """Return the paths as work for tasks; files of one directory are together.
 
     Raises:
         ToolError: the package for a URL's protocol is missing, or the URL is wrong.
@@ -106,12 +106,12 @@ def roots_of(paths: Iterable[str | os.PathLike[str]], options: dict[str, Any]) -
     ]
 
 
-def list_roots(roots: Sequence[Root], asked: Asked, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def list_roots(roots: Sequence[Root], request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """For ``mapInArrow``: numbers of roots to rows of :data:`~kidx.spark.fleet.tables.LISTING`."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
             rows = []
-            for row in _rows_of(roots[number], asked):
+            for row in _rows_of(roots[number], request):
                 rows.append(row | {"number": number})
                 if len(rows) >= _ROWS_AT_ONCE:
                     yield from to_table(rows, LISTING).to_batches()
@@ -119,16 +119,16 @@ def list_roots(roots: Sequence[Root], asked: Asked, batches: Iterator[pa.RecordB
             yield from to_table(rows, LISTING).to_batches()
 
 
-def _rows_of(root: Root, asked: Asked) -> Iterator[Row]:
+def _rows_of(root: Root, request: Request) -> Iterator[Row]:
     about = cache(_about_broker)
     if root.store is None:
-        found = _found(root.paths, asked)
+        found = _found(root.paths, request)
         name_of = _names(root)
         for partition in found.partitions:
             place = Place(name_of(partition.directory), str(partition.directory))
             broker, cluster = about(partition.directory.parent)
             broker = broker or name_of(partition.directory.parent)
-            yield _row(partition, place, local_facts, asked) | {"broker": broker, "cluster": cluster}
+            yield _row(partition, place, local_facts, request) | {"broker": broker, "cluster": cluster}
         yield from (_problem_row(problem, name_of(problem.path)) for problem in found.problems)
         yield from (_problem_row(each, name_of(each.path)) | {"left_out": True} for each in found.left_out)
         return
@@ -138,13 +138,13 @@ def _rows_of(root: Root, asked: Asked) -> Iterator[Row]:
         except Exception as error:  # noqa: BLE001 -- each store has errors of its own
             yield _problem_row(Problem(Path(), reason_of(error)), root.given[0])
             return
-        found = _found([] if mirror.problems and not mirror.partitions else [mirror.root], asked)
+        found = _found([] if mirror.problems and not mirror.partitions else [mirror.root], request)
         for partition in found.partitions:
             inner = mirror.paths[partition.directory]
             place = Place(root.store.name_of(inner), inner, root.store)
             broker, cluster = about(partition.directory.parent)
             broker = broker or place.name.rpartition("/")[0]
-            yield _row(partition, place, mirror.facts.get, asked) | {"broker": broker, "cluster": cluster}
+            yield _row(partition, place, mirror.facts.get, request) | {"broker": broker, "cluster": cluster}
         for problem in [*found.problems, *mirror.problems, *found.left_out]:
             path = mirror.paths.get(problem.path) or mirror.paths.get(problem.path.parent)
             name = root.given[0] if path is None else root.store.name_of(path)
@@ -153,13 +153,13 @@ def _rows_of(root: Root, asked: Asked) -> Iterator[Row]:
             yield row | {"left_out": problem in found.left_out}
 
 
-def _found(paths: Iterable[str | Path], asked: Asked) -> Found:
+def _found(paths: Iterable[str | Path], request: Request) -> Found:
     found = discover(paths)
-    return found if asked.marked else without_marked(found)
+    return found if request.marked else without_marked(found)
 
 
 def _names(root: Root) -> Callable[[Path], str]:
-    """What a path below a root is called, where the root was given as a relative path."""
+    """Return the name of a path below a root that was given as a relative path."""
     pairs = [(Path(path), Path(given)) for path, given in zip(root.paths, root.given, strict=True)]
     pairs += [(path.parent, given.parent) for path, given in pairs]
 
@@ -172,7 +172,7 @@ def _names(root: Root) -> Callable[[Path], str]:
 
 
 def _about_broker(directory: Path) -> tuple[str, str]:
-    """The ids of broker and cluster in a log directory's ``meta.properties``; empty if they are not known."""
+    """Return the ids of broker and cluster in a log directory's ``meta.properties``; empty if they are unknown."""
     try:
         text = read_text(directory / META_PROPERTIES, errors="replace")
     except OSError:
@@ -182,7 +182,7 @@ def _about_broker(directory: Path) -> tuple[str, str]:
     return broker[1] if broker else "", cluster[1] if cluster else ""
 
 
-def _row(partition: Partition, place: Place, facts_of: Facts, asked: Asked) -> Row:
+def _row(partition: Partition, place: Place, facts_of: Facts, request: Request) -> Row:
     directory = partition.directory
     others = [*partition.orphans, *([] if partition.epochs is None else [partition.epochs])]
     known = {path: facts_of(path) for path in others}
@@ -198,7 +198,7 @@ def _row(partition: Partition, place: Place, facts_of: Facts, asked: Asked) -> R
             "log": segment.log.name,
             "existing": sorted(segment.existing),
             "bytes": SEGMENT_COST + (0 if log is None else log.size),
-            "key": _key(segment, place, own, asked),
+            "key": _key(segment, place, own, request),
         })  # fmt: skip
     is_replica = partition.topic is not None and not partition.state
     return {
@@ -223,12 +223,12 @@ def _row(partition: Partition, place: Place, facts_of: Facts, asked: Asked) -> R
     }
 
 
-def _key(segment: Segment, place: Place, files: Mapping[Any, FileFacts | None], asked: Asked) -> str:
-    """A name for all that a segment's verdict depends on; a new one each time if a file may have changed unseen."""
+def _key(segment: Segment, place: Place, files: Mapping[Any, FileFacts | None], request: Request) -> str:
+    """Return a name for all inputs of a segment's verdict; a new one each time if a file may have changed unseen."""
     tags = {suffix: facts and facts.tag for suffix, facts in files.items()}
     if None in tags.values():
         return uuid.uuid4().hex
-    about: list[object] = [_FORMAT, __version__, asked.release, asked.interval, place.name, segment.topic]
+    about: list[object] = [_FORMAT, __version__, request.release, request.interval, place.name, segment.topic]
     about += [
         segment.partition,
         segment.base_offset,
@@ -244,14 +244,14 @@ def _problem_row(problem: Problem, name: str) -> Row:
     return {"place": name, "problem": problem.message, "clause": problem.clause}
 
 
-def place_of(row: Row, asked: Asked) -> Place:
-    """The place of a row, in whatever worker it has come to."""
-    store = None if row["root"] is None else Store(row["root"], asked.options)
+def place_of(row: Row, request: Request) -> Place:
+    """Return the place of a row, in any worker."""
+    store = None if row["root"] is None else Store(row["root"], request.options)
     return Place(row["place"], os.fsdecode(row["raw"]), store)
 
 
 def segments_of(row: Row, directory: Path) -> tuple[Segment, ...]:
-    """The segments of a row, as discovery found them, in a directory."""
+    """Return the segments of a row, as discovery found them, in a directory."""
     return tuple(
         Segment(
             directory / each["log"],
@@ -268,7 +268,7 @@ def segments_of(row: Row, directory: Path) -> tuple[Segment, ...]:
 
 
 def partition_of(row: Row, directory: Path) -> Partition:
-    """The partition of a row likewise."""
+    """Return the partition of a row, as discovery found it, in a directory."""
     return Partition(
         directory,
         row["topic"],

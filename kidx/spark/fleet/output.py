@@ -1,4 +1,4 @@
-"""Where a fleet's tables are: a directory, a URL that Hadoop knows, or one that fsspec opens."""
+"""Location of a fleet's tables: a directory, a URL that Hadoop knows, or one that fsspec opens."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _PARTITIONED: Final = frozenset({"findings", "files"})
 
 
 class Output:
-    """The tables of all runs under one directory or URL.
+    """Tables of all runs under one directory or URL.
 
     Args:
         spark: a session.
-        url: of the directory.
-        options: of fsspec, where Hadoop does not know the URL.
+        url: URL of the directory.
+        options: options of fsspec, if Hadoop does not know the URL.
 
     Attributes:
-        is_local: the URL is a directory of this machine.
+        is_local: True if the URL is a directory of this machine.
 
     Raises:
         ToolError: neither Hadoop nor fsspec knows the URL.
@@ -45,11 +45,11 @@ class Output:
             spark.dataSource.register(ParquetOverFsspec)
 
     def path(self, table: str, run_id: str) -> str:
-        """Where a run's part of a table is."""
+        """Return the path or URL of a run's part of a table."""
         return f"{self.url}/{table}/run_id={run_id}"
 
     def write(self, frame: DataFrame, table: str, run_id: str, *, append: bool = False) -> None:
-        """Writes a run's part of a table; what a task has done is there as soon as it has ended."""
+        """Write a run's part of a table; the rows of a task are readable as soon as it has ended."""
         writer = frame.write.mode("append" if append else "overwrite")
         path = self.path(table, run_id)
         if self._with_hadoop:
@@ -60,7 +60,7 @@ class Output:
         writer.format(NAME).options(by=by, storage=json.dumps(self._store.options)).save(path)
 
     def read(self, table: str, run_id: str) -> DataFrame:
-        """A run's part of a table, without a row if there is none; columns as :data:`TABLES` has them."""
+        """Return a run's part of a table, with the columns in :data:`TABLES`; without rows if it does not exist."""
         schema = TABLES[table]
         # With the schema given Spark does not take a topic called 007 for a number.
         reader = self.spark.read.schema(ddl(schema))
@@ -78,7 +78,7 @@ class Output:
         return frame
 
     def put(self, name: str, text: str) -> str:
-        """Writes a small document; returns its path or URL."""
+        """Write a small document; return its path or URL."""
         path = f"{self.url}/{name}"
         if self.is_local:
             Path(path).parent.mkdir(parents=True, exist_ok=True)
@@ -90,7 +90,7 @@ class Output:
         return path
 
     def get(self, name: str) -> str | None:
-        """A document that :meth:`put` wrote; None if there is none."""
+        """Return a document that :meth:`put` wrote; None if it does not exist."""
         path = f"{self.url}/{name}"
         if self.is_local:
             return Path(path).read_text("utf-8") if Path(path).exists() else None
@@ -106,7 +106,7 @@ class Output:
 
 
 def reason_of_spark(error: Exception) -> str:
-    """Why Spark could not do something, in a line: the first cause of what the JVM tells, or what a worker raised."""
+    """Return the reason for which Spark failed, in a line: the first cause in the JVM, or the exception of a worker."""
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith("SQLSTATE")] or [type(error).__name__]
     causes = [line.removeprefix("Caused by:").lstrip(": ") for line in lines if line.startswith((":", "Caused by:"))]
@@ -116,10 +116,10 @@ def reason_of_spark(error: Exception) -> str:
 
 
 def knows(spark: SparkSession, url: str) -> bool:
-    """Whether Hadoop has a file system for a URL.
+    """Return True if Hadoop has a file system for a URL.
 
     Raises:
-        ToolError: it has one that does not answer.
+        ToolError: the file system does not answer.
     """
     if "::" in url:
         return False

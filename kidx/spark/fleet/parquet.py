@@ -39,7 +39,7 @@ class _Table:
         return sorted(path for path in self.store.filesystem.find(self.store.root) if path.endswith(".parquet"))
 
     def dataset_options(self) -> dict[str, Any]:
-        """What pyarrow has to know of it."""
+        """Return the options of a dataset in pyarrow."""
         import pyarrow as pa  # noqa: PLC0415 -- only where a task needs it
         from pyarrow import dataset  # noqa: PLC0415
 
@@ -56,7 +56,7 @@ class ParquetOverFsspec(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        """Has to be given.
+        """Reject a table without a given schema.
 
         Raises:
             ToolError: always.
@@ -68,7 +68,7 @@ class ParquetOverFsspec(DataSource):
         return _Table(store, self.options.get("by", ""))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Of all files that are there."""
+        """Return a reader of all files that exist."""
         return _Reader(self._table(), schema.names)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
@@ -131,4 +131,4 @@ class _Writer(DataSourceArrowWriter):
                     self._table.store.filesystem.rm_file(path)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """What tasks have written stays: a later attempt goes on with it."""
+        """Keep the files of completed tasks: a later attempt continues with them."""

@@ -1,8 +1,8 @@
-"""Where a partition's directory lies, and how the code of one machine gets at its files.
+"""Location of a partition's directory, and access to its files for the code of one machine.
 
-Discovery and verifier read files of this machine. Of a store behind fsspec, discovery is shown the names (a mirror of
-empty files, but for the checkpoints of a log directory), and the verifier is given one segment at a time. What they
-say is told with the store's names.
+Discovery and verifier read files of this machine. For a store of fsspec, discovery gets the names (a mirror of empty
+files, except for the checkpoints of a log directory), and the verifier gets one segment at a time. Their messages have
+the store's names.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class FileFacts(NamedTuple):
 
 
 def reason_of(error: Exception) -> str:
-    """Why something could not be read, in words."""
+    """Return the reason for which something could not be read."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
@@ -81,12 +81,12 @@ def _remote_facts(entry: Entry) -> FileFacts:
 
 @dataclass(frozen=True)
 class Place:
-    """A partition's directory.
+    """Location of a partition's directory.
 
     Attributes:
-        name: as messages tell it: a path or a URL.
-        path: for system calls, or within the store.
-        store: None on this machine.
+        name: path or URL, for messages.
+        path: path for system calls, or within the store.
+        store: store of a URL; None on this machine.
     """
 
     name: str
@@ -95,7 +95,7 @@ class Place:
 
     @contextmanager
     def holding(self, names: Iterable[str]) -> Iterator[Path]:
-        """The directory with some of its files, on this machine; those that have gone meanwhile are not there.
+        """Return the directory with some of its files, on this machine, except files that were deleted meanwhile.
 
         Raises:
             OSError: a file cannot be fetched.
@@ -111,7 +111,7 @@ class Place:
             yield directory
 
     def told(self, value: Any, directory: Path) -> Any:
-        """What was said of :meth:`holding`'s directory, with the names that messages use."""
+        """Return a message about :meth:`holding`'s directory with the store's names."""
         before, after = _prefix(str(directory)), _prefix(self.name)
         return value if before == after else _replaced(value, before, after)
 
@@ -130,16 +130,16 @@ def _replaced(value: Any, before: str, after: str) -> Any:
 
 @dataclass
 class Mirror:
-    """The names below a root of a store, for discovery.
+    """Names below a root of a store, for discovery.
 
     Args:
-        store: whose root is mirrored.
-        top: an empty directory for it.
+        store: store with the root.
+        top: an empty directory for the mirror.
 
     Attributes:
-        root: what discovery is to look at.
-        paths: within the store, of the directories.
-        facts: of the files.
+        root: directory for discovery.
+        paths: paths of the directories within the store.
+        facts: facts about the files.
         partitions: directories with files of segments.
         problems: directories that cannot be listed.
     """

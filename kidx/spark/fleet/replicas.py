@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.errors import KidxError
 from kidx.printable import counted
-from kidx.spark.fleet.listing import Asked, Row, place_of
+from kidx.spark.fleet.listing import Request, Row, place_of
 from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.storage import Store
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Replica:
-    """A partition's directory on one broker.
+    """Partition's directory on one broker.
 
     Attributes:
-        topic, partition: of which it is a replica.
-        place: where it lies.
+        topic, partition: topic and number of the partition.
+        place: location of the directory.
         logs: base offset and file name of each segment, in order.
-        start_offset: from the log directory's checkpoint; None if it has no entry.
-        cluster: the id of the broker's cluster; empty if it is not known.
+        start_offset: log start in the log directory's checkpoint; None without an entry.
+        cluster: id of the broker's cluster; empty if unknown.
     """
 
     topic: str
@@ -45,17 +45,17 @@ class Replica:
 
     @property
     def start(self) -> int:
-        """The first offset that is visible."""
+        """First visible offset."""
         return max(self.logs[0][0] if self.logs else 0, self.start_offset or 0)
 
 
-def compare_listed(asked: Asked, listed: Iterable[Row]) -> Iterator[Difference]:
-    """Where the replicas of one partition differ, by their rows of the listing."""
+def compare_listed(request: Request, listed: Iterable[Row]) -> Iterator[Difference]:
+    """Return the differences between the replicas of one partition, by their rows of the listing."""
     replicas = [
         Replica(
             row["topic"],
             row["partition"],
-            place_of(row, asked),
+            place_of(row, request),
             tuple((each["base_offset"], each["log"]) for each in row["segments"]),
             row["start_offset"],
             row["cluster"],
@@ -67,16 +67,16 @@ def compare_listed(asked: Asked, listed: Iterable[Row]) -> Iterator[Difference]:
 
 @dataclass(frozen=True)
 class Difference:
-    """Where a replica is not what another one is.
+    """Difference between a replica and another one.
 
     Attributes:
-        topic, partition: of which both are replicas.
-        path: the replica's directory.
-        other: the other's, the first by path.
+        topic, partition: topic and number of the partition.
+        path: directory of the replica.
+        other: directory of the other replica, the first by path.
         offset: base offset of the batch; -1 if a log cannot be read.
-        expected: what the other has, in words.
-        actual: what this one has.
-        message: the whole of it.
+        expected: content of the other replica.
+        actual: content of this replica.
+        message: full description.
     """
 
     topic: str
@@ -101,10 +101,10 @@ class _Batch(NamedTuple):
 
 
 def compare_replicas(replicas: Sequence[Replica]) -> Iterator[Difference]:
-    """Every replica against the first by path of its cluster; of each the first difference is given.
+    """Compare every replica with the first one of its cluster by path; return the first difference of each.
 
     Args:
-        replicas: of one partition's name, at least one. Those of an unknown cluster may belong to any of them.
+        replicas: replicas of one partition, at least one. A replica of an unknown cluster may belong to any cluster.
     """
     clusters = sorted({replica.cluster for replica in replicas if replica.cluster}) or [""]
     for cluster in clusters:
@@ -165,7 +165,7 @@ def _first_fault(one: Replica, two: Replica, start: int) -> _Fault | None:
 
 
 def _are_cleaned(one: Replica, two: Replica) -> bool:
-    """Whether a cleaner has been at work: it leaves batches with fewer records than offsets, or gaps everywhere."""
+    """Return True if a cleaner has been at work: its batches have fewer records than offsets, or gaps everywhere."""
     gaps = []
     for replica in (one, two):
         following, gap = None, False
@@ -179,7 +179,7 @@ def _are_cleaned(one: Replica, two: Replica) -> bool:
 
 
 def _from(replica: Replica, offset: int) -> Iterator[_Batch]:
-    """The batches of a replica that lie wholly at or behind an offset."""
+    """Yield the batches of a replica whose offsets are all at least an offset."""
     store = replica.place.store or Store("/")
     for (_, log), behind in pairwise([*replica.logs, (None, "")]):
         if behind[0] is not None and behind[0] <= offset:

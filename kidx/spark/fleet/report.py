@@ -1,4 +1,4 @@
-"""A run as one HTML page that needs nothing else: figures, pictures, and the places to look at first."""
+"""HTML page of a run without external files: figures, pictures, and the worst findings."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ class Picture:
 def picture(title: str, counts: Mapping[str, Mapping[str, int]]) -> Picture:
     """Return a picture of files by value and verdict: the gravest trouble first, then the largest.
 
-    All bars are of one length: each shows shares, and its numbers stand beside it.
+    All bars have one length: each shows shares, followed by its numbers.
 
     Args:
-        title: above it.
+        title: title of the picture.
         counts: files by value and verdict.
     """
     bars = [_bar(label, each) for label, each in sorted(counts.items(), key=lambda item: _gravity(*item))]
@@ -72,7 +72,7 @@ def picture(title: str, counts: Mapping[str, Mapping[str, int]]) -> Picture:
 
 
 def _gravity(label: str, counts: Mapping[str, int]) -> tuple[list[int], int, str]:
-    """How early a bar comes: by its files of the worst verdict, then of the next one."""
+    """Return the sort key of a bar: its files of the worst verdict, then of the next one."""
     faults = [-counts.get(verdict, 0) for verdict in reversed(SEVERITY) if verdict not in HARMLESS]
     return faults, -sum(counts.values()), label
 
@@ -88,13 +88,13 @@ def _bar(label: str, counts: Mapping[str, int]) -> Bar:
     return Bar(label, sum(counts.values()), trouble, tuple(parts))
 
 
-def render_report(summary: Summary, asked: Mapping[str, Any], problems: Iterable[tuple[str, str]]) -> str:
-    """The page as HTML.
+def render_report(summary: Summary, request: Mapping[str, Any], problems: Iterable[tuple[str, str]]) -> str:
+    """Return the page as HTML.
 
     Args:
-        summary: of the run.
-        asked: what the run was asked.
-        problems: paths that could not be looked at, and why.
+        summary: summary of the run.
+        request: options of the run.
+        problems: paths that could not be read, with the reasons.
     """
     environment = Environment(
         loader=PackageLoader("kidx.spark.fleet", "templates"),
@@ -108,23 +108,23 @@ def render_report(summary: Summary, asked: Mapping[str, Any], problems: Iterable
     pictures = [picture(title, counts[way]) for way, title in _TITLES.items()]
     return environment.get_template("report.html").render(
         summary=summary,
-        asked=asked,
+        asked=request,
         problems=list(problems),
         pictures=pictures,
         verdicts=list(SEVERITY),
-        steps=_next_steps(summary, asked),
+        steps=_next_steps(summary, request),
         causes=sorted(causes_of(summary.worst), key=lambda cause: -SEVERITY[cause.finding.verdict]),
         # Ours; nothing of a file is in it.
         palette=Markup(resources.files("kidx.report").joinpath("templates", "palette.css").read_text("utf-8")),  # noqa: S704
     )
 
 
-def _next_steps(summary: Summary, asked: Mapping[str, Any]) -> list[str]:
-    """What to do about the findings; commands stand between backticks."""
+def _next_steps(summary: Summary, request: Mapping[str, Any]) -> list[str]:
+    """Return the next steps after the findings; commands are in backticks."""
     steps = []
     found = {verdict for verdict, files in summary.by_verdict.items() if files} - HARMLESS
     if found:
-        release = f" --kafka {asked['release']}" if asked.get("release") else ""
+        release = f" --kafka {request['release']}" if request.get("release") else ""
         steps.append(
             "on each broker named below, look at its directory with "
             f"`kidx verify DIRECTORY{release}`: it says whether the broker may be started, and what to repair"

@@ -21,7 +21,7 @@ from kidx import __version__
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import ToolError
 from kidx.findings import HARMLESS, Finding, Verdict, worst
-from kidx.spark.fleet.listing import Asked, list_roots, roots_of
+from kidx.spark.fleet.listing import Request, list_roots, roots_of
 from kidx.spark.fleet.output import Output, reason_of_spark
 from kidx.spark.fleet.report import render_report
 from kidx.spark.fleet.sizing import settling_tasks, tasks_of
@@ -77,16 +77,16 @@ _OF_A_PROBLEM: Final = {
 
 @dataclass(frozen=True)
 class FleetVerification:
-    """What a run has found; the tables are where it was told.
+    """Result of a run; the tables are in its output.
 
     Attributes:
-        output, run_id: of the run.
-        summary: counts.
+        output, run_id: output and name of the run.
+        summary: counts of the run.
         report: path or URL of the HTML page.
-        resumed: segments that an earlier attempt had verified.
-        problems: paths that could not be looked at, and why.
-        left_out: paths that were passed over, and why.
-        seconds: that each step took, in order.
+        resumed: number of segments that an earlier attempt had verified.
+        problems: paths that could not be read, with the reasons.
+        left_out: paths that were skipped, with the reasons.
+        seconds: duration of each step, in order.
     """
 
     output: Output
@@ -100,23 +100,23 @@ class FleetVerification:
 
     @property
     def verdict(self) -> Verdict:
-        """The worst verdict on any file or path."""
+        """Worst verdict on any file or path."""
         unreadable: list[Verdict] = ["unreadable"] if self.problems else []
         return worst([*self.summary.verdicts, *unreadable])
 
     @property
     def exit_code(self) -> int:
-        """As of ``kidx verify``: 0 exact or sound; 1 something is not, or replicas differ; 2 nothing could be read."""
+        """Exit code: 0 all exact or sound; 1 something is not, or replicas differ; 2 nothing could be read."""
         if not self.summary.readable and (self.problems or self.summary.files):
             return 2
         return 0 if self.verdict in HARMLESS and not self.summary.differing_replicas else 1
 
     def frame(self, table: str) -> DataFrame:
-        """One of the tables of :mod:`kidx.spark.fleet.tables`, of this run."""
+        """Return one of the tables of :mod:`kidx.spark.fleet.tables`, of this run."""
         return self.output.read(table, self.run_id)
 
     def findings(self) -> list[Finding]:
-        """The findings in the order of ``kidx verify``."""
+        """Yield the findings in the order of ``kidx verify``."""
         return findings_of(self.frame("findings"))
 
 
@@ -132,54 +132,54 @@ def verify(
     progress: Progress | None = None,
     marked: bool = False,
 ) -> FleetVerification:
-    """Verifies everything under some paths, segment by segment, and leaves tables and a report.
+    """Verify all segments under some paths, and write tables and a report.
 
     Args:
         spark: a session, of Spark Connect as well; the paths must lead to the same files on every worker.
         paths: log directories, directories of such, partition directories or segment files; or URLs of fsspec.
         out: a directory that driver and workers share, or a URL of Hadoop's or fsspec's.
-        run_id: names the run; given again, it goes on with the segments that have no verdict yet, or have changed.
-        release: as for :func:`kidx.verify.verify_paths`.
-        index_interval_bytes: likewise.
-        storage_options: of fsspec, for URLs among the paths and for ``out``.
-        progress: told how many segments have been verified, and of how many; not with Spark Connect.
-        marked: verify directories of deleted topics and strays, too.
+        run_id: name of the run; with an earlier name, the run continues with unverified and changed segments.
+        release: release for the verdict *exact*; any release if None.
+        index_interval_bytes: the topics' setting; inferred, partition by partition, if None.
+        storage_options: options of fsspec, for URLs among the paths and for ``out``.
+        progress: function of the number of verified segments, and of all; not called with Spark Connect.
+        marked: True to verify directories of deleted topics and strays, too.
 
     Raises:
-        ToolError: the run id is no name, or belongs to a run that was asked something else; there is nothing to look
-            at; or a URL cannot be opened, or ``out`` not be written.
-        ValueError: an unknown release.
+        ToolError: the run id is not a name, or belongs to a run with other options; no path can be read; or a URL
+            cannot be opened, or ``out`` cannot be written.
+        ValueError: the release is unknown.
     """
     check_run_id(run_id)
     dialect = None if release is None else dialect_of(release)
     options = storage_options or {}
     wanted = [os.fspath(path) for path in paths]
-    asked = Asked(None if dialect is None else dialect.release, index_interval_bytes, options, marked)
+    request = Request(None if dialect is None else dialect.release, index_interval_bytes, options, marked)
     about = {
         "paths": sorted(wanted),
-        "release": asked.release,
+        "release": request.release,
         "index_interval_bytes": index_interval_bytes,
         "kidx": __version__,
     } | ({"marked": True} if marked else {})
     output = Output(spark, os.fspath(out), options)
     try:
-        return _Run(spark, output, run_id, asked, progress).verify(wanted, about)
+        return _Run(spark, output, run_id, request, progress).verify(wanted, about)
     except (OSError, PySparkException, Py4JError) as error:
         raise ToolError(f"the run {run_id} in {output.url} ended early: {reason_of_spark(error)}") from error
 
 
 def check_run_id(run_id: str) -> None:
-    """Raises :class:`~kidx.errors.ToolError` if it is no name of a run."""
+    """Raise :class:`~kidx.errors.ToolError` if the id is not a name of a run."""
     if not _RUN_ID.fullmatch(run_id):
         raise ToolError(f"{run_id!r} is no run id: letters, digits, dots, dashes and underscores, at most 100")
 
 
 class _Run:
     def __init__(
-        self, spark: SparkSession, output: Output, run_id: str, asked: Asked, progress: Progress | None
+        self, spark: SparkSession, output: Output, run_id: str, request: Request, progress: Progress | None
     ) -> None:
         self.spark, self.output, self.run_id = spark, output, run_id
-        self.asked, self.progress = asked, progress
+        self.request, self.progress = request, progress
         self.seconds: dict[str, float] = {}
         self._last = time.monotonic()
 
@@ -232,7 +232,7 @@ class _Run:
         self.seconds[name], self._last = now - self._last, now
 
     def _asked_before(self, document: str, about: dict[str, Any]) -> bool:
-        """Whether there was an attempt; raises ToolError if it was asked something else."""
+        """Return True after an earlier attempt; raise ToolError if its options were others."""
         text = self.output.get(document)
         before = about if text is None else json.loads(text)
         changed = [name for name in about if before.get(name) != about[name]]
@@ -243,10 +243,10 @@ class _Run:
         return text is not None
 
     def _list(self, paths: list[str]) -> tuple[DataFrame, dict[str, Any]]:
-        """What is there now, listed once, and counted; a directory that was found twice is there once."""
-        roots, asked = roots_of(paths, self.asked.options), self.asked
+        """List and count the current files once; a directory that was found twice is listed once."""
+        roots, request = roots_of(paths, self.request.options), self.request
         numbers = self.spark.range(0, len(roots), 1, max(1, len(roots)))
-        listing = numbers.mapInArrow(lambda batches: list_roots(roots, asked, batches), ddl(LISTING))
+        listing = numbers.mapInArrow(lambda batches: list_roots(roots, request, batches), ddl(LISTING))
         if len(roots) > 1:
             listing = listing.selectExpr(*_OF_A_PARTITION).where(
                 "problem is not null or if(complete, rank = 1, not is_whole)"
@@ -257,8 +257,8 @@ class _Run:
         return self.output.read("listing", self.run_id), counted.get
 
     def _verify(self, partitions: DataFrame, segments: int, size: int, *, again: bool) -> int:
-        """Verifies the segments that have no verdict yet; returns how many had one."""
-        resumed, asked = 0, self.asked
+        """Verify the segments without a verdict; return the number of segments that had one."""
+        resumed, request = 0, self.request
         wanted = partitions.withColumn("segment", explode("segments")).withColumn("segments", array("segment"))
         wanted = wanted.selectExpr(*_OF_A_SEGMENT)
         if again:
@@ -270,7 +270,7 @@ class _Run:
         counter = None if self.progress is None or context is None else context.accumulator(0, told)
 
         def perform(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return verify_rows(asked, _ignore if counter is None else counter.add, batches)
+            return verify_rows(request, _ignore if counter is None else counter.add, batches)
 
         verdicts = wanted.repartition(tasks_of(size)).mapInArrow(perform, ddl(VERDICTS))
         self.output.write(verdicts, "verdicts", self.run_id, append=again)
@@ -279,13 +279,13 @@ class _Run:
         return resumed
 
     def _settle(self, partitions: DataFrame, found: dict[str, Any]) -> DataFrame:
-        """What the verdicts on the segments of each partition say together, and where its replicas differ."""
-        asked = self.asked
+        """Combine the verdicts on the segments of each partition, and compare its replicas."""
+        request = self.request
         verdicts = self.output.read("verdicts", self.run_id).selectExpr("together", "struct(*) as found")
         rows = partitions.selectExpr("together", "struct(*) as listed").unionByName(verdicts, allowMissingColumns=True)
         tasks = settling_tasks(found["segments"], found["bytes"], compared=found["several"])
         rows = rows.repartition(tasks, "together").sortWithinPartitions("together")
-        return rows.mapInArrow(lambda batches: settle_rows(asked, batches), ddl(SETTLED))
+        return rows.mapInArrow(lambda batches: settle_rows(request, batches), ddl(SETTLED))
 
 
 def _ignore(_: int) -> None:
@@ -293,7 +293,7 @@ def _ignore(_: int) -> None:
 
 
 class _Told(AccumulatorParam[int]):
-    """Tells how far a run is whenever a task has ended; in the workers it counts, and tells nothing."""
+    """Progress of a run: the driver reports it when a task has ended, and the workers only count."""
 
     def __init__(self, progress: Progress | None = None, done: int = 0, total: int = 0) -> None:
         self._progress, self._done, self._total = progress, done, total

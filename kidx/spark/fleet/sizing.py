@@ -1,7 +1,7 @@
-"""What a fleet of some size needs: the model behind the README's scaling section.
+"""Resources for a fleet of some size: the model of the README's scaling section.
 
-``tests/bench/fleet.py`` prints it beside what it measures. Everything is linear in segments but the bytes that have to
-be read; the driver holds nothing of a segment.
+``tests/bench/fleet.py`` prints the model and its measurements. Everything is linear in the number of segments, except
+the bytes to read; the driver holds nothing of a segment.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ROWS: Final = 123
 
 
 def tasks_of(cost: int) -> int:
-    """Tasks that share the work of a run.
+    """Return the number of tasks that share the work of a run.
 
     Args:
         cost: bytes of logs, and :data:`SEGMENT_COST` for each segment.
@@ -40,26 +40,26 @@ def tasks_of(cost: int) -> int:
 
 
 def settling_tasks(segments: int, cost: int, *, compared: bool) -> int:
-    """Tasks that settle partitions.
+    """Return the number of tasks that settle partitions.
 
     Args:
-        segments: how many there are.
-        cost: as for :func:`tasks_of`.
-        compared: whether replicas are read once more.
+        segments: number of segments.
+        cost: cost as in :func:`tasks_of`.
+        compared: True if replicas are read once more.
     """
     return max(-(-segments // _SETTLED_AT_ONCE), tasks_of(cost) if compared else 1)
 
 
 @dataclass(frozen=True)
 class Size:
-    """What a run needs.
+    """Resources of a run.
 
     Attributes:
-        tasks: of the verification.
-        task_bytes: of logs and indexes that one of them reads, about.
-        listing: seconds.
-        kept_bytes: of listing and verdicts.
-        table_bytes: of the other tables, without findings.
+        tasks: number of tasks of the verification.
+        task_bytes: bytes of logs and indexes that one of them reads, approximately.
+        listing: seconds of the listing.
+        kept_bytes: bytes of listing and verdicts.
+        table_bytes: bytes of the other tables, without findings.
     """
 
     tasks: int
@@ -70,11 +70,11 @@ class Size:
 
 
 def size_of(segments: int, total_bytes: int) -> Size:
-    """The needs of a fleet.
+    """Return the resources for a fleet.
 
     Args:
-        segments: how many.
-        total_bytes: of their logs.
+        segments: number of segments.
+        total_bytes: bytes of their logs.
     """
     tasks = tasks_of(total_bytes + segments * SEGMENT_COST)
     return Size(tasks, total_bytes // tasks, segments * LISTED, segments * KEPT, segments * ROWS)

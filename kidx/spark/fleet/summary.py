@@ -33,15 +33,15 @@ class Count:
 
 @dataclass(frozen=True)
 class Summary:
-    """The figures of a run.
+    """Figures of a run.
 
     Attributes:
-        counts: in order of way, value and verdict.
+        counts: counts in order of way, value and verdict.
         findings: number of findings by verdict.
         kinds: number of files by suffix, or name without one, and verdict.
-        segments, partitions, batches, bytes_read: what was looked at.
-        differing_replicas: partitions' replicas that are not what another one is.
-        differences: what is different there, the first hundred.
+        segments, partitions, batches, bytes_read: counts of the whole run.
+        differing_replicas: number of replicas that differ from another one of their partition.
+        differences: the first hundred differences.
         worst: the hundred worst findings.
     """
 
@@ -58,17 +58,17 @@ class Summary:
 
     @property
     def by_verdict(self) -> dict[str, int]:
-        """Files of each verdict."""
+        """Number of files by verdict."""
         return {count.verdict: count.files for count in self.counts if count.by == "verdict"}
 
     @property
     def files(self) -> int:
-        """How many files there are."""
+        """Number of files."""
         return sum(self.by_verdict.values())
 
     @property
     def readable(self) -> int:
-        """How many of them could be looked at."""
+        """Number of readable files."""
         return self.files - self.by_verdict.get("unreadable", 0)
 
     @property
@@ -77,7 +77,7 @@ class Summary:
         return cast("set[Verdict]", {*self.by_verdict, *self.findings})
 
     def by(self, way: str) -> dict[str, dict[str, int]]:
-        """Files by value and verdict, of one of :data:`WAYS`."""
+        """Return files by value and verdict, of one of :data:`WAYS`."""
         found: dict[str, dict[str, int]] = {}
         for count in self.counts:
             if count.by == way:
@@ -86,11 +86,11 @@ class Summary:
 
 
 def summarize(settled: DataFrame, problems: int) -> Summary:
-    """Adds up what the partitions of a run add to it.
+    """Return the sum over the partitions of a run.
 
     Args:
         settled: a row for every partition.
-        problems: paths that could not be looked at, which are findings, too.
+        problems: paths that could not be read, which are findings, too.
     """
     counts = settled.selectExpr("inline(counts)").repartition(1, "by", "value", "verdict")
     rows = counts.groupBy("by", "value", "verdict").agg(expr("sum(files) files"), expr("sum(bytes) bytes")).collect()

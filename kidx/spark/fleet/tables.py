@@ -1,14 +1,14 @@
-"""What a fleet's verification leaves under its directory or URL, for any number of runs.
+"""Tables of a fleet's verification under its directory or URL, for any number of runs.
 
 ===================================== ==============================================================================
-``findings/run_id=…/topic=…``         the table of findings, the very rows of ``kidx verify``
+``findings/run_id=…/topic=…``         the table of findings, the same rows as of ``kidx verify``
 ``files/run_id=…/topic=…``            a verdict on every file, with broker, size and time
-``partitions/run_id=…``               what was read of every partition
-``replicas/run_id=…``                 where replicas of a partition differ (:mod:`kidx.spark.fleet.replicas`)
+``partitions/run_id=…``               counts of every partition
+``replicas/run_id=…``                 differences between replicas of a partition (:mod:`kidx.spark.fleet.replicas`)
 ``summary/run_id=…``                  counts by verdict, topic, release, broker and age (``by``, ``value``)
 ``listing/run_id=…``                  the partitions and segments that were found, as the last attempt listed them
-``verdicts/run_id=…``                 a verdict on every segment by all that it depends on; later attempts add to them
-``runs/…``                            what a run was asked, and its report
+``verdicts/run_id=…``                 a verdict on every segment by all its inputs; later attempts add to them
+``runs/…``                            options of a run, and its report
 ===================================== ==============================================================================
 """
 
@@ -133,7 +133,7 @@ _DDL: Final = {
 
 
 def ddl(schema: Iterable[pa.Field]) -> str:
-    """A schema as Spark's DDL."""
+    """Return a schema as Spark's DDL."""
     return ", ".join(f"`{field.name}` {_type(field.type)}" for field in schema)
 
 
@@ -148,7 +148,7 @@ def _type(arrow: pa.DataType) -> str:
 
 
 def to_table(rows: list[dict[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Rows as an Arrow table; names of files that are no UTF-8 are told with their bytes escaped."""
+    """Return rows as an Arrow table; file names that are not UTF-8 have their bytes escaped."""
     try:
         return pa.Table.from_pylist(rows, schema)
     except UnicodeEncodeError:
@@ -164,5 +164,5 @@ def _escaped(value: Any) -> Any:
 
 
 def findings_of(frame: DataFrame) -> list[Finding]:
-    """The rows of a findings table in its order."""
+    """Return the rows of a findings table in its order."""
     return in_order(Finding(**row.asDict()) for row in frame.select(*COLUMNS).collect())

@@ -32,12 +32,12 @@ BAD: Final = frozenset({"broken", "missing", "unreadable", "diverges"})
 
 @dataclass(frozen=True)
 class Trend:
-    """What has changed; every row once, with how many rows of the table it stands for.
+    """Changes between two tables; every row once, with its number of occurrences.
 
     Attributes:
-        new: only in the later table.
-        gone: only in the earlier one.
-        stayed: how many different rows are in both.
+        new: rows only in the later table.
+        gone: rows only in the earlier table.
+        stayed: number of different rows in both.
     """
 
     key: tuple[str, ...]
@@ -47,21 +47,21 @@ class Trend:
 
     @property
     def is_worse(self) -> bool:
-        """Whether something bad is new: a fault, or a clause that diverges."""
+        """True if something bad is new: a fault, or a clause that diverges."""
         return any(row["verdict"] in BAD for row in self.new)
 
     def to_json(self) -> dict[str, Any]:
-        """The document of ``kidx compare --json``."""
+        """Return the document of ``kidx compare --json``."""
         return {"key": list(self.key), "new": list(self.new), "gone": list(self.gone), "stayed": self.stayed}
 
 
 def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = None) -> Trend:
-    """Compares two tables of findings, or two of campaigns.
+    """Compare two tables of findings, or two of campaigns.
 
     Args:
         earlier: a table.
-        later: with the same columns.
-        key: columns to match rows by; those of :data:`KEYS` that the tables have if None.
+        later: a table with the same columns.
+        key: columns to match rows by; the columns in :data:`KEYS` that the tables have if None.
 
     Raises:
         ToolError: the tables have no known key in common, or one cannot be read.
@@ -95,7 +95,7 @@ def read_tables(spark: SparkSession, earlier: str, later: str) -> tuple[DataFram
 
 
 def _read(spark: SparkSession, path: str) -> DataFrame | None:
-    """A table; None if it was written and has no row, so that no file tells its columns."""
+    """Return a table; None if it was written without rows, so that no file has its columns."""
     directory, _, name = path.rstrip("/").rpartition("/run_id=")
     above, _, table = directory.rpartition("/")
     if "://" in path and table == "findings":

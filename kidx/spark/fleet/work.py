@@ -1,4 +1,4 @@
-"""What the workers do: verify segments, and settle partitions from the verdicts on their segments."""
+"""Work of the workers: verify segments, and settle partitions from the verdicts on their segments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kidx.discovery import EPOCHS, SEGMENT_SUFFIXES, Segment
 from kidx.findings import Finding
 from kidx.scan.jit import worth_compiling
 from kidx.spark.fleet.counting import count
-from kidx.spark.fleet.listing import SEGMENT_COST, Asked, Row, partition_of, place_of, segments_of
+from kidx.spark.fleet.listing import SEGMENT_COST, Request, Row, partition_of, place_of, segments_of
 from kidx.spark.fleet.places import reason_of
 from kidx.spark.fleet.replicas import compare_listed
 from kidx.spark.fleet.tables import SETTLED, VERDICTS, to_table
@@ -40,14 +40,14 @@ _seen: Final = Counter({"bytes": 0})
 
 
 def verify_rows(
-    asked: Asked, done: Callable[[int], None], batches: Iterator[pa.RecordBatch]
+    request: Request, done: Callable[[int], None], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """For ``mapInArrow``: a row of the listing with one segment each to its verdict.
+    """Map rows of the listing with one segment each to their verdicts, for ``mapInArrow``.
 
     Args:
-        asked: what is asked.
-        done: told how many segments have been looked at.
-        batches: of the listing.
+        request: options of the verification.
+        done: accumulator of the number of verified segments.
+        batches: rows of the listing.
     """
     for batch in batches:
         for start in range(0, len(batch), _ROWS_AT_ONCE):
@@ -56,18 +56,18 @@ def verify_rows(
             _seen["bytes"] += sum(each["bytes"] - SEGMENT_COST for row in listed for each in row["segments"])
             if worth_compiling(_seen["bytes"]):
                 importlib.import_module("kidx.scan.batch_kernels")
-            rows = [_verdict_row(row, asked) for row in listed]
+            rows = [_verdict_row(row, request) for row in listed]
             done(len(rows))
             yield from to_table(rows, VERDICTS).to_batches()
 
 
-def _verdict_row(row: Row, asked: Asked) -> Row:
-    place = place_of(row, asked)
+def _verdict_row(row: Row, request: Request) -> Row:
+    place = place_of(row, request)
     (found,) = row["segments"]
     try:
         with place.holding(Path(found["log"]).stem + suffix for suffix in SEGMENT_SUFFIXES) as directory:
             (segment,) = segments_of(row, directory)
-            verdict = guarded_segment(segment, release=asked.dialect, index_interval_bytes=asked.interval)
+            verdict = guarded_segment(segment, release=request.dialect, index_interval_bytes=request.interval)
     except Exception as error:  # noqa: BLE001 -- each store has errors of its own
         directory = Path(place.path)
         (segment,) = segments_of(row, directory)
@@ -76,7 +76,7 @@ def _verdict_row(row: Row, asked: Asked) -> Row:
 
 
 def _written(verdict: SegmentVerdict, place: Place, directory: Path) -> str:
-    """A verdict as JSON: Spark only carries it. Files are told by their names alone."""
+    """Return a verdict as JSON, which Spark only carries. Files have their names without directories."""
 
     def fields_of(one: Any) -> Any:
         told = {name: getattr(one, name) for name in one.__dataclass_fields__}
@@ -102,13 +102,13 @@ def _read(text: str, segment: Segment, directory: Path) -> SegmentVerdict:
     return SegmentVerdict(segment, **told | {"counts": Counter(told["counts"])})
 
 
-def settle_rows(asked: Asked, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For ``mapInArrow``: partitions and the verdicts on their segments to what they say together, replicas compared.
+def settle_rows(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Map partitions and the verdicts on their segments to combined verdicts, replicas compared, for ``mapInArrow``.
 
     Args:
-        asked: what is asked.
+        request: options of the verification.
         batches: ``together``, by which they are sorted, and a row of the listing in ``listed`` or a verdict in
-            ``found``. Verdicts of earlier attempts that nothing asks for any more are passed over.
+            ``found``. Outdated verdicts of earlier attempts are skipped.
     """
     rows: list[Row] = []
     every = (row for batch in batches for row in batch.to_pylist())
@@ -119,28 +119,28 @@ def settle_rows(asked: Asked, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.
                 known[row["found"]["key"]] = row["found"]["verdict"]
             else:
                 listed.append(row["listed"])
-        rows += settle(asked, listed, known)
+        rows += settle(request, listed, known)
         if len(rows) >= _ROWS_AT_ONCE:
             yield from to_table(rows, SETTLED).to_batches()
             rows = []
     yield from to_table(rows, SETTLED).to_batches()
 
 
-def settle(asked: Asked, listed: Iterable[Row], known: Mapping[str, str]) -> list[Row]:
-    """The rows that :func:`settle_rows` gives for replicas of a partition.
+def settle(request: Request, listed: Iterable[Row], known: Mapping[str, str]) -> list[Row]:
+    """Return the rows of :func:`settle_rows` for replicas of a partition.
 
     Args:
-        asked: what is asked.
+        request: options of the verification.
         listed: their rows of the listing.
         known: verdicts by their keys.
     """
     replicas = sorted(listed, key=itemgetter("place"))
-    differences = [asdict(each) for each in compare_listed(asked, replicas)] if len(replicas) > 1 else []
-    return [_settled(asked, row, known, [] if number else differences) for number, row in enumerate(replicas)]
+    differences = [asdict(each) for each in compare_listed(request, replicas)] if len(replicas) > 1 else []
+    return [_settled(request, row, known, [] if number else differences) for number, row in enumerate(replicas)]
 
 
-def _settled(asked: Asked, row: Row, known: Mapping[str, str], differences: list[Row]) -> Row:
-    place = place_of(row, asked)
+def _settled(request: Request, row: Row, known: Mapping[str, str], differences: list[Row]) -> Row:
+    place = place_of(row, request)
     with place.holding([EPOCHS] if row["epochs"] else []) as directory:
         partition = partition_of(row, directory)
         found = [
@@ -150,8 +150,8 @@ def _settled(asked: Asked, row: Row, known: Mapping[str, str], differences: list
         verdict = guarded_partition(
             partition,
             found,
-            release=asked.dialect,
-            index_interval_bytes=asked.interval,
+            release=request.dialect,
+            index_interval_bytes=request.interval,
             living=place.store is None,
         )
         settled = _settled_row(row, place, directory, verdict) | {"differences": differences}
