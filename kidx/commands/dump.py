@@ -21,8 +21,10 @@ from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import INT_MAX
 from kidx.printable import counted
 from kidx.records import TruncatedFileError
+from kidx.remote.directory import parse_remote_partition
 
-_FILE: Final = re.compile(r"\d{20}\.(?:log|index|timeindex|txnindex|snapshot)")
+_FILE: Final = re.compile(r"\d{20}(?:-[A-Za-z0-9_-]{22})?\.(?:log|index|timeindex|txnindex|snapshot)", re.ASCII)
+"""File of a local or remote segment."""
 
 
 def dump_command(
@@ -119,13 +121,17 @@ def _files_at(name: str) -> list[str]:
     try:
         names = _segment_files(path)
         if not names:
-            below = (each for each in sorted(path.iterdir()) if parse_partition(each.name) and each.is_dir())
+            below = (each for each in sorted(path.iterdir()) if _is_partition(each.name) and each.is_dir())
             names = [file for each in below for file in _segment_files(each)]
     except OSError as error:
         raise ToolError(f"cannot read {name}: {error.strerror}") from error
     if not names:
         raise ToolError(f"{name} is neither a file nor a directory with segments or partitions")
     return names
+
+
+def _is_partition(name: str) -> bool:
+    return parse_partition(name) is not None or parse_remote_partition(name) is not None
 
 
 def _segment_files(directory: Path) -> list[str]:

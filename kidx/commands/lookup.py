@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kidx.commands.line import complain, say, say_json
-from kidx.commands.options import ReleaseOption, resolve_dialect
+from kidx.commands.options import ReleaseOption, RemoteOption, resolve_dialect
 from kidx.discovery import parse_partition
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
@@ -29,6 +29,7 @@ def lookup_command(
         Path, typer.Argument(metavar="PATH", help="A partition, such as /data/orders-0, one of its files, or its disk.")
     ],
     release: ReleaseOption = None,
+    remote: RemoteOption = None,
     offset: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="The record at this offset or the next one.")
     ] = None,
@@ -49,7 +50,8 @@ def lookup_command(
 
     If a broker is writing, the result is a snapshot of this moment. The high watermark is not in these files: records
     between it and the end of the log are found here, and not yet by a consumer. Exit code 1: an index that led to the
-    result points past its log, and results may be wrong.
+    result points past its log, and results may be wrong. With --remote the older segments are searched in remote
+    storage, as a broker with tiered storage does.
 
     Example: kidx lookup /data/orders-0 --kafka 3.9.2 --timestamp 1700000000000 --explain
     """
@@ -64,12 +66,12 @@ def lookup_command(
     if len(given) != 1:
         names = " and ".join(given) or "none"
         raise ToolError(f"exactly one of --offset, --timestamp, --time and --targets is required, not {names}")
-    from kidx.lookup import ReadOnlyLog, explain_offset  # noqa: PLC0415 -- keeps --help quick
+    from kidx.lookup import ReadOnlyLog, TieredLog, explain_offset  # noqa: PLC0415 -- keeps --help quick
 
     requested = _requested(dialect, timestamp, time, targets)
     directory = _partition_of(path)
     try:
-        with ReadOnlyLog(directory, dialect) as log:
+        with TieredLog(directory, remote, dialect) if remote is not None else ReadOnlyLog(directory, dialect) as log:
             if offset is not None:
                 _show(
                     offset,
@@ -100,7 +102,7 @@ def lookup_command(
 def _tiered(begins: int, first: int, directory: Path) -> str:
     return (
         f"kidx: note: the log of {directory} begins with offset {begins} and its first segment here with {first}: "
-        "the records between are in the remote tier, which a broker also searches, and kidx has not searched"
+        "the records between are in the remote tier, which a broker also searches, and kidx only with --remote"
     )
 
 
@@ -172,11 +174,13 @@ def _date(text: str) -> int:
 
 
 def _result(log: ReadOnlyLog, target: int, *, explain: bool) -> tuple[TimestampAndOffset | None, Explanation | None]:
-    from kidx.lookup import explain_timestamp  # noqa: PLC0415
+    from kidx.lookup import TieredLog, explain_across_tiers, explain_timestamp  # noqa: PLC0415
 
     if explain and not supports_target(log.dialect, target):
         log.check_target(target)
-        explanation = explain_timestamp(log, target)
+        explanation = (
+            explain_across_tiers(log, target) if isinstance(log, TieredLog) else explain_timestamp(log, target)
+        )
         return explanation.answer, explanation
     return log.fetch_offset_by_timestamp(target), None
 

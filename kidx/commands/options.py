@@ -15,6 +15,11 @@ ReleaseOption = Annotated[
     typer.Option("--kafka", metavar="RELEASE", help=f"Kafka release whose rules apply; {NEWEST} if not given."),
 ]
 
+RemoteOption = Annotated[
+    str | None,
+    typer.Option("--remote", metavar="DIR|URL", help="Remote storage, as LocalTieredStorage stores it."),
+]
+
 
 def resolve_dialect(release: str | None) -> Dialect:
     """Return the dialect of ``--kafka``, by default the newest.

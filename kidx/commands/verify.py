@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kidx.commands.line import say, say_json
-from kidx.commands.options import resolve_dialect
+from kidx.commands.options import RemoteOption, resolve_dialect
 from kidx.errors import ToolError
 from kidx.findings import HARMLESS
 from kidx.printable import counted, shell_word
@@ -42,6 +42,7 @@ def verify_command(
     release: Annotated[
         str | None, typer.Option("--kafka", metavar="RELEASE", help="Exact for this release; for any if not given.")
     ] = None,
+    remote: RemoteOption = None,
     index_interval_bytes: Annotated[
         int | None,
         typer.Option(
@@ -88,11 +89,8 @@ def verify_command(
     Example: kidx verify /var/lib/kafka/data --findings findings.parquet --html findings.html
     """
     dialect = None if release is None else resolve_dialect(release)
-    if engine not in _ENGINES:
-        raise ToolError(f"unknown engine {engine!r}; choose from {', '.join(_ENGINES)}")
+    _check_engine(engine, **{"--records": records, "--remote": remote is not None})
     _check_targets(findings, html)
-    if engine == "spark" and records:
-        raise ToolError("--records requires --engine local")
     if engine == "spark":
         result = _on_spark(
             paths,
@@ -122,6 +120,15 @@ def verify_command(
         raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in nothing))
     start = None if engine == "spark" else _predicted(paths, result, dialect, index_interval_bytes)
     next_steps = None if html is None and (as_json or quiet) else _next_steps(result, paths, release, start)
+    _add_remote(
+        result,
+        paths,
+        remote,
+        release=dialect,
+        index_interval_bytes=index_interval_bytes,
+        processes=processes,
+        records=records,
+    )
     _write(result, findings)
     if html is not None:
         _write_page(result, html, paths, release, start, next_steps)
@@ -138,6 +145,23 @@ def verify_command(
     if result.exit_code == 2:
         raise ToolError(f"nothing could be read of {counted(len(result.files), 'file')}")
     return 1 if start is not None and start.answer == "no" else result.exit_code
+
+
+def _check_engine(engine: str, **of_local: bool) -> None:
+    """Raise ToolError for an unknown engine, or for an option of the local engine that is given with another one."""
+    if engine not in _ENGINES:
+        raise ToolError(f"unknown engine {engine!r}; choose from {', '.join(_ENGINES)}")
+    for option, is_given in of_local.items():
+        if engine == "spark" and is_given:
+            raise ToolError(f"{option} requires --engine local")
+
+
+def _add_remote(result: Verification, paths: list[str], remote: str | None, **options: Any) -> None:
+    """Verify remote storage, too; the prediction and the next steps are about the local files alone."""
+    if remote is not None:
+        from kidx.verify.remote import verify_remote  # noqa: PLC0415 -- numpy is only loaded to work
+
+        result.include(verify_remote(paths, remote, **options))
 
 
 def _predicted(

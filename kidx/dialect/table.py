@@ -208,6 +208,8 @@ class Dialect:
 
     has_remote_index_cache = log.flag(">=3.6.0", "",
         "A log directory may hold the cache of remote index files, which is not a partition (KIP-405).")
+    prefers_local_segments = log.flag(">=4.0.0", "LO-19",
+        "A lookup by time whose remote candidate is also local searches the local segments.")
 
     has_directory_ids = log.flag(">=3.7.0", "",
         "Each log directory has an id, and a broker with two equal ids does not start (KIP-858).")

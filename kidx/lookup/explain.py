@@ -35,12 +35,14 @@ class SegmentVisit:
         largest_timestamp: milliseconds; None in a lookup by offset.
         chosen: True if the search continues in it.
         why: reason for the decision.
+        tier: ``local`` or ``remote``, or None of a log without tiers.
     """
 
     base_offset: int
     largest_timestamp: int | None
     chosen: bool
     why: str
+    tier: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +142,9 @@ def explain_timestamp(log: ReadOnlyLog, timestamp: int) -> Explanation:
         explanation.segments.append(
             SegmentVisit(segment.base_offset, largest, True, f"{description} is the first not before it")
         )
-        entry, explanation.time_index = _search(segment.reader.time_index, timestamp)
-        found, explanation.offset_index = _search(segment.offset_index, max(entry.offset, start))
-        _scan(
+        entry, explanation.time_index = search(segment.reader.time_index, timestamp)
+        found, explanation.offset_index = search(segment.offset_index, max(entry.offset, start))
+        scan(
             explanation,
             segment,
             found.position,
@@ -150,7 +152,7 @@ def explain_timestamp(log: ReadOnlyLog, timestamp: int) -> Explanation:
             lambda record: record.timestamp >= timestamp and record.offset >= start,
         )
         break
-    _count(explanation, log)
+    count(explanation, log)
     return explanation
 
 
@@ -170,9 +172,10 @@ def explain_offset(log: ReadOnlyLog, offset: int) -> Explanation:
                 if explanation.segments
                 else "the last segment that begins at or before it"
             )
-            explanation.segments.append(SegmentVisit(segment.base_offset, None, True, why))
-            found, explanation.offset_index = _search(segment.offset_index, offset)
-            _scan(
+            tier = segment.tier if log.is_tiered else None
+            explanation.segments.append(SegmentVisit(segment.base_offset, None, True, why, tier))
+            found, explanation.offset_index = search(segment.offset_index, offset)
+            scan(
                 explanation,
                 segment,
                 found.position,
@@ -181,15 +184,15 @@ def explain_offset(log: ReadOnlyLog, offset: int) -> Explanation:
             )
             if explanation.answer is not None:
                 break
-    _count(explanation, log)
+    count(explanation, log)
     return explanation
 
 
 @overload
-def _search(index: OffsetIndex, target: int) -> tuple[OffsetPosition, IndexVisit]: ...
+def search(index: OffsetIndex, target: int) -> tuple[OffsetPosition, IndexVisit]: ...
 @overload
-def _search(index: TimeIndex, target: int) -> tuple[TimestampOffset, IndexVisit]: ...
-def _search(index: OffsetIndex | TimeIndex, target: int) -> tuple[OffsetPosition | TimestampOffset, IndexVisit]:
+def search(index: TimeIndex, target: int) -> tuple[TimestampOffset, IndexVisit]: ...
+def search(index: OffsetIndex | TimeIndex, target: int) -> tuple[OffsetPosition | TimestampOffset, IndexVisit]:
     """Search with the index's own lookup; the slot is -1 if Kafka uses another value instead of an entry."""
     probes: list[Probe] = []
     found = index.lookup(target, probes.append)
@@ -200,7 +203,7 @@ def _search(index: OffsetIndex | TimeIndex, target: int) -> tuple[OffsetPosition
     return found, IndexVisit(name, index.entries, index.entry_size, target, slot, found, tuple(probes))
 
 
-def _scan(
+def scan(
     explanation: Explanation,
     segment: FileSegment,
     position: int,
@@ -240,7 +243,7 @@ def _epoch(batch: RecordBatch) -> int | None:
     return None if epoch == NO_PARTITION_LEADER_EPOCH else epoch
 
 
-def _count(explanation: Explanation, log: ReadOnlyLog) -> None:
+def count(explanation: Explanation, log: ReadOnlyLog) -> None:
     """Count the bytes read with the indexes, and without any."""
     visits = [visit for visit in (explanation.time_index, explanation.offset_index) if visit is not None]
     explanation.bytes_touched = sum(len(visit.pages) for visit in visits) * PAGE_BYTES
@@ -248,8 +251,8 @@ def _count(explanation: Explanation, log: ReadOnlyLog) -> None:
         batch.size if batch.opened else min(batch.size, _HEADER_BYTES) for batch in explanation.batches
     )
     last = explanation.segments[-1].base_offset if explanation.segments else -1
-    for segment in log.segments:
+    for segment in log.all_segments:
         if explanation.answer is not None and segment.base_offset == last:
             explanation.bytes_without_index += explanation.batches[-1].position + explanation.batches[-1].size
             break
-        explanation.bytes_without_index += segment.files.log.stat().st_size
+        explanation.bytes_without_index += segment.log_size

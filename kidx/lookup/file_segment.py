@@ -45,8 +45,11 @@ class FileSegment:
 
     Attributes:
         base_offset: base offset of the segment.
+        tier: ``local`` or ``remote``.
         remark: action taken because its files are not as a clean shutdown leaves them; empty if they are.
     """
+
+    tier = "local"
 
     def __init__(self, segment: Segment, dialect: Dialect, scratch: Path) -> None:
         self.files = segment
@@ -83,6 +86,11 @@ class FileSegment:
         """Largest timestamp, or else the time of the last write to the log (SEG-53), in milliseconds."""
         timestamp = self.max_timestamp_so_far.timestamp
         return timestamp if timestamp >= 0 else self.files.log.stat().st_mtime_ns // 1_000_000
+
+    @property
+    def log_size(self) -> int:
+        """Size of the log in bytes."""
+        return self.files.log.stat().st_size
 
     @property
     def _must_recover(self) -> bool:

@@ -37,6 +37,7 @@ class ReadOnlyLog:
         start_offset: start offset from the log directory's checkpoint, or the first segment's base offset.
         search_start: the same offset.
         epochs: the leader epochs in the checkpoint.
+        checkpointed_start: start offset from the log directory's checkpoint, or None if it has none.
         begins_before: start of the log if it is below the first segment here: the rest is in the remote tier.
 
     Raises:
@@ -49,9 +50,10 @@ class ReadOnlyLog:
         self.dialect = dialect_of(dialect)
         partition = _partition(self.directory)
         self._scratch = tempfile.TemporaryDirectory(prefix="kidx-lookup-")
-        scratch = Path(self._scratch.name)
-        self.segments = [FileSegment(segment, self.dialect, scratch) for segment in partition.segments]
+        self.scratch = Path(self._scratch.name)
+        self.segments = [FileSegment(segment, self.dialect, self.scratch) for segment in partition.segments]
         self._used: set[FileSegment] = set()
+        self.checkpointed_start = partition.start_offset
         self.start_offset = max(partition.start_offset or 0, self.segments[0].base_offset)
         self.search_start = self.start_offset
         self.epochs = LeaderEpochs(read_epochs(partition.epochs) if partition.epochs else [])
@@ -59,6 +61,8 @@ class ReadOnlyLog:
         begins = [each for each in (partition.start_offset, first and first.start_offset) if each is not None]
         earlier = min(begins, default=self.start_offset)
         self.begins_before = earlier if earlier < self.segments[0].base_offset else None
+
+    is_tiered = False
 
     def __enter__(self) -> Self:
         return self
@@ -68,7 +72,7 @@ class ReadOnlyLog:
 
     def close(self) -> None:
         """Close all files."""
-        for segment in self.segments:
+        for segment in self.all_segments:
             segment.close()
         self._scratch.cleanup()
 
@@ -93,12 +97,20 @@ class ReadOnlyLog:
         """
         self.check_target(target)
         try:
-            result = fetch_offset(self, target)
+            result = self._fetch(target)
         finally:
             self._close_oldest()
         # A cached offset of a log without records is not visible to clients (LO-12).
         bounds = target in (LATEST, EARLIEST, EARLIEST_LOCAL) and supports_target(self.dialect, target)
         return result if result is None or bounds or result.offset < self.end_offset else None
+
+    def _fetch(self, target: int) -> TimestampAndOffset | None:
+        return fetch_offset(self, target)
+
+    @property
+    def all_segments(self) -> list[FileSegment]:
+        """The segments of all tiers, oldest first."""
+        return self.segments
 
     def check_target(self, target: int) -> None:
         """Reject a target that a broker of the release rejects.
@@ -110,7 +122,7 @@ class ReadOnlyLog:
             raise UnsupportedTargetError(f"Kafka {self.dialect.release} does not support target {target}")
 
     def _close_oldest(self) -> None:
-        opened = [segment for segment in self.segments if segment.is_open]
+        opened = [segment for segment in self.all_segments if segment.is_open]
         self._used.update(opened)
         for segment in opened[:-_MAX_OPEN]:
             segment.close()
@@ -122,7 +134,7 @@ class ReadOnlyLog:
             OSError: an index cannot be read.
         """
         wrong = []
-        for segment in self.segments:
+        for segment in self.all_segments:
             path = segment.files.path(".index")
             if (segment in self._used or segment.is_open) and path.exists():
                 positions = read_index(path, segment.base_offset).entries["position"]
@@ -132,7 +144,8 @@ class ReadOnlyLog:
 
     def segments_from(self, offset: int) -> Iterator[FileSegment]:
         """Yield the segment that contains ``offset``, and all after it."""
-        for segment, following in zip(self.segments, [*self.segments[1:], None], strict=True):
+        segments = self.all_segments
+        for segment, following in zip(segments, [*segments[1:], None], strict=True):
             if following is None or following.base_offset > offset:
                 yield segment
 

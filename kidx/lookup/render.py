@@ -9,7 +9,7 @@ from kidx.layout import PAGE_BYTES
 from kidx.printable import counted
 
 if TYPE_CHECKING:
-    from kidx.lookup.explain import Explanation, IndexVisit
+    from kidx.lookup.explain import Explanation, IndexVisit, SegmentVisit
 
 _WIDTH: Final = 60
 _MAX_LISTED: Final = 8
@@ -45,9 +45,13 @@ def _segments(explanation: Explanation) -> Iterator[str]:
         if visit is None:
             yield "   …"
         else:
-            yield f" {'▶' if visit.chosen else '·'} {visit.base_offset:020d}  {visit.why}"
+            yield f" {'▶' if visit.chosen else '·'} {visit.base_offset:020d}  {_tier(visit)}{visit.why}"
     if explanation.remark:
         yield f"   note: {explanation.remark}"
+
+
+def _tier(visit: SegmentVisit) -> str:
+    return "" if visit.tier is None else f"{visit.tier}: "
 
 
 def _index(name: str, visit: IndexVisit) -> Iterator[str]:
@@ -112,6 +116,7 @@ def as_data(explanation: Explanation) -> dict[str, Any]:
                 "chosen": visit.chosen,
                 "why": visit.why,
             }
+            | ({} if visit.tier is None else {"tier": visit.tier})
             for visit in explanation.segments
         ],
         "time_index": _index_data(explanation.time_index),

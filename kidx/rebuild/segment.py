@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -42,6 +43,10 @@ class Rebuilt(NamedTuple):
     invalid_bytes: int
 
 
+_ID: Final = re.compile("(?<=[0-9]{20})-[A-Za-z0-9_-]{22}$")
+"""Id of a remote segment in the names of its files."""
+
+
 class _UntouchedLog(FileRecords):
     """Log that is truncated only in memory."""
 
@@ -54,10 +59,12 @@ class _UntouchedLog(FileRecords):
 def base_offset_of(path: Path) -> int:
     """Return the base offset that a segment file is named after: the digits before the first dot.
 
+    The files of remote segments have the id of the segment between the two.
+
     Raises:
         InvalidArgumentError: the file is not named after an offset.
     """
-    digits = path.name.partition(".")[0]
+    digits = _ID.sub("", path.name.partition(".")[0])
     if not (digits.isascii() and digits.isdecimal()):
         raise InvalidArgumentError(f"{path} is not named after a base offset, such as {file_name(0, LOG_SUFFIX)}")
     return int(digits)

@@ -10,7 +10,7 @@ from kidx.records.errors import CorruptRecordError
 from kidx.records.layout import LOG_OVERHEAD, MESSAGE_OVERHEAD_V0, PREFIX, RECORD_BATCH_OVERHEAD
 
 if TYPE_CHECKING:
-    from kidx.tables.storage import RangeReader
+    from kidx.storage import RangeReader
 
 WINDOW: Final = 1 << 20
 """Number of bytes of one read; a larger batch is read as a whole."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from kidx.discovery import HIGH_WATERMARKS, META_PROPERTIES, START_OFFSETS
 
 if TYPE_CHECKING:
-    from kidx.tables.storage import Store
+    from kidx.storage import Store
 
 FILES: Final = frozenset({START_OFFSETS, HIGH_WATERMARKS, META_PROPERTIES})
 

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kidx.records import RecordBatch
+    from kidx.storage import RangeReader
     from kidx.tables.predicates import Predicates
     from kidx.tables.segments import Segment
     from kidx.tables.splits import Split
-    from kidx.tables.storage import RangeReader
 
 Row = dict[str, Any]
 _A_WRITE: Final = 0.05

@@ -16,9 +16,9 @@ from kidx.tables.options import EARLIEST, LATEST
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch
+    from kidx.storage import RangeReader
     from kidx.tables.options import ReadOptions
     from kidx.tables.segments import PartitionLog, Segment, TopicPartition
-    from kidx.tables.storage import RangeReader
 
 
 class LogOffsets:

@@ -49,10 +49,10 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from kidx.errors import ToolError
+from kidx.storage import Store
 from kidx.tables.contents import CONTENTS
 from kidx.tables.patterns import check, matches
 from kidx.tables.segments import TopicPartition
-from kidx.tables.storage import Store
 
 EARLIEST: Final = -2
 LATEST: Final = -1

@@ -19,7 +19,7 @@ from kidx.errors import ToolError
 from kidx.tables.log_directory import FILES, LogDirectory, read_log_directory
 
 if TYPE_CHECKING:
-    from kidx.tables.storage import Entry, Store
+    from kidx.storage import Entry, Store
 
 Answer = TypeVar("Answer")
 _logger: Final = logging.getLogger("kidx.spark")

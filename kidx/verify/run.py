@@ -114,6 +114,17 @@ class Verification:
         self.batches += partition.batches
         self.bytes_read += partition.bytes_read
 
+    def include(self, other: Verification) -> None:
+        """Takes in another verification, as of remote storage."""
+        self.files = sorted([*self.files, *other.files], key=lambda file: file.path)
+        self.findings = in_order([*self.findings, *other.findings])
+        self.problems += other.problems
+        self.left_out += other.left_out
+        self.partitions += other.partitions
+        self.segments += other.segments
+        self.batches += other.batches
+        self.bytes_read += other.bytes_read
+
 
 def kind_of(path: str) -> str:
     """Return the kind by which a file is counted: the suffix, or the name of a file without one."""
@@ -153,7 +164,7 @@ def verify_paths(
     result.findings += [_problem(problem) for problem in found.problems]
     options: dict[str, Any] = {"release": dialect, "index_interval_bytes": index_interval_bytes, "records": records}
     look = partial(guarded_segment, **options)
-    with closing(_verdicts(found, look, processes)) as verdicts:
+    with closing(verdicts_on(found, look, processes)) as verdicts:
         for partition in found.partitions:
             own = []
             for segment in partition.segments:
@@ -172,7 +183,7 @@ def _problem(problem: Problem) -> Finding:
     return Finding(str(path), None, None, None, path.name, problem.clause, "unreadable", message=problem.message)
 
 
-def _verdicts(
+def verdicts_on(
     found: Found, look: Callable[[Segment], SegmentVerdict], processes: int | None
 ) -> Generator[SegmentVerdict]:
     """Yield the verdicts on all segments in order, and verify some ahead."""

@@ -19,6 +19,7 @@ from kidx.records import (
     end_transaction_marker,
 )
 from kidx.records.errors import CorruptRecordError
+from kidx.storage import LocalReader, Store
 from kidx.tables import segments, split_reader
 from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.following import look
@@ -29,7 +30,6 @@ from kidx.tables.options import read_options
 from kidx.tables.predicates import Predicates
 from kidx.tables.segments import find_partitions
 from kidx.tables.splits import plan_splits
-from kidx.tables.storage import LocalReader, Store
 
 ABORT = EndTransactionMarker(ControlRecordType.ABORT, 0)
 COMMIT = EndTransactionMarker(ControlRecordType.COMMIT, 0)

@@ -8,11 +8,11 @@ import pytest
 
 from conformance.experiments.golden import load_corpus
 from kidx.records import file_batches
+from kidx.storage import Store
 from kidx.tables.indexes import Counter
 from kidx.tables.isolation import last_stable_offset
 from kidx.tables.offsets import LogOffsets
 from kidx.tables.segments import find_partitions
-from kidx.tables.storage import Store
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 RELEASES = sorted(path.parent.name for path in GOLDEN.glob("*/corpus.json"))

@@ -12,12 +12,12 @@ from kidx.records import ControlRecordType, EndTransactionMarker, SimpleRecord, 
 from kidx.spark import limits
 from kidx.spark.source import SegmentsReader
 from kidx.spark.streaming import StreamReader
+from kidx.storage import Store
 from kidx.tables import following
 from kidx.tables.indexes import Counter
 from kidx.tables.isolation import last_stable_offset
 from kidx.tables.options import read_options
 from kidx.tables.segments import find_partitions
-from kidx.tables.storage import Store
 
 pytestmark = pytest.mark.spark
 

@@ -31,7 +31,7 @@ from kidx.discovery import (
 from kidx.files import read_text
 from kidx.spark.fleet.places import FileFacts, Mirror, Place, local_facts, reason_of
 from kidx.spark.fleet.tables import LISTING, to_table
-from kidx.tables.storage import Store
+from kidx.storage import Store
 from kidx.verify.leaving_out import without_marked
 
 if TYPE_CHECKING:

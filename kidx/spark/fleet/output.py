@@ -11,7 +11,7 @@ from pyspark.errors import AnalysisException
 from kidx.errors import ToolError
 from kidx.spark.fleet.parquet import NAME, ParquetOverFsspec
 from kidx.spark.fleet.tables import TABLES, ddl
-from kidx.tables.storage import Store
+from kidx.storage import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -17,7 +17,7 @@ from pyspark.sql.datasource import (
 )
 
 from kidx.errors import ToolError
-from kidx.tables.storage import Store
+from kidx.storage import Store
 
 if TYPE_CHECKING:
     import pyarrow as pa

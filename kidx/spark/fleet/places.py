@@ -31,7 +31,7 @@ from kidx.discovery import (
 from kidx.files import TEXT_LIMIT
 
 if TYPE_CHECKING:
-    from kidx.tables.storage import Entry, Store
+    from kidx.storage import Entry, Store
 
 _NAMES: Final = re.compile(r"\d{1,20}(?:\.[a-z.]+|-\d{10}\.checkpoint)")
 _CHECKPOINTS: Final = (META_PROPERTIES, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from kidx.errors import KidxError
 from kidx.printable import counted
 from kidx.spark.fleet.listing import Request, Row, place_of
+from kidx.storage import Store
 from kidx.tables.batch_walk import BatchWalk
-from kidx.tables.storage import Store
 
 if TYPE_CHECKING:
     from kidx.records import RecordBatch

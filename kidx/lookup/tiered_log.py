@@ -1,0 +1,184 @@
+"""Log across tiers, read in place: remote segments first, then local ones (``RemoteLogManager``; LO-19)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from kidx.dialect import dialect_of
+from kidx.errors import ToolError
+from kidx.log.lookup import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST_TIERED,
+    fetch_offset,
+    supports_target,
+)
+from kidx.lookup.read_only_log import ReadOnlyLog
+from kidx.lookup.remote_segment import RemoteFileSegment
+from kidx.records.record import NO_TIMESTAMP
+from kidx.remote.directory import read_remote
+from kidx.remote.lineage import chain, epochs_of, in_epoch, is_within, topic_id_in, with_records
+from kidx.segment import TimestampAndOffset
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.lookup.file_segment import FileSegment
+    from kidx.remote.directory import RemoteDirectory
+    from kidx.storage import Store
+
+NO_EPOCH = -1
+
+
+class Visit(NamedTuple):
+    """Segment that a lookup by time considered.
+
+    Attributes:
+        segment: the segment.
+        start: offset from which it is searched; None if it is not searched.
+        why: reason for the decision.
+    """
+
+    segment: FileSegment
+    start: int | None
+    why: str
+
+
+class TieredLog(ReadOnlyLog):
+    """Log whose older segments are in remote storage; a context manager.
+
+    A broker knows from the topic ``__remote_log_metadata`` which copies are complete. Here a segment counts as copied
+    if it has all files, or if the local log no longer has it.
+
+    Args:
+        directory: directory of the partition.
+        remote: the remote storage directory, in the layout of ``LocalTieredStorage``: a path or a URL of fsspec.
+        dialect: as for :class:`~kidx.lookup.ReadOnlyLog`.
+
+    Attributes:
+        remote: the remote segments that belong to this log, by base offset.
+        local_start: the local log start offset.
+        highest_remote: the highest offset in remote storage, or -1.
+
+    Raises:
+        ToolError: the directory is not a partition, the release has no tiered storage, or remote storage has not the
+            partition or has another layout.
+        KidxError, OSError: a checkpoint or a remote index cannot be read.
+    """
+
+    is_tiered = True
+
+    def __init__(
+        self, directory: str | os.PathLike[str], remote: str | Store, dialect: str | Dialect | None = None
+    ) -> None:
+        rules = dialect_of(dialect)
+        if not rules.has_remote_index_cache:
+            raise ToolError(f"Kafka {rules.release} has no tiered storage; it came with 3.6")
+        found = read_remote(remote)
+        super().__init__(directory, dialect)
+        try:
+            self._add(found)
+        except BaseException:
+            self.close()
+            raise
+
+    def _add(self, found: RemoteDirectory) -> None:
+        name = self.segments[0].files.topic, self.segments[0].files.partition
+        stored = found.of(*name, topic_id_in(self.directory))
+        if stored is None:
+            raise ToolError(f"{found.store.url} has no remote segment of {self.directory.name}")
+        first_local = self.segments[0].base_offset
+        copied = [each for each in stored.segments if not each.missing or each.base_offset < first_local]
+        lineage = with_records({entry.epoch: entry.start_offset for entry in self.epochs.entries})
+        end = self.end_offset
+        self._epochs = {each: epochs_of(each, lineage) for each in copied}
+        own = [each for each in copied if is_within(self._epochs[each], each.end_offset, lineage, end)]
+        self.remote = {each: RemoteFileSegment(each, self.dialect, self.scratch) for each in own}
+        self.highest_remote = max((each.end_offset for each in own), default=0) - 1
+        first = min([first_local, *(each.base_offset for each in own)])
+        self.start_offset = self.search_start = max(self.checkpointed_start or 0, first)
+        self.local_start = max(self.start_offset, first_local)
+        self.begins_before = None
+        older = [each for each in chain(own) if each.base_offset < first_local]
+        self._all = [*(self.remote[each] for each in older), *self.segments]
+
+    @property
+    def all_segments(self) -> list[FileSegment]:
+        """The segments of both tiers, oldest first; of an offset in both, the local one."""
+        return getattr(self, "_all", self.segments)
+
+    def epoch_of(self, offset: int) -> int | None:
+        """Return the leader epoch of an offset (``LeaderEpochFileCache.epochForOffset``); None if it is unknown."""
+        return next((e.epoch for e in reversed(self.epochs.entries) if e.start_offset <= offset), None)
+
+    def _fetch(self, target: int) -> TimestampAndOffset | None:
+        if not supports_target(self.dialect, target):
+            return self._by_time(target)
+        if target == EARLIEST_LOCAL:
+            return TimestampAndOffset(NO_TIMESTAMP, self.local_start, self.epoch_of(self.local_start))
+        if target == LATEST_TIERED:
+            epoch = NO_EPOCH if self.highest_remote < 0 else self.epoch_of(self.highest_remote)
+            return TimestampAndOffset(NO_TIMESTAMP, self.highest_remote, epoch)
+        if target == EARLIEST_PENDING_UPLOAD:
+            return self._pending_upload()
+        return fetch_offset(self, target)  # the largest timestamp is that of the local segments alone
+
+    def _pending_upload(self) -> TimestampAndOffset | None:
+        if self.highest_remote >= 0:
+            offset = max(self.highest_remote + 1, self.start_offset)
+            return TimestampAndOffset(NO_TIMESTAMP, offset, self.epoch_of(offset))
+        if self.local_start == self.start_offset:
+            return fetch_offset(self, EARLIEST)
+        return TimestampAndOffset(NO_TIMESTAMP, -1, NO_EPOCH)
+
+    def _by_time(self, timestamp: int) -> TimestampAndOffset | None:
+        for visit in self.path_to(timestamp):
+            if visit.start is not None:
+                found = visit.segment.find_offset_by_timestamp(timestamp, visit.start)
+                if found is not None:
+                    return found
+        return None
+
+    def path_to(self, timestamp: int) -> Iterator[Visit]:
+        """Yield the segments that a lookup by time considers; it ends at the first record that is found.
+
+        The first remote segment that can have the record ends the search of remote storage, also if it has none
+        (``RemoteLogManager.findOffsetByTimestamp``): only local segments are searched after it. From 4.0 on, local
+        segments are searched instead of it if the local log has it as well.
+
+        Raises:
+            KidxError, OSError: an index cannot be read.
+        """
+        yield from self._remote_path(timestamp)
+        for segment in self.segments:
+            largest = segment.largest_timestamp
+            if largest >= timestamp:
+                yield Visit(
+                    segment, self.local_start, f"its largest timestamp {largest} is the first local one not before it"
+                )
+                return
+            yield Visit(segment, None, f"its largest timestamp {largest} is before the target")
+
+    def _remote_path(self, timestamp: int) -> Iterator[Visit]:
+        epoch = self.epoch_of(self.start_offset)
+        while epoch is not None:
+            for stored in in_epoch(self._epochs, epoch):
+                segment = self.remote.get(stored)
+                if segment is None:  # the log has diverged from it
+                    continue
+                largest = segment.largest_timestamp
+                if largest < timestamp:
+                    yield Visit(segment, None, f"its largest timestamp {largest} is before the target")
+                    continue
+                if stored.end_offset <= self.start_offset:
+                    yield Visit(segment, None, f"it ends before the log start {self.start_offset}")
+                    continue
+                why = f"its largest timestamp {largest} is the first not before it; later remote segments are skipped"
+                if self.dialect.prefers_local_segments and stored.base_offset >= self.segments[0].base_offset:
+                    return  # the local segments have it
+                yield Visit(segment, self.start_offset, why)
+                return
+            following = (entry.epoch for entry in self.epochs.entries if entry.epoch > epoch)
+            epoch = next(following, None)

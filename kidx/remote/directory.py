@@ -1,0 +1,160 @@
+"""Directory of remote storage in the layout of Kafka's ``LocalTieredStorage``.
+
+``DIR/kafka-tiered-storage/<topic>-<partition>-<topic id>/<base offset>-<segment id>.<suffix>``: a base offset has 20
+digits, an id 22 characters of base64 (``LocalTieredStorage``, ``RemoteTopicPartitionDirectory``,
+``RemoteLogSegmentFileset``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from kidx.errors import ToolError
+from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.remote.stored import SUFFIXES, StoredSegment
+from kidx.storage import Store
+
+if TYPE_CHECKING:
+    from kidx.storage import Entry
+
+_ID: Final = "[A-Za-z0-9_-]{22}"
+_PARTITION: Final = re.compile(rf"(?P<topic>.+)-(?P<partition>\d+)-(?P<id>{_ID})", re.DOTALL | re.ASCII)
+_FILE: Final = re.compile(rf"(?P<base>\d{{20}})-(?P<id>{_ID})\.(?P<suffix>{'|'.join(SUFFIXES)})", re.ASCII)
+_LEVELS: Final = 3
+"""Levels below the path that are searched: storage, ``kafka-tiered-storage``, partitions."""
+_OBJECTS: Final = re.compile(r".+\.(?:rsm-manifest|indexes)")
+"""Objects of Aiven's plugin, which stores a manifest and one object with all indexes of a segment."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPartition:
+    """Partition in remote storage.
+
+    Attributes:
+        store: the remote storage.
+        directory: its directory, within the store.
+        topic, partition: its topic and number.
+        topic_id: id of the topic, as text.
+        segments: its segments, by base offset and id.
+        strays: names of entries that belong to no remote segment.
+    """
+
+    store: Store
+    directory: str
+    topic: str
+    partition: int
+    topic_id: str
+    segments: tuple[StoredSegment, ...] = ()
+    strays: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Topic and number."""
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(slots=True)
+class RemoteDirectory:
+    """Content of a remote storage directory.
+
+    Attributes:
+        store: the remote storage.
+        partitions: its partitions, by topic, number and topic id.
+        strays: paths or URLs of entries that belong to no partition.
+    """
+
+    store: Store
+    partitions: list[StoredPartition] = field(default_factory=list)
+    strays: list[str] = field(default_factory=list)
+
+    def of(self, topic: str | None, partition: int | None, topic_id: str | None = None) -> StoredPartition | None:
+        """Return a partition; None if remote storage has none of that name, or of that topic id if one is given.
+
+        Raises:
+            ToolError: several topics had that name, and no id is given.
+        """
+        named = [each for each in self.partitions if (each.topic, each.partition) == (topic, partition)]
+        if topic_id is not None:
+            named = [each for each in named if each.topic_id == topic_id]
+        if len(named) > 1:
+            ids = ", ".join(each.topic_id for each in named)
+            raise ToolError(
+                f"{self.store.url} has {named[0].name} of {len(named)} topics, with the ids {ids}; "
+                "the local partition.metadata, which says which one is meant, is missing"
+            )
+        return named[0] if named else None
+
+
+def read_remote(url: str | Store) -> RemoteDirectory:
+    """Return the partitions and segments of remote storage; only directories are read.
+
+    Args:
+        url: the storage directory, ``kafka-tiered-storage`` in it, or a partition in that: a path or a URL of fsspec.
+
+    Raises:
+        ToolError: the path does not exist, cannot be listed, or has another layout.
+    """
+    store = url if isinstance(url, Store) else Store(url)
+    found = RemoteDirectory(store)
+    try:
+        root = store.entry(store.root)
+        if root is None or not root.is_directory:
+            raise ToolError(f"{store.url} is {'missing' if root is None else 'not a directory'}")
+        _search(found, root.path.rstrip("/"), _LEVELS)
+    except OSError as error:
+        raise ToolError(f"cannot read {store.url}: {error.strerror or error}") from error
+    if not found.partitions:
+        if any(_OBJECTS.fullmatch(name) for name in found.strays):
+            raise ToolError(
+                f"{store.url} has the layout of Aiven's plugin; only that of LocalTieredStorage is supported"
+            )
+        raise ToolError(f"{store.url} has no remote segments: no directory TOPIC-PARTITION-TOPIC_ID in it")
+    found.partitions.sort(key=lambda each: (each.topic, each.partition, each.topic_id))
+    return found
+
+
+def parse_remote_partition(name: str) -> tuple[str, int, str] | None:
+    """Return topic, partition and topic id in the name of a directory; None if it is another name."""
+    match = _PARTITION.fullmatch(name)
+    if match is None or int(match["partition"]) > INT_MAX:
+        return None
+    return match["topic"], int(match["partition"]), match["id"]
+
+
+def _search(found: RemoteDirectory, path: str, levels: int) -> None:
+    named = parse_remote_partition(path.rpartition("/")[2])
+    entries = sorted(found.store.list(path), key=lambda entry: entry.name)
+    if named is not None:
+        found.partitions.append(StoredPartition(found.store, path, *named, *_segments(found.store, path, entries)))
+        return
+    for entry in entries:
+        if entry.path.rstrip("/") == path:  # some stores list the directory itself
+            continue
+        if entry.is_directory and levels > 1:
+            _search(found, entry.path.rstrip("/"), levels - 1)
+        else:
+            found.strays.append(found.store.name_of(entry.path))
+
+
+def _segments(
+    store: Store, directory: str, entries: Iterable[Entry]
+) -> tuple[tuple[StoredSegment, ...], tuple[str, ...]]:
+    files: dict[tuple[int, str], dict[str, Entry]] = {}
+    strays = []
+    for entry in entries:
+        match = _FILE.fullmatch(entry.name)
+        if match is not None and not entry.is_directory and int(match["base"]) <= LONG_MAX:
+            files.setdefault((int(match["base"]), match["id"]), {})[match["suffix"]] = entry
+        elif entry.path.rstrip("/") != directory:
+            strays.append(entry.name)
+    segments = (StoredSegment(store, directory, base, name, found) for (base, name), found in sorted(files.items()))
+    return tuple(segments), tuple(strays)
+
+
+def unused(found: RemoteDirectory, used: Iterable[StoredPartition]) -> Iterator[StoredPartition]:
+    """Yield the partitions that are not among the used ones."""
+    directories = {each.directory for each in used}
+    return (each for each in found.partitions if each.directory not in directories)

@@ -1,0 +1,104 @@
+"""Remote segments that belong to a log: those whose leader epochs are the log's (``RemoteLogManager``).
+
+After an unclean election, remote storage can have segments that the log has diverged from; after any election,
+segments can overlap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kidx.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from kidx.remote.stored import StoredSegment
+
+
+def with_records(epochs: Mapping[int, int]) -> dict[int, int]:
+    """Return the epochs that have records, oldest first: of those with one start offset, the newest."""
+    ordered = sorted(epochs.items())
+    kept = [one for one, other in pairwise(ordered) if one[1] != other[1]]
+    return dict([*kept, *ordered[-1:]])
+
+
+def is_within(segment_epochs: Mapping[int, int], end_offset: int, lineage: Mapping[int, int], log_end: int) -> bool:
+    """Return True if a remote segment belongs to a log (``isRemoteSegmentWithinLeaderEpochs``).
+
+    Args:
+        segment_epochs: start offset of each leader epoch of the segment.
+        end_offset: offset after its last record.
+        lineage: start offset of each leader epoch of the log that has records.
+        log_end: end offset of the log.
+    """
+    oldest = min(lineage, default=0)
+    own = {epoch: start for epoch, start in with_records(segment_epochs).items() if epoch >= oldest}
+    if not own or not own.keys() <= lineage.keys() or end_offset > log_end:
+        return False
+    first, *later = own
+    if first != oldest and own[first] < lineage[first]:
+        return False
+    # The epochs of the segment follow each other as those of the log do.
+    of_log = [epoch for epoch in lineage if epoch > first]
+    if of_log[: len(later)] != later or any(own[epoch] != lineage[epoch] for epoch in later):
+        return False
+    return all(end_offset <= lineage[epoch] for epoch in of_log[len(later) : len(later) + 1])
+
+
+def epochs_of(segment: StoredSegment, lineage: Mapping[int, int]) -> Mapping[int, int]:
+    """Return the start offset of each leader epoch of a remote segment.
+
+    A broker has them in its metadata. If the segment's checkpoint cannot be read, they are taken from the log's epochs.
+
+    Raises:
+        OSError: the log of the segment cannot be read.
+    """
+    try:
+        return segment.epochs
+    except (InvalidArgumentError, OSError):
+        before = [epoch for epoch, start in lineage.items() if start <= segment.base_offset]
+        inside = {epoch: start for epoch, start in lineage.items() if segment.base_offset < start < segment.end_offset}
+        return dict.fromkeys(before[-1:], segment.base_offset) | inside
+
+
+def in_epoch(epochs: Mapping[StoredSegment, Mapping[int, int]], epoch: int) -> list[StoredSegment]:
+    """Return the segments with records of an epoch, in the order in which a broker tries them."""
+    return sorted((each for each, own in epochs.items() if epoch in own), key=lambda each: each.base_offset)
+
+
+def chain(segments: Sequence[StoredSegment]) -> list[StoredSegment]:
+    """Return the segments that together have all offsets: without those that lie within an earlier one.
+
+    Of several copies with one base offset the longest is kept.
+
+    Raises:
+        OSError: a log cannot be read.
+    """
+    kept: list[StoredSegment] = []
+    end = -1
+    for each in sorted(segments, key=lambda each: (each.base_offset, -each.end_offset)):
+        if each.end_offset > end:
+            kept.append(each)
+            end = each.end_offset
+    return kept
+
+
+def topic_id_in(directory: Path) -> str | None:
+    """Return the topic id of a local partition (``partition.metadata``); None without one.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    try:
+        lines = (directory / "partition.metadata").read_text("utf-8", "replace").splitlines()
+    except FileNotFoundError:
+        return None
+    return topic_id_of(lines)
+
+
+def topic_id_of(lines: Iterable[str]) -> str | None:
+    """Return the topic id in the lines of a ``partition.metadata`` file; None without one."""
+    found = dict(line.partition(":")[::2] for line in lines).get("topic_id", "").strip()
+    return found or None

@@ -1,0 +1,149 @@
+"""Segment in remote storage, as ``LocalTieredStorage`` stores it: its files, and what a broker notes about it.
+
+A broker keeps the end offset, the largest timestamp and the leader epochs of each remote segment in the topic
+``__remote_log_metadata`` (``RemoteLogSegmentMetadata``). Here they are read from the files of the segment, when needed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from kidx.errors import InvalidArgumentError
+from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.layout import OFFSET_INDEX, TIME_INDEX
+from kidx.records.layout import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
+
+if TYPE_CHECKING:
+    from kidx.storage import Entry, RangeReader, Store
+
+LOG: Final = "log"
+EPOCHS: Final = "leader_epoch_checkpoint"
+REQUIRED: Final = (LOG, "index", "timeindex", "snapshot", EPOCHS)
+"""Suffixes of the files that each remote segment has."""
+SUFFIXES: Final = (*REQUIRED, "txnindex")
+"""Suffixes of all files; a segment without aborted transactions may have no ``.txnindex``."""
+
+# fmt: off
+_BATCH_START: Final = struct.Struct(
+    ">q"   # base offset
+    "i"    # bytes after this field
+    "11x"  # partition leader epoch, magic, checksum, attributes
+    "i"    # last offset, relative to the base offset
+)
+# fmt: on
+
+
+@dataclass(frozen=True, eq=False)
+class StoredSegment:
+    """Remote segment, as listed; a file is opened when a property needs it.
+
+    Attributes:
+        store: the remote storage.
+        directory: directory of its partition, within the store.
+        base_offset: offset in the names of its files.
+        id: id in the names of its files, as text.
+        files: its files by suffix, without a full stop.
+    """
+
+    store: Store
+    directory: str
+    base_offset: int
+    id: str
+    files: Mapping[str, Entry]
+
+    def path(self, suffix: str) -> str:
+        """Return the path of a file within the store, whether it exists or not."""
+        return f"{self.directory}/{self.base_offset:020d}-{self.id}.{suffix}"
+
+    def name(self, suffix: str) -> str:
+        """Return the path or URL of a file, for messages."""
+        return self.store.name_of(self.path(suffix))
+
+    @property
+    def missing(self) -> list[str]:
+        """Suffixes of required files that do not exist."""
+        return [suffix for suffix in REQUIRED if suffix not in self.files]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the log; 0 without one."""
+        return self.files[LOG].size if LOG in self.files else 0
+
+    @cached_property
+    def end_offset(self) -> int:
+        """Offset after the last complete batch; the base offset without a batch (``endOffset`` of the metadata + 1).
+
+        Raises:
+            OSError: the log or the offset index cannot be read.
+        """
+        if not self.size:
+            return self.base_offset
+        with self.store.open(self.path(LOG)) as log:
+            found = None
+            for position in (self._last_indexed_position(), 0):
+                if found is None and 0 <= position < log.size:
+                    found = _end_from(log, position)
+        return self.base_offset if found is None or found <= self.base_offset else found
+
+    def _last_indexed_position(self) -> int:
+        entry = self._last_entry("index", OFFSET_INDEX)
+        return 0 if entry is None else int(entry[1])
+
+    @cached_property
+    def largest_timestamp(self) -> int:
+        """Largest timestamp of the time index, else the log's modification time or -1; in milliseconds.
+
+        Raises:
+            OSError: the time index cannot be read.
+        """
+        entry = self._last_entry("timeindex", TIME_INDEX)
+        if entry is not None and entry[0] >= 0:
+            return int(entry[0])
+        log = self.files.get(LOG)
+        return -1 if log is None or log.modified is None else log.modified
+
+    def _last_entry(self, suffix: str, layout: object) -> tuple[int, ...] | None:
+        size: int = layout.size  # type: ignore[attr-defined]
+        if suffix not in self.files or self.files[suffix].size < size:
+            return None
+        with self.store.open(self.path(suffix)) as reader:
+            data = reader.read((reader.size // size - 1) * size, size)
+        return layout.struct.unpack(data) if len(data) == size else None  # type: ignore[attr-defined]
+
+    @cached_property
+    def epochs(self) -> dict[int, int]:
+        """Start offset of each leader epoch in the segment's checkpoint.
+
+        Raises:
+            InvalidArgumentError: it is not a checkpoint of leader epochs.
+            OSError: it cannot be read.
+        """
+        text = self.store.read_all(self.path(EPOCHS)).decode("utf-8", "replace")
+        return dict(_epoch_entries(text, self.name(EPOCHS)))
+
+
+def _epoch_entries(text: str, name: str) -> Iterator[tuple[int, int]]:
+    lines = text.splitlines()
+    rows = [line.split() for line in lines[2:]]
+    valid = lines[:1] == ["0"] and len(lines) > 1 and lines[1] == str(len(rows))
+    valid = valid and all(len(row) == 2 and row[0].isdecimal() and row[1].isdecimal() for row in rows)
+    valid = valid and all(int(epoch) <= INT_MAX and int(start) <= LONG_MAX for epoch, start in rows)
+    if not valid:
+        raise InvalidArgumentError(f"{name} is not a checkpoint of leader epochs")
+    yield from ((int(epoch), int(start)) for epoch, start in rows)
+
+
+def _end_from(log: RangeReader, position: int) -> int | None:
+    """Return the offset after the last complete batch from a position on; None without one."""
+    end = None
+    while len(head := log.read(position, _BATCH_START.size)) == _BATCH_START.size:
+        base, length, delta = _BATCH_START.unpack(head)
+        position += LOG_OVERHEAD + length
+        if length < RECORD_BATCH_OVERHEAD - LOG_OVERHEAD or delta < 0 or position > log.size:
+            break
+        end = base + delta + 1
+    return end

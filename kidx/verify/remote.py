@@ -1,0 +1,303 @@
+"""Remote storage beside local logs: is each copy what its segment says, and do both tiers together have all offsets.
+
+The files are verified as local ones are. A broker reads only the remote segments whose leader epochs are those of the
+log (:mod:`kidx.remote.lineage`); remote storage may have others after an election, or after a copy that failed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kidx.dialect import dialect_of
+from kidx.discovery import Found, Partition, Problem, discover
+from kidx.findings import Finding, Verdict, in_order
+from kidx.log.epochs import read_epochs
+from kidx.remote.directory import RemoteDirectory, StoredPartition, read_remote, unused
+from kidx.remote.lineage import epochs_of, is_within, topic_id_in, with_records
+from kidx.remote.stored import LOG, StoredSegment
+from kidx.verify.leaving_out import without_marked
+from kidx.verify.remote_segment import RemoteVerifier, segment_of
+from kidx.verify.reporter import Reporter
+from kidx.verify.run import Verification, verdicts_on
+from kidx.verify.transactions import OpenTransactions, check_transactions, cleaned_to
+from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
+
+if TYPE_CHECKING:
+    import os
+
+    from kidx.dialect import Dialect
+    from kidx.storage import Store
+
+_CLAUSE = "LO-19"
+_LOG_END_UNKNOWN = (1 << 63) - 1
+
+
+def verify_remote(
+    paths: Iterable[str | os.PathLike[str]] | Found,
+    remote: str | Store,
+    *,
+    release: str | Dialect | None = None,
+    index_interval_bytes: int | None = None,
+    processes: int | None = None,
+    records: bool = False,
+) -> Verification:
+    """Verify the remote segments of the partitions under some paths.
+
+    Remote partitions that have no replica under the paths are left out, and so are files of no segment.
+
+    Args:
+        paths: log directories; or what :func:`kidx.discovery.discover` found there.
+        remote: remote storage in the layout of ``LocalTieredStorage``: a path or a URL of fsspec.
+        release: as for :func:`kidx.verify.verify_paths`.
+        index_interval_bytes: as there.
+        processes: as there.
+        records: as there.
+
+    Raises:
+        ToolError: remote storage cannot be read, or has another layout.
+        ValueError: the release is unknown.
+    """
+    dialect = None if release is None else dialect_of(release)
+    local = without_marked(paths if isinstance(paths, Found) else discover(paths))
+    found = read_remote(remote)
+    result = Verification(left_out=[Problem(Path(path), "belongs to no remote partition") for path in found.strays])
+    pairs = list(_pairs(local, found, result))
+    used = [stored for _, stored in pairs]
+    result.left_out += [
+        Problem(Path(found.store.name_of(each.directory)), "no replica of this remote partition is under the paths")
+        for each in unused(found, used)
+    ]
+    by_path = {Path(each.path(LOG)): each for stored in used for each in stored.segments}
+    look = RemoteVerifier(by_path, dialect, index_interval_bytes, records)
+    partitions = [_partition_of(stored) for stored in used]
+    with closing(verdicts_on(Found(partitions), look, processes)) as verdicts:
+        for (here, stored), partition in zip(pairs, partitions, strict=True):
+            own = {each: next(verdicts) for each in stored.segments}
+            result.add(_judge(here, stored, partition, own, None if dialect is None else dialect.release))
+            result.left_out += [
+                Problem(Path(found.store.name_of(f"{stored.directory}/{name}")), "is no file of a remote segment")
+                for name in stored.strays
+            ]
+    result.files.sort(key=lambda file: file.path)
+    result.findings = in_order(result.findings)
+    return result
+
+
+def _pairs(local: Found, remote: RemoteDirectory, result: Verification) -> Iterable[tuple[Partition, StoredPartition]]:
+    for partition in local.partitions:
+        try:
+            topic_id = topic_id_in(partition.directory)
+        except OSError as error:
+            result.problems.append(Problem(partition.directory, f"partition.metadata: {error.strerror}"))
+            continue
+        if partition.state:
+            continue
+        stored = remote.of(partition.topic, partition.partition, topic_id)
+        if stored is not None:
+            yield partition, stored
+        elif (start := _Judge(partition, None)).needs_remote_segments:
+            result.findings.append(start.without_remote_segments(remote.store.url))
+
+
+def _partition_of(stored: StoredPartition) -> Partition:
+    segments = tuple(segment_of(each, stored.topic, stored.partition) for each in stored.segments)
+    return Partition(Path(stored.directory), stored.topic, stored.partition, segments=segments, complete=False)
+
+
+def _judge(
+    here: Partition,
+    stored: StoredPartition,
+    partition: Partition,
+    verdicts: Mapping[StoredSegment, SegmentVerdict],
+    release: str | None,
+) -> PartitionVerdict:
+    """Return what is known of a remote partition: the verdicts on its segments, and what they say together."""
+    judge = _Judge(here, release)
+    whole = [each for each in stored.segments if judge.is_complete(each, stored)]
+    lineage = judge.lineage()
+    own = [each for each in whole if judge.is_own(each, verdicts[each], lineage)]
+    judge.check_offsets(stored, [(each, verdicts[each]) for each in own])
+    files = [file for verdict in verdicts.values() for file in verdict.files]
+    findings = [finding for verdict in verdicts.values() for finding in verdict.findings]
+    for file, finding in judge.transactions([(each, verdicts[each]) for each in own]):
+        files += file
+        findings += finding
+    return PartitionVerdict(
+        partition.directory,
+        partition.name,
+        (*files, *judge.files),
+        (*findings, *judge.findings),
+        len(verdicts),
+        sum(verdict.batches for verdict in verdicts.values()),
+        sum(verdict.bytes_read for verdict in verdicts.values()),
+    )
+
+
+class _Judge:
+    """Judge of the remote segments of one partition, beside its local log."""
+
+    def __init__(self, here: Partition, release: str | None) -> None:
+        self.here, self.release = here, release
+        self.files: list[FileVerdict] = []
+        self.findings: list[Finding] = []
+        self.local_start = here.segments[0].base_offset if here.segments else None
+        self.stopped = any(segment.clean for segment in here.segments)
+        self.start = max(here.start_offset or 0, min(self.lineage().values(), default=0))
+
+    @property
+    def needs_remote_segments(self) -> bool:
+        """True if the log begins before its first local segment does."""
+        return self.here.start_offset is not None and self.local_start is not None and self.start < self.local_start
+
+    def without_remote_segments(self, url: str) -> Finding:
+        """Return the finding about a partition of which remote storage has nothing."""
+        here, first = self.here, self.start
+        said = (
+            f"the log begins with offset {first} and its first local segment with {self.local_start}, and {url} has no "
+            "remote segment of it: a consumer never gets the records between"
+        )
+        where = str(here.directory), here.topic, here.partition, first, here.directory.name
+        return Finding(*where, _CLAUSE, "missing", offset=first, message=said)
+
+    def lineage(self) -> dict[int, int]:
+        """Return the start offset of each leader epoch of the local log; nothing if they cannot be read."""
+        try:
+            entries = read_epochs(self.here.epochs) if self.here.epochs else []
+        except OSError:  # a finding of the local log
+            entries = []
+        return with_records({entry.epoch: entry.start_offset for entry in entries})
+
+    def is_complete(self, segment: StoredSegment, partition: StoredPartition) -> bool:
+        """Return True if a broker counts the segment as copied; report the files that it lacks."""
+        if not segment.missing:
+            return True
+        is_local = self.local_start is not None and segment.base_offset >= self.local_start
+        again = [
+            each
+            for each in partition.segments
+            if each is not segment and each.base_offset == segment.base_offset and not each.missing
+        ]
+        for suffix in segment.missing:
+            lacks = f"remote storage has no .{suffix} of this segment"
+            if again:
+                why = f"{lacks}: a copy that failed; there is another one, {again[0].id}"
+                self._add(segment, suffix, "sound", why)
+            elif is_local and not self.stopped:
+                self._add(segment, suffix, "changing", f"{lacks} yet: the local log still has it")
+            else:
+                effect = "a consumer gets none of its records" if suffix == LOG else "a broker cannot fetch it"
+                self._add(segment, suffix, "missing", f"{lacks}: {effect}")
+        return not again and not (is_local and not self.stopped)
+
+    def is_own(self, segment: StoredSegment, verdict: SegmentVerdict, lineage: Mapping[int, int]) -> bool:
+        """Return True if the segment belongs to the local log; report one that the log has diverged from."""
+        if not lineage or not verdict.batches:
+            return True
+        try:
+            epochs = epochs_of(segment, lineage)
+        except OSError:
+            return True
+        if is_within(epochs, verdict.last_offset + 1, lineage, _LOG_END_UNKNOWN):
+            return True
+        logged = dict(reversed(verdict.epochs))
+        if is_within(logged, verdict.last_offset + 1, lineage, _LOG_END_UNKNOWN):
+            return True  # its checkpoint is wrong, which is a finding; its batches are not
+        said = "its leader epochs are not those of the local log, which has diverged from it: no broker reads it"
+        self._add(segment, LOG, "sound", said)
+        return False
+
+    def check_offsets(
+        self, partition: StoredPartition, segments: Sequence[tuple[StoredSegment, SegmentVerdict]]
+    ) -> None:
+        """Report offsets from the log start on that are in neither tier, and segments that overlap."""
+        end: int | None = self.start
+        for segment, verdict in sorted(segments, key=lambda each: (each[0].base_offset, -each[1].last_offset)):
+            base = segment.base_offset
+            if end is not None and base > end:
+                self._gap(partition, end, base)
+            elif end is not None and self.start < base < end:
+                said = f"the segment before it reaches offset {end - 1}: a broker reads this one from {base} on"
+                self._add(segment, LOG, "sound", said, offset=base)
+            reached = verdict.last_offset + 1 if verdict.batches else base
+            end = max(end or 0, reached) if verdict.readable else None
+        if end is not None and self.local_start is not None and end < self.local_start:
+            self._gap(partition, end, self.local_start)
+
+    def _gap(self, partition: StoredPartition, first: int, behind: int) -> None:
+        path = partition.store.name_of(partition.directory)
+        self.findings.append(
+            Finding(
+                path,
+                partition.topic,
+                partition.partition,
+                first,
+                path.rpartition("/")[2],
+                _CLAUSE,
+                "missing",
+                offset=first,
+                expected=f"offsets {first} to {behind - 1}",
+                actual="none of them",
+                message=f"offsets {first} to {behind - 1} are in no remote segment, and the local log begins with "
+                f"{self.local_start}: a consumer never gets their records",
+                release=self.release,
+            )
+        )
+
+    def transactions(
+        self, segments: Sequence[tuple[StoredSegment, SegmentVerdict]]
+    ) -> Iterable[tuple[list[FileVerdict], list[Finding]]]:
+        """Yield the verdicts on the transaction indexes of segments, with the findings."""
+        ordered = [verdict for _, verdict in segments]
+        bases = [segment.base_offset for segment, _ in segments]
+        ends = [verdict.last_offset + 1 for verdict in ordered]
+        is_whole = bool(bases) and bases[0] == 0 and bases[1:] == ends[:-1]
+        first = bases[0] if bases else 0
+        open_ = OpenTransactions(is_whole, max(first, self.start), cleaned_to(ordered, 0))
+        for segment, verdict in segments:
+            if not verdict.readable:
+                continue
+            named = _with_store_paths(segment, verdict)
+            own = Reporter(named.segment, self.release)
+            files = check_transactions(named, open_, own)
+            yield (
+                [dataclasses.replace(file, path=segment.name("txnindex")) for file in files],
+                [dataclasses.replace(finding, path=segment.name("txnindex")) for finding in own.findings()],
+            )
+
+    def _add(self, segment: StoredSegment, suffix: str, verdict: Verdict, message: str, **place: Any) -> None:
+        path = segment.name(suffix)
+        if suffix not in segment.files:
+            self.files = [*self.files, FileVerdict(path, verdict)]
+        self.findings.append(
+            Finding(
+                path,
+                self.here.topic,
+                self.here.partition,
+                segment.base_offset,
+                path.rpartition("/")[2],
+                _CLAUSE,
+                verdict,
+                message=message,
+                release=self.release,
+                **place,
+            )
+        )
+
+
+def _with_store_paths(segment: StoredSegment, verdict: SegmentVerdict) -> SegmentVerdict:
+    """Return the verdict with the paths that its segment has within the store."""
+    return dataclasses.replace(
+        verdict,
+        files=tuple(
+            dataclasses.replace(file, path=f"{segment.directory}/{file.path.rpartition('/')[2]}")
+            for file in verdict.files
+        ),
+        findings=tuple(
+            dataclasses.replace(each, path=f"{segment.directory}/{each.path.rpartition('/')[2]}")
+            for each in verdict.findings
+        ),
+    )

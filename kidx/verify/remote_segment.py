@@ -1,0 +1,190 @@
+"""One remote segment: its log and indexes as of a local one, its producer snapshot, and its leader epochs."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kidx.discovery import Segment
+from kidx.findings import Finding, Verdict
+from kidx.log.epochs import read_epochs
+from kidx.producers.snapshot import entries_of, problem_of
+from kidx.remote.stored import EPOCHS, LOG
+from kidx.verify.guarded import guarded_segment, unreadable_segment
+from kidx.verify.verdicts import FileVerdict, SegmentVerdict
+
+if TYPE_CHECKING:
+    from kidx.dialect import Dialect
+    from kidx.remote.stored import StoredSegment
+
+SNAPSHOT = "snapshot"
+
+
+def segment_of(stored: StoredSegment, topic: str, partition: int) -> Segment:
+    """Return a remote segment in the form in which local ones are verified; its paths are within the store."""
+    existing = frozenset(f".{suffix}" for suffix in stored.files)
+    log = Path(stored.path(LOG))
+    return Segment(log, stored.base_offset, topic, partition, existing, is_last=False, clean=True)
+
+
+@dataclass(frozen=True)
+class RemoteVerifier:
+    """Verifier of remote segments; picklable.
+
+    Attributes:
+        stored: the remote segments, by the path of their logs within the store.
+        release: the release for which *exact* is asked, or None.
+        index_interval_bytes: the topics' setting, or None.
+        records: True to read every record.
+    """
+
+    stored: Mapping[Path, StoredSegment]
+    release: Dialect | None = None
+    index_interval_bytes: int | None = None
+    records: bool = False
+
+    def __call__(self, segment: Segment) -> SegmentVerdict:
+        """Return the verdict on a remote segment; whatever fails is a finding about it."""
+        stored = self.stored[segment.log]
+        try:
+            if stored.store.is_local:
+                return self._verify(stored, segment, segment)
+            with tempfile.TemporaryDirectory(prefix="kidx-remote-") as scratch:
+                local = dataclasses.replace(segment, log=Path(scratch) / segment.log.name)
+                for entry in stored.files.values():
+                    stored.store.fetch(entry.path, local.log.with_name(entry.name))
+                return _renamed(self._verify(stored, segment, local), stored, segment)
+        except Exception as error:  # noqa: BLE001 -- one file of a million must not stop the others
+            verdict = unreadable_segment(segment, f"cannot be fetched: {type(error).__name__}: {error}")
+            return _renamed(verdict, stored, segment)
+
+    def _verify(self, stored: StoredSegment, segment: Segment, local: Segment) -> SegmentVerdict:
+        if LOG not in stored.files:
+            return SegmentVerdict(segment, readable=False)
+        verdict = guarded_segment(
+            local, release=self.release, index_interval_bytes=self.index_interval_bytes, records=self.records
+        )
+        if verdict.gone or not verdict.readable:
+            return verdict
+        release = None if self.release is None else self.release.release
+        checks = _Checks(verdict, local, release)
+        if SNAPSHOT in stored.files:
+            checks.snapshot(local.log.with_suffix(f".{SNAPSHOT}"))
+        if EPOCHS in stored.files:
+            checks.epochs(local.log.with_suffix(f".{EPOCHS}"))
+        # What a missing index means differs between the tiers.
+        files = [file for file in verdict.files if file.verdict != "missing"]
+        findings = [finding for finding in verdict.findings if finding.verdict != "missing"]
+        return dataclasses.replace(verdict, files=(*files, *checks.files), findings=(*findings, *checks.findings))
+
+
+class _Checks:
+    """Checks of the two files that a remote segment has and a local one has not."""
+
+    def __init__(self, verdict: SegmentVerdict, segment: Segment, release: str | None) -> None:
+        self.files: list[FileVerdict] = []
+        self.findings: list[Finding] = []
+        self._verdict, self._segment, self._release = verdict, segment, release
+
+    def snapshot(self, path: Path) -> None:
+        """Check the producer snapshot (LG-32)."""
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            self._add(path, "LG-32", "unreadable", f"cannot be read: {error.strerror or error}")
+            return
+        problem = problem_of(data)
+        end = self._verdict.last_offset + 1
+        if not problem and self._verdict.batches:
+            late = [entry for entry in entries_of(data) if entry.last_offset >= end]
+            if late:
+                problem = (
+                    f"producer {late[0].producer_id} has its last batch at offset {late[0].last_offset}, "
+                    f"and the segment ends before {end}"
+                )
+        if problem:
+            self._add(path, "LG-32", "broken", f"{problem}: a broker that restores the log from it fails")
+        else:
+            self.files.append(FileVerdict(str(path), "exact", size=len(data)))
+
+    def epochs(self, path: Path) -> None:
+        """Check the leader epochs against those of the batches (LG-4)."""
+        try:
+            entries = read_epochs(path)
+        except OSError as error:
+            self._add(path, "LG-4", "unreadable", f"cannot be read: {error.strerror or error}")
+            return
+        effect = "a broker that restores the log from it truncates at wrong offsets"
+        for epoch, offset in self._verdict.epochs:
+            noted = next((entry.epoch for entry in reversed(entries) if entry.start_offset <= offset), None)
+            if noted != epoch:
+                has = "no epoch" if noted is None else f"epoch {noted}"
+                self._add(
+                    path,
+                    "LG-4",
+                    "broken",
+                    f"offset {offset} has leader epoch {epoch} in the log and {has} here: {effect}",
+                    offset=offset,
+                    expected=f"epoch {epoch}",
+                    actual=has,
+                )
+                return
+        end = self._verdict.last_offset
+        behind = next((entry for entry in entries if self._verdict.batches and entry.start_offset > end), None)
+        if behind is not None:
+            self._add(
+                path,
+                "LG-4",
+                "broken",
+                f"epoch {behind.epoch} begins at offset {behind.start_offset}, after the segment ends: {effect}",
+                offset=behind.start_offset,
+            )
+            return
+        self.files.append(FileVerdict(str(path), "exact", entries=len(entries)))
+
+    def _add(
+        self,
+        path: Path,
+        clause: str,
+        verdict: Verdict,
+        message: str,
+        offset: int | None = None,
+        expected: str = "",
+        actual: str = "",
+    ) -> None:
+        segment = self._segment
+        self.files.append(FileVerdict(str(path), verdict))
+        self.findings.append(
+            Finding(
+                str(path),
+                segment.topic,
+                segment.partition,
+                segment.base_offset,
+                path.name,
+                clause,
+                verdict,
+                offset=offset,
+                expected=expected,
+                actual=actual,
+                message=message,
+                release=self._release,
+            )
+        )
+
+
+def _renamed(verdict: SegmentVerdict, stored: StoredSegment, segment: Segment) -> SegmentVerdict:
+    """Return the verdict with the names that the files have in remote storage."""
+
+    def name(path: str) -> str:
+        return stored.store.name_of(f"{stored.directory}/{path.rpartition('/')[2]}")
+
+    return dataclasses.replace(
+        verdict,
+        segment=segment,
+        files=tuple(dataclasses.replace(file, path=name(file.path)) for file in verdict.files),
+        findings=tuple(dataclasses.replace(each, path=name(each.path)) for each in verdict.findings),
+    )
