@@ -115,7 +115,7 @@ class Verification:
         self.bytes_read += partition.bytes_read
 
     def include(self, other: Verification) -> None:
-        """Takes in another verification, as of remote storage."""
+        """Add another verification, such as that of remote storage."""
         self.files = sorted([*self.files, *other.files], key=lambda file: file.path)
         self.findings = in_order([*self.findings, *other.findings])
         self.problems += other.problems
