@@ -2,9 +2,8 @@
 
 A *step* is one operation in one state with the reference's outcome. It exercises a clause if a violation of the clause
 would have changed its outcome, its error message, the state after it or the files; all of these are compared after
-every
-step. A step is therefore evidence for the clauses that it is attributed to. Where implementations differ, these are the
-clauses that may be implicated.
+every step. A step is therefore evidence for the clauses that it is attributed to. Where implementations differ, these
+are the clauses that may be implicated.
 
 One engine, :mod:`~conformance.attribution.rules`, reads one table per scope of a lockstep:
 :mod:`~conformance.attribution.index` (three kinds), :mod:`~conformance.attribution.segment`,

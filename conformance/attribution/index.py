@@ -1,8 +1,7 @@
 """Attribution of the steps on one index: one table per kind of index.
 
 :mod:`~conformance.attribution.mapped` has the rows that ``.index`` and ``.timeindex`` share. The rows of one kind only
-are
-in a file of that name.
+are in a file of that name.
 """
 
 from __future__ import annotations
@@ -65,8 +64,7 @@ def implicated_clauses(
     """Return the clauses that a divergence implicates; by default all that the step exercises.
 
     If an operation that reads entries fails, the layout of the entries is not implicated, unless it makes the whole
-    file
-    unreadable.
+    file unreadable.
 
     Args:
         exercised: The clauses that the step exercises.
@@ -124,10 +122,8 @@ def is_reachable_by_broker(operation: Operation, before: TrackedIndex, observati
     """Return True if a broker can execute such a step; any other step cannot break a guarantee to users.
 
     A broker never uses an index that is closed, or that has content which no append produces. Its offsets, positions
-    and
-    slots are never negative, its timestamps are never smaller than the timestamp of a record without one, and each of
-    its
-    indexes has a directory and space for an entry.
+    and slots are never negative, its timestamps are never smaller than the timestamp of a record without one, and each
+    of its indexes has a directory and space for an entry.
 
     Args:
         operation: The operation of the step.

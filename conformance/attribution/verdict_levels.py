@@ -35,8 +35,7 @@ def counts_at_level(parts: DivergentParts, level: str) -> bool:
     """Return True if a divergence counts at a level of the verdict, ``"must"`` or ``"api"``.
 
     It counts if a clause of the level applies to the step, and something differs that no clause of a later level
-    relaxes.
-    At level ``must``, a divergence that only callers of Kafka's classes can notice does not count.
+    relaxes. At level ``must``, a divergence that only callers of Kafka's classes can notice does not count.
 
     Args:
         parts: The parts of the step that differ.
@@ -60,8 +59,7 @@ def noticed_facets(parts: DivergentParts) -> frozenset[str]:
     """Return the facets of a divergence that are visible to readers of the files and consumers of the log.
 
     The kind of an error is visible if a clause guarantees it; the message of an error never is. The length of an index
-    is
-    visible for a finished time index only, whose last entry is taken for the largest timestamp.
+    is visible for a finished time index only, whose last entry is taken for the largest timestamp.
 
     Args:
         parts: The parts of the step that differ.
@@ -91,21 +89,16 @@ def is_observed_only(
     """Return True if a divergent step does not count for a verdict at level MUST.
 
     The MUST clauses of a step say what is required in general (a rejected offset is an error). An OBSERVED clause says
-    what
-    Kafka also does in exactly this state (and it leaves eight stray bytes). The more specific clause decides: the
+    what Kafka also does in exactly this state (and it leaves eight stray bytes). The more specific clause decides: the
     divergence does not count if an OBSERVED clause of the step relaxes every facet that differs. A facet that none of
-    them
-    relaxes violates a MUST clause: accepting the offset is not a permitted way of rejecting it.
+    them relaxes violates a MUST clause: accepting the offset is not a permitted way of rejecting it.
 
     The state follows from the other facets. Where a different outcome is allowed, an operation that was executed
-    instead of
-    rejected, or the reverse, has left a different state. Where different bytes are allowed, the fields for the length
-    of
-    the file follow.
+    instead of rejected, or the reverse, has left a different state. Where different bytes are allowed, the fields for
+    the length of the file follow.
 
     A later consequence of a permitted divergence looks like a violation, because the participants no longer have the
-    same
-    state. A lockstep at level MUST therefore ends the example, or continues without that implementation.
+    same state. A lockstep at level MUST therefore ends the example, or continues without that implementation.
 
     Args:
         ids: The clauses that the step was attributed to.

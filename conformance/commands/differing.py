@@ -36,7 +36,7 @@ from conformance.experiments.release_diff.expected import Judged, shape_in_words
 from conformance.experiments.release_diff.no_answer import stuck_trace
 from conformance.experiments.release_diff.sides import side_of
 from conformance.kafka.progress import show_progress
-from conformance.lockstep.step_watch import LIMIT, Stuck, end_process, watched_steps
+from conformance.lockstep.watchdog import LIMIT, Hang, exit_process, watch_steps
 from conformance.operations import Json
 from conformance.report.console import sanitizing
 from conformance.report.ndjson import NdjsonWriter
@@ -91,13 +91,13 @@ def diff_command(
         writer = stack.enter_context(TerminalWriter(console, quiet=quiet or as_json))
         progress = stack.enter_context(show_progress("Kafka's jars"))
 
-        def give_up(stuck: Stuck) -> None:
+        def give_up(stuck: Hang) -> None:
             stack.close()
             trace = stuck_trace(plan, stuck, limit_of(step_timeout, max_time), shrink_time)
             typer.echo(json.dumps(trace)) if as_json else echo(_no_answer(trace))
-            end_process(1)
+            exit_process(1)
 
-        stack.enter_context(watched_steps(limit_of(step_timeout, max_time), give_up))
+        stack.enter_context(watch_steps(limit_of(step_timeout, max_time), give_up))
         comparison = compare(plan, writer, progress)
     judged = None if entries is None else judge(comparison, entries)
     holds = not comparison.differs if judged is None else not (judged.new or judged.stale)

@@ -28,7 +28,7 @@ from conformance.implementations.forms import is_server
 from conformance.implementations.jvm.virtual_machine import expect_one_loop
 from conformance.implementations.spec import parse_spec
 from conformance.kafka.progress import show_progress
-from conformance.lockstep.step_watch import LIMIT
+from conformance.lockstep.watchdog import LIMIT
 from conformance.runs.no_answer import ended_when_stuck
 from conformance.runs.shrinking import SECONDS
 

@@ -26,7 +26,7 @@ from conformance.commands.options import (
 from conformance.experiments.mutation.figures import figures_to
 from conformance.experiments.mutation.hunting import LIMIT
 from conformance.experiments.mutation.measuring import MutantScore, chosen_mutants, measure
-from conformance.lockstep.step_watch import LIMIT as LIMIT_OF_STEP
+from conformance.lockstep.watchdog import LIMIT as LIMIT_OF_STEP
 from conformance.runs.no_answer import no_answer
 from conformance.runs.profiles import PROFILES
 from conformance.runs.shrinking import SECONDS

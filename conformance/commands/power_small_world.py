@@ -25,7 +25,7 @@ from conformance.experiments.mutation.figures import figures_to
 from conformance.experiments.small_world.crashes import CrashResult, explore_crashes
 from conformance.experiments.small_world.sequences import SequenceResult, check_all_sequences
 from conformance.lockstep.divergence import failure_json
-from conformance.lockstep.step_watch import LIMIT
+from conformance.lockstep.watchdog import LIMIT
 from conformance.operations import KINDS
 from conformance.report.divergence import indent_continuation_lines, sides
 from conformance.runs.no_answer import ended_when_stuck

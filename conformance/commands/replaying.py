@@ -24,7 +24,7 @@ from conformance.commands.reaching import CommandConfigOption, StartCommandOptio
 from conformance.errors import ToolError
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.divergence import failure_json, plain
-from conformance.lockstep.step_watch import LIMIT, Stuck, end_process, watched_steps
+from conformance.lockstep.watchdog import LIMIT, Hang, exit_process, watch_steps
 from conformance.report.divergence import indent_continuation_lines, sides
 from conformance.report.fields import fields_of_value, in_one_line
 from conformance.runs.replay import Replayed, find_trace, replay
@@ -102,12 +102,12 @@ def replay_command(
             title = f" · {printable(recorded.title)}" if recorded.title else ""
             echo(f"{result.verdict} · {result.steps} of {len(recorded.operations)} steps{title}")
 
-    def give_up(stuck: Stuck) -> None:
+    def give_up(stuck: Hang) -> None:
         tell(stuck.divergence.step, stuck.divergence.operation, None, stuck.divergence)
         conclude(Replayed("FAILED", stuck.divergence, stuck.divergence.step + 1))
-        end_process(1)
+        exit_process(1)
 
-    with show_progress("Kafka's jars") as progress, watched_steps(step_timeout, give_up):
+    with show_progress("Kafka's jars") as progress, watch_steps(step_timeout, give_up):
         result = replay(recorded, releases, implementations, tell, progress, wire, counted)
     for path, text in programs:  # nothing is left behind by a replay that was refused
         write_text(path, text)
@@ -139,13 +139,13 @@ def _replay_each(
         document = {"build": directory, "verdict": verdict, "said": said}
         typer.echo(json.dumps(document)) if as_json else echo(f"{verdict:6}  {directory}{said and '  ' + said}")
 
-    def give_up(stuck: Stuck) -> None:
+    def give_up(stuck: Hang) -> None:
         tell(
             directory, "FAILED", f"step {stuck.divergence.step + 1} gave no answer; the builds after it were not tried"
         )
-        end_process(1)
+        exit_process(1)
 
-    with watched_steps(step_timeout, give_up):
+    with watch_steps(step_timeout, give_up):
         for directory in directories:
             try:
                 releases = chosen_releases(kafka or [recorded.release], [f"jvm:{directory}"])

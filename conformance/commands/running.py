@@ -43,7 +43,7 @@ from conformance.implementations.forms import directory_of, is_server
 from conformance.implementations.spec import build_of, parse_spec
 from conformance.kafka.broker import choose
 from conformance.kafka.progress import show_progress
-from conformance.lockstep.step_watch import LIMIT, end_process
+from conformance.lockstep.watchdog import LIMIT, exit_process
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
 from conformance.report.together import Together
@@ -304,7 +304,7 @@ def _carried_out(
             stack.close()
             if shown is None:
                 typer.echo(json.dumps(_document(events)))
-            end_process(1)
+            exit_process(1)
 
         def announce(text: str) -> None:
             if shown is None or not shown.quiet:

@@ -1,8 +1,9 @@
-"""Batched execution: participants that perform what the references have performed, many steps at a time.
+"""Batched execution: participants that execute the operations of the references later, many steps at a time.
 
-A reference answers in microseconds, and so do Kafka's classes; asking 26 of them after every step costs more than both.
-So they get many steps at a time, each with the result that it must have, and perform them while the lockstep makes the
-next ones. A difference is told of the step where it is, when it is seen: at the latest when the example ends.
+A reference executes an operation in microseconds, and so do Kafka's classes; a call of 26 of them after every step
+costs more than both. They therefore receive many steps at a time, each with its expected result, and execute them while
+the lockstep generates the next ones. A divergence is reported for the step in which it occurred, at the latest when the
+example ends.
 """
 
 from __future__ import annotations
@@ -13,30 +14,30 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Followers, Script
-    from conformance.lockstep.level import Level
     from conformance.lockstep.participant import Participant
+    from conformance.lockstep.scope import Scope
     from conformance.operations import Operation
 
-STEPS_BEHIND: Final = 32
-"""So many steps are collected before participants begin with them: half an example of Hypothesis."""
-BYTES_BEHIND: Final = 4 << 20
-"""Or as many as have left files of so many bytes together: what is expected is kept until it has been compared."""
+MAX_LAG_STEPS: Final = 32
+"""The number of steps that are collected before participants begin to execute them: half of a Hypothesis example."""
+MAX_LAG_BYTES: Final = 4 << 20
+"""The size of the collected files, in bytes, at which participants begin as well."""
 
 
 @dataclass(slots=True)
 class Step:
-    """A step of the references.
+    """Step of the references.
 
     Attributes:
-        number: 0-based index into the example's operations.
-        operation: what was done.
-        name: of the files that are looked at after it.
-        before: for each group, the reference's observation of the step before, and the files that there were.
-        expected: for each group, the reference's observation, and its files after the step.
-        listings: for each group, the names of all files, if these are compared; then nothing is performed.
-        clauses: for each group, the clauses that the step exercises; None until it has been concluded.
-        promised: for each group, whether a broker may come to such a step.
-        damages: the harness itself has changed the files.
+        number: The 0-based index into the example's operations.
+        operation: The operation.
+        name: The name of the files that are compared after it.
+        before: For each group, the reference's observation and files before the step.
+        expected: For each group, the reference's observation and files after the step.
+        listings: For each group, the names of all files, if these are compared; no operation is executed then.
+        clauses: For each group, the clauses that the step exercises; None until they are determined.
+        promised: For each group, True if a broker can execute such a step.
+        is_corruption: True if the harness itself changed the files.
     """
 
     number: int
@@ -47,56 +48,58 @@ class Step:
     listings: Sequence[list[str]] = ()
     clauses: Sequence[tuple[str, ...]] | None = None
     promised: Sequence[bool] = ()
-    damages: bool = False
+    is_corruption: bool = False
 
     def is_promised(self, group: int) -> bool:
-        """Return whether a broker may come to the step, as far as it was looked at."""
+        """Return True if a broker can execute the step, or if that has not been determined."""
         return not self.promised or self.promised[group]
 
-    def write(self, script: Script, level: Level[Any, Any]) -> None:
-        """Adds itself to what batched participants will perform."""
+    def write(self, script: Script, scope: Scope[Any, Any]) -> None:
+        """Add this step to the batch of a batched implementation."""
         if self.listings:
             script.compare_listings(self.listings)
-        elif self.damages:
-            path = level.damaged(self.operation, self.name)
-            script.overwrite(path, [level.by_name(files, self.name).get(path) for _, files in self.expected])
+        elif self.is_corruption:
+            path = scope.corrupted_path(self.operation, self.name)
+            script.overwrite(path, [scope.by_name(files, self.name).get(path) for _, files in self.expected])
         else:
-            script.perform(self.operation, self.expected, level.by_name, self.name)
+            script.perform(self.operation, self.expected, scope.by_name, self.name)
 
 
 class _Kind(NamedTuple):
-    """Batched participants of one kind: what drives them, and each with the number of its group."""
+    """Batched participants of one kind: their batch group, and each participant with the number of its group."""
 
     followers: Followers
     members: list[tuple[Participant, int]]
 
 
 class BatchedExecution:
-    """The batched participants of a lockstep.
+    """Batched participants of a lockstep.
 
     Args:
-        level: what they keep.
-        groups: for each group, its subjects.
-        conclude: told of a step before it is handed over; raises if the references themselves are wrong.
-        hold: told of a participant that has stopped, its group, and the step; raises if it differs and that counts,
-            and takes the participant out of the example (``active``) if it differs and that does not count.
-        done: told of steps that every participant has performed.
+        scope: The scope of the lockstep.
+        groups: For each group, its subjects.
+        attribute_step: A callback that receives a step before it is handed over; raises if the references themselves
+            are wrong.
+        compare: A callback that receives a participant that has stopped, its group, and the step. It raises if the
+            participant diverges and that counts. If the divergence does not count, it removes the participant from the
+            example (``active``).
+        done: A callback that receives the steps that every participant has executed.
 
     Attributes:
-        kinds: of batched participants; empty if there are none.
+        kinds: The batched participants by kind; empty without batched participants.
     """
 
     def __init__(
         self,
-        level: Level[Any, Any],
+        scope: Scope[Any, Any],
         groups: Sequence[Sequence[Participant]],
-        conclude: Callable[[Step], None],
-        hold: Callable[[Participant, int, Step], None],
+        attribute_step: Callable[[Step], None],
+        compare: Callable[[Participant, int, Step], None],
         done: Callable[[Sequence[Step]], None],
     ) -> None:
-        self._level = level
-        self._conclude = conclude
-        self._hold = hold
+        self._scope = scope
+        self._attribute_step = attribute_step
+        self._compare_subject = compare
         self._done = done
         self._collected: list[Step] = []
         self._begun: list[Step] = []
@@ -112,7 +115,7 @@ class BatchedExecution:
         ]
 
     def step_of(self, participant: Participant) -> Step | None:
-        """The step that a batched participant performs right now; another thread may ask."""
+        """Return the step that a batched participant is executing; may be called from another thread."""
         begun = self._begun
         for kind in self.kinds:
             for number, (member, _) in enumerate(kind.members):
@@ -121,42 +124,42 @@ class BatchedExecution:
         return None
 
     def begin(self) -> None:
-        """An example begins."""
-        self.drop()
+        """Begin an example."""
+        self.discard_pending()
         for kind in self.kinds:
             kind.followers.begin()
 
     def add(self, step: Step) -> None:
-        """A step that the references have performed."""
+        """Add a step that the references have executed."""
         self._collected.append(step)
-        if step.expected and step.expected[-1][1] is not step.before[-1][1]:  # else they are not told again
-            self._bytes += self._level.bytes_of(step.expected[-1][1])
-        if len(self._collected) >= STEPS_BEHIND or self._bytes > BYTES_BEHIND:
+        if step.expected and step.expected[-1][1] is not step.before[-1][1]:  # unchanged files are not sent again
+            self._bytes += self._scope.bytes_of(step.expected[-1][1])
+        if len(self._collected) >= MAX_LAG_STEPS or self._bytes > MAX_LAG_BYTES:
             self._hand_over()
 
-    def settle(self) -> None:
-        """Returns when every participant has performed every step, and those that have stopped have been held."""
+    def flush(self) -> None:
+        """Wait until every participant has executed every step, and compare the participants that have stopped."""
         self._hand_over(alone=True)
         self._compare()
 
-    def drop(self) -> None:
-        """Forgets what has not been compared yet; no participant is at work any more."""
+    def discard_pending(self) -> None:
+        """Discard the steps that have not been compared yet; afterwards no participant is executing a step."""
         if self._begun:
             self._finish()
         self._begun, self._collected, self._bytes = [], [], 0
 
     def _hand_over(self, *, alone: bool = False) -> None:
-        """Begins with what has been collected, when what was begun with before has been compared.
+        """Compare the steps that are in progress, then begin with the collected ones.
 
         Args:
-            alone: nothing is collected meanwhile.
+            alone: True if no steps are collected in the meantime.
         """
         self._compare()
         steps, self._collected, self._bytes = self._collected, [], 0
         for step in steps:
-            self._conclude(step)
+            self._attribute_step(step)
         if steps:
-            # Nothing has begun where a step cannot be written.
+            # No batch is started if a step cannot be written.
             scripts = [self._script(kind, steps) for kind in self.kinds]
             self._begun = steps
             for kind, script in zip(self.kinds, scripts, strict=True):
@@ -165,11 +168,11 @@ class BatchedExecution:
     def _script(self, kind: _Kind, steps: Sequence[Step]) -> Script:
         script = kind.followers.script()
         for step in steps:
-            step.write(script, self._level)
+            step.write(script, self._scope)
         return script
 
     def _finish(self) -> int:
-        """Returns when every participant has performed what was begun with, or has stopped: how many have stopped."""
+        """Wait until every participant has executed the batch or stopped; return the number of stopped ones."""
         return sum([kind.followers.finish() for kind in self.kinds])
 
     def _compare(self) -> None:
@@ -185,6 +188,6 @@ class BatchedExecution:
             for kind in self.kinds:
                 for member, (participant, mine) in enumerate(kind.members):
                     if participant.active and kind.followers.stopped_at(member) == number:
-                        self._hold(participant, mine, step)
+                        self._compare_subject(participant, mine, step)
                         if participant.active:
                             kind.followers.resume(member)

@@ -1,4 +1,4 @@
-"""What is compared after a step, aspect by aspect: pairs of what was expected and what there is."""
+"""Comparison after a step, aspect by aspect: pairs of an expected and an actual value."""
 
 from __future__ import annotations
 
@@ -18,43 +18,43 @@ if TYPE_CHECKING:
 
 Pairs = dict[str, tuple[Any, Any]]
 
-_TOLD: Final = 500
-"""Characters of an error's text that a divergence carries."""
+_MESSAGE_LENGTH: Final = 500
+"""The maximum length of an error message in a divergence, characters."""
 
 
-def pairs_of_subject(reference: tuple[Any, Any], subject: tuple[Any, Any], *, speaks_kafka: bool) -> Pairs:
-    """What a subject is held to.
+def compare_with_reference(reference: tuple[Any, Any], subject: tuple[Any, Any], *, speaks_kafka: bool) -> Pairs:
+    """Return the pairs for the comparison of a subject with its reference.
 
     Args:
-        reference: its observation, and its files.
-        subject: the same.
-        speaks_kafka: the subject's refusals carry Kafka's own texts.
+        reference: The reference's observation and files.
+        subject: The subject's observation and files.
+        speaks_kafka: True if the subject's errors have Kafka's messages.
     """
     (expected, files), (actual, contents) = reference, subject
     mine, theirs = expected.outcome, actual.outcome
     return {
-        "outcome": (mine[:2], _told(mine, theirs, speaks_kafka=speaks_kafka)),
+        "outcome": (mine[:2], _compared_outcome(mine, theirs, speaks_kafka=speaks_kafka)),
         "text": (mine.text, theirs.text) if speaks_kafka else (None, None),
-        # An implementation that is not Kafka need not tell its state, of a closed index for instance.
+        # An implementation that is not Kafka need not report its state, for example of a closed index.
         "state": (expected.state, actual.state if actual.state or speaks_kafka else expected.state),
         "bytes": (files, contents),
     }
 
 
-def _told(mine: Outcome, theirs: Outcome, *, speaks_kafka: bool) -> tuple[Any, ...]:
-    """Return what is compared of a subject's outcome.
+def _compared_outcome(mine: Outcome, theirs: Outcome, *, speaks_kafka: bool) -> tuple[Any, ...]:
+    """Return the part of a subject's outcome that is compared.
 
-    A failure comes with its text, which says what went wrong with the program. So does an error of a foreign
-    implementation in the place of a result: the reference's error has no text that says more.
+    A failure includes its message, which describes what went wrong in the program. So does an error where a result is
+    expected, from an implementation that is not Kafka, because the reference has no error message to show.
     """
     if theirs.error == FAILURE:
         return theirs
     is_surprise = theirs.error is not None and mine.error is None and theirs.text and not speaks_kafka
-    return (theirs.error, theirs.value, (theirs.text or "")[:_TOLD]) if is_surprise else theirs[:2]
+    return (theirs.error, theirs.value, (theirs.text or "")[:_MESSAGE_LENGTH]) if is_surprise else theirs[:2]
 
 
-def pairs_of_model(prediction: Any, reference: tuple[Any, Any]) -> Pairs:
-    """What the reference is held to; nothing if it is as the model predicts, where the model knows."""
+def compare_with_model(prediction: Any, reference: tuple[Any, Any]) -> Pairs:
+    """Return the pairs for the comparison of a reference with its model; empty if it is as predicted."""
     observation, files = reference
     if (
         prediction.outcome[:2] == observation.outcome[:2]
@@ -69,7 +69,7 @@ def pairs_of_model(prediction: Any, reference: tuple[Any, Any]) -> Pairs:
     }
 
 
-def difference(
+def build_divergence(
     step: int,
     operation: Operation,
     who: tuple[str, str],
@@ -80,24 +80,25 @@ def difference(
     named: Callable[[Any], Files] | None = None,
     promised: bool = True,
 ) -> Divergence | None:
-    """The difference between what was expected and what there is; None if there is none.
+    """Return the divergence between the expected and the actual values, or None if they are equal.
 
     Args:
-        step: 0-based index of the step into the trace.
-        operation: the operation of that step.
-        who: name and release of the implementation.
-        pairs: for each aspect, what was expected and what there is; of two directories, files that differ are told.
-        clauses: ids of the clauses that the step exercises.
-        against: what it is compared with.
-        named: the files of a pair by their names; None if it has none.
-        promised: whether a broker may come to such a step.
+        step: The 0-based index of the step in the trace.
+        operation: The operation of that step.
+        who: The name and the release of the implementation.
+        pairs: For each aspect, the expected and the actual value; of two directories, only differing files are
+            reported.
+        clauses: The ids of the clauses that the step exercises.
+        against: The name of the other side.
+        named: A function that returns the files of a pair by their names, or None.
+        promised: True if a broker can execute such a step.
     """
     different = {aspect: pair for aspect, pair in pairs.items() if pair[0] != pair[1]}
     if not different:
         return None
     expected, actual = next(iter(different.values()))
     if isinstance(expected, dict):
-        expected, actual = only_different(expected, actual)
+        expected, actual = differing_files(expected, actual)
     fields = tuple(name for name, _, _ in differing_fields(*different["state"])) if "state" in different else ()
     files = () if named is None or "bytes" not in different else file_differences(*map(named, different["bytes"]))
     return Divergence(
@@ -105,9 +106,9 @@ def difference(
     )
 
 
-def only_different(
+def differing_files(
     mine: Mapping[str, bytes], theirs: Mapping[str, bytes]
 ) -> tuple[tuple[tuple[str, bytes | None], ...], tuple[tuple[str, bytes | None], ...]]:
-    """Of two directories, name and content of the files that are not the same; None for one that is missing."""
+    """Return name and content of the files that differ between two directories; a missing file has None."""
     names = sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
     return tuple((name, mine.get(name)) for name in names), tuple((name, theirs.get(name)) for name in names)

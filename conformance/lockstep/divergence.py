@@ -1,4 +1,4 @@
-"""What a lockstep finds: a difference, the error that carries it, and a count of what was done."""
+"""Results of a lockstep: a divergence, the error that carries it, and statistics."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ _OF_THE_MOMENT: Final = re.compile(r"0x[0-9a-fA-F]+|\(\d+\)|(?<=goroutine )\d+")
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """One difference: of which implementation, at which step, in which aspects.
+    """Divergence of one participant at one step, in one or more aspects.
 
     Attributes:
-        step: 0-based index into the trace.
-        operation: the operation of that step.
-        participant: name of the implementation that differs, e.g. ``"jvm 3.9.2"``.
-        release: the release whose dialect it was held to.
-        against: ``"kidx"``, or ``"model"`` if it is the reference that differs.
-        aspects: which of ``"outcome"``, ``"text"``, ``"state"`` and ``"bytes"`` differ, in this order.
-        expected: what the other side says of the first of them, and ``actual``: what the implementation says.
-        clauses: ids of the clauses that the step exercises.
-        fields: names of the state's fields that differ, also where another aspect comes first.
-        files: the files that differ, and in what, also where another aspect comes first.
-        promised: whether a broker may come to such a step; else it breaks no promise.
+        step: The 0-based index into the trace.
+        operation: The operation of that step.
+        participant: The name of the implementation that diverges, e.g. ``"jvm 3.9.2"``.
+        release: The release whose dialect it is compared with.
+        against: ``"kidx"``, or ``"model"`` if it is the reference that diverges.
+        aspects: The members of ``"outcome"``, ``"text"``, ``"state"`` and ``"bytes"`` that differ, in this order.
+        expected: The other side's value of the first aspect; ``actual``: the implementation's value.
+        clauses: The ids of the clauses that the step exercises.
+        fields: The names of the state's fields that differ, even if another aspect comes first.
+        files: The files that differ, and how they do, even if another aspect comes first.
+        promised: True if a broker can execute such a step; otherwise no guarantee is broken.
     """
 
     step: int
@@ -55,17 +55,17 @@ class Divergence:
 
     @property
     def is_failure(self) -> bool:
-        """Whether the implementation crashed, was late or answered nonsense: no expectation excuses that."""
+        """True if the implementation crashed, timed out or sent a malformed reply; no expectation matches that."""
         return isinstance(self.actual, Outcome) and self.actual.error == FAILURE
 
     @property
     def observed_only(self) -> bool:
-        """Whether no promise is broken: only that differs which no implementation has to copy (``--level must``)."""
+        """True if only OBSERVED behaviour differs, which no implementation has to copy (``--level must``)."""
         return not self._breaks("must")
 
     @property
     def is_unnoticed(self) -> bool:
-        """Whether only that differs which callers of Kafka's classes alone notice, and nothing follows from it."""
+        """True if only callers of Kafka's classes can notice the divergence, and it has no consequences."""
         return not self.is_failure and not noticed_facets(self._difference)
 
     @property
@@ -74,7 +74,7 @@ class Divergence:
         return DivergentParts(self.clauses, self.aspects, self.fields, self.files, kinds)
 
     def counts(self, level: str) -> bool:
-        """Whether the verdict counts it at a level of ``--level``: a failure and a wrong reference always do."""
+        """Return True if the divergence counts at a level of ``--level``; a failure and a wrong reference always do."""
         if level == "observed" or self.is_failure or self.against != "kidx":
             return True
         return self._breaks(level)
@@ -84,10 +84,10 @@ class Divergence:
 
 
 class DivergenceError(AssertionError):
-    """Raised at the first difference that counts; carries it, and the trace up to it.
+    """Error raised at the first divergence that counts; carries the divergence and the trace up to it.
 
     Attributes:
-        shrinking: how far the trace was shrunk, in words; empty if it was not.
+        shrinking: A description of how far the trace was shrunk; empty if it was not.
     """
 
     def __init__(self, divergence: Divergence, operations: Sequence[Operation]) -> None:
@@ -99,28 +99,28 @@ class DivergenceError(AssertionError):
 
 @dataclass(slots=True)
 class Statistics:
-    """What a lockstep has done since it was made.
+    """Statistics of a lockstep since it was created.
 
     Attributes:
-        key: a name for what makes releases alike, from a release; clauses are counted under it.
+        key: A function from a release to the name of its rules; exercised clauses are counted under that name.
     """
 
     key: Callable[[str], str]
     examples: int = 0
     steps: int = 0
     clauses: dict[str, Counter[str]] = field(default_factory=dict)
-    """For each key (X1 … for index files): how many steps exercised a clause."""
+    """For each key (X1 … for index files): the number of steps that exercised a clause."""
     dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(participant, clause): divergences that were expected, or left out of the verdict."""
+    """(participant, clause): the number of divergences that were expected or do not count for the verdict."""
     unsupported: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(participant, operation): what an implementation does not have."""
+    """(participant, operation): the number of steps with an operation that an implementation does not have."""
     out_of_memory: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(participant, operation): steps for which an implementation had no memory, so that it has not performed them."""
+    """(participant, operation): the number of steps that failed because an implementation ran out of memory."""
     kinds: Counter[Kind] = field(default_factory=Counter)
-    """The steps that the newest dialect's reference went through."""
+    """The steps of the newest dialect's reference, by kind."""
 
-    def note_left(self, name: str, operation: str, error: str | None) -> bool:
-        """Counts a step that an implementation has not performed, and so leaves the example; False if it has."""
+    def record_dropout(self, name: str, operation: str, error: str | None) -> bool:
+        """Count a step that made an implementation drop out of the example; return False if it executed the step."""
         if error == "unsupported":
             self.unsupported[name, operation] += 1
         elif error == OUT_OF_MEMORY:
@@ -130,12 +130,12 @@ class Statistics:
         return True
 
     def exercised(self, release: str) -> Counter[str]:
-        """How many steps exercised each clause, in the dialect of a release."""
+        """Return the number of steps that exercised each clause, in the dialect of a release."""
         return self.clauses.get(self.key(release), Counter())
 
 
 def failure_json(divergence: Divergence) -> Json:
-    """A difference as a trace and a report carry it; bytes are hexadecimal."""
+    """Return a divergence as in a trace or a report; bytes are hexadecimal."""
     return {
         "step": divergence.step,
         "party": divergence.participant,
@@ -149,7 +149,7 @@ def failure_json(divergence: Divergence) -> Json:
 
 
 def plain(value: Any) -> Any:
-    """A value of an observation as JSON."""
+    """Return a value of an observation as JSON."""
     if isinstance(value, bytes | bytearray):
         return bytes(value).hex()
     if isinstance(value, tuple | list):
@@ -158,7 +158,7 @@ def plain(value: Any) -> Any:
 
 
 def error_of(outcome: object) -> str | None:
-    """The kind of a refusal, of an outcome or of the first two parts of one; None for what was performed."""
+    """Return the error kind of an outcome, or of the first two fields of one; None if it succeeded."""
     error = outcome.error if isinstance(outcome, Outcome) else outcome[0] if isinstance(outcome, tuple) else None
     return str(error) if error else None
 

@@ -1,7 +1,7 @@
-"""In what files differ that two participants should have alike: more than their bytes say.
+"""Differences between files of two participants, classified beyond their bytes.
 
-An index file may differ in nothing but the room behind its entries, or hold other entries that are as true of the log
-beside it: both lead a reader to the same records.
+Two index files may differ only in the unused bytes after their entries. They may also have different entries that are
+correct for the same log. In both cases a reader finds the same records.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ Files = Mapping[str, bytes | None]
 
 
 class FileDifference(NamedTuple):
-    """One file that differs.
+    """File that differs.
 
     Attributes:
-        name: of the file.
-        how: ``room`` if nothing but zeros or a part of an entry at its end differ, where a missing file is an empty
-            one, and ``longer`` if there are more than there should be; ``sound`` if it is there and its entries hold
-            for the log beside it, up to its largest timestamp if segments follow it; ``sparse`` and its suffix if it
-            has no entry, and need not end with that timestamp; ``absent`` and its suffix if one side has no such file.
+        name: The name of the file.
+        how: The keywords for the difference. ``room``: only zeros or a partial entry at the end differ, where a missing
+            file counts as an empty one. ``longer``: there are more of these bytes than expected. ``sound``: the file
+            exists and its entries are correct for its log, including its largest timestamp if segments follow.
+            ``sparse`` and the suffix: the file has no entry and need not end with that timestamp. ``absent`` and the
+            suffix: one side has no such file.
     """
 
     name: str
@@ -36,7 +37,7 @@ class FileDifference(NamedTuple):
 
 
 def file_differences(expected: Files, actual: Files) -> tuple[FileDifference, ...]:
-    """The files that differ, by name."""
+    """Return the files that differ, by name."""
     names = sorted(name for name in {*expected, *actual} if expected.get(name) != actual.get(name))
     return tuple(FileDifference(name, frozenset(_how(name, expected.get(name), actual))) for name in names)
 
@@ -68,7 +69,7 @@ class _Place(NamedTuple):
 
 
 def _places(log: bytes) -> list[_Place]:
-    """Where the batches of a log are, up to the first one that cannot be read."""
+    """Return the positions of the batches of a log, up to the first one that cannot be read."""
     found, position = [], 0
     try:
         for batch in iter_memory_batches(log):
@@ -80,7 +81,7 @@ def _places(log: bytes) -> list[_Place]:
 
 
 def _is_sound_offset_index(data: bytes, log: bytes, base: int) -> bool:
-    """Each entry names the last offset of a batch, and where that batch or one before it begins; both ascend."""
+    """Return True if each entry is the last offset of a batch and the position of this batch or an earlier one."""
     places = _places(log)
     starts, ends = {place.position: place for place in places}, {place.last: place for place in places}
     before = -1
@@ -93,7 +94,7 @@ def _is_sound_offset_index(data: bytes, log: bytes, base: int) -> bool:
 
 
 def _is_sound_time_index(data: bytes, log: bytes, base: int) -> bool:
-    """Each entry has the timestamp of a batch, and none that ends before its offset has a larger one; both ascend."""
+    """Return True if each entry has the timestamp of a batch that no earlier batch exceeds, both fields ascending."""
     places = _places(log)
     known = {place.largest for place in places}
     before = (-1, -1)
@@ -106,14 +107,14 @@ def _is_sound_time_index(data: bytes, log: bytes, base: int) -> bool:
 
 
 def _used(path: PurePath, data: bytes | None) -> bytes:
-    """An index without the zeros behind its entries, and without what is left of an entry at its end."""
+    """Return an index without the zeros after its entries and without a partial entry at its end."""
     size = (OFFSET_INDEX if path.suffix == ".index" else TIME_INDEX).size
     whole = (data or b"")[: len(data or b"") // size * size]
     return whole.rstrip(b"\0")
 
 
 def _is_finished(path: PurePath, data: bytes, files: Files) -> bool:
-    """The last entry of a time index has the largest timestamp, if segments follow its own."""
+    """Return True if the last entry of a time index has the largest timestamp, or if no segment follows."""
     if path.suffix != ".timeindex" or not any(name.endswith(".log") and name > f"{path.stem}.log" for name in files):
         return True
     entries = _entries(data, TIME_INDEX)
@@ -123,7 +124,7 @@ def _is_finished(path: PurePath, data: bytes, files: Files) -> bool:
 
 
 def _entries(data: bytes, layout: Layout) -> list[tuple[int, int]]:
-    """The entries of an index, without the room behind them."""
+    """Return the entries of an index, without the preallocated tail."""
     whole = len(data) - len(data) % layout.size
     found = [layout.struct.unpack_from(data, at) for at in range(0, whole, layout.size)]
     while found and not any(found[-1]):

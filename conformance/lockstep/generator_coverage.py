@@ -1,9 +1,9 @@
-"""Generator coverage: how many steps of a run each row of attribution is about.
+"""Generator coverage: the number of steps of a run that match each row of attribution.
 
-A machine that never appends to a full index proves nothing about full indexes, however green it is. A row says which
-operation shows a clause, with which outcome and in which state (:mod:`conformance.attribution`). A run with
-``--demand-coverage`` has to come to every row of the newest release, but for those that say why they are rare. This
-project's own CI demands it; no other run does.
+A machine that never appends to a full index proves nothing about full indexes, even if all its runs pass. A row states
+which operation exercises a clause, with which outcome and in which state (:mod:`conformance.attribution`). A run with
+``--demand-coverage`` must match every row of the newest release, except rows with a reason for being rare. Only this
+project's own CI uses this option.
 """
 
 from __future__ import annotations
@@ -23,26 +23,27 @@ if TYPE_CHECKING:
     from conformance.attribution.rules import Row
 
 Kind = tuple[str, str | None, tuple[str, ...]]
-"""What a lockstep counts steps by: operation, error kind (None for none), and the clauses that are exercised."""
+"""The key of the step counts: operation, error kind (None for none), and the exercised clauses."""
 
 EXAMPLES: Final = {"offset": 300, "time": 300, "transaction": 300, "segment": 150, "log": 150, "cleaned": 100}
-"""By machine: drawn examples of a run, from which on it has to come to all rows.
+"""By machine: the number of generated examples from which on a run has to match all rows.
 
-In as many, with each of three seeds, the reference came to every row that is not rare at least 4 times.
+With this number of examples, and with each of three seeds, the reference matched every row that is not rare at least 4
+times.
 """
 
 
 @cache
 def rows_for(machine: str) -> tuple[Row, ...]:
-    """Return the rows of a machine that hold in the newest release."""
+    """Return the rows of a machine that apply in the newest release."""
     catalogue = load_clauses()
     return tuple(row for row in ROWS.get(machine, ()) if catalogue[row.clause].applies_to(newest()))
 
 
 def steps_of(row: Row, kinds: Mapping[Kind, int]) -> int:
-    """Return how many steps a row is about.
+    """Return the number of steps that match a row.
 
-    Of two rows of a clause with the same operation and outcome either counts for both; there are three such pairs.
+    If two rows of a clause have the same operation and outcome, a step counts for both; there are three such pairs.
     """
     return sum(
         count
@@ -52,12 +53,12 @@ def steps_of(row: Row, kinds: Mapping[Kind, int]) -> int:
 
 
 def missed_rows(machine: str, kinds: Mapping[Kind, int], supported: set[str] | None = None) -> list[Row]:
-    """Return the rows that a run has not come to, of those that it has to.
+    """Return the rows that a run has to match and has not matched.
 
     Args:
-        machine: its name.
-        kinds: the steps of drawn examples.
-        supported: the operations that every participant has; None for all.
+        machine: The name of the machine.
+        kinds: The steps of generated examples.
+        supported: The operations that every participant has; None for all.
     """
     return [
         row
@@ -69,21 +70,21 @@ def missed_rows(machine: str, kinds: Mapping[Kind, int], supported: set[str] | N
 
 
 _TABLE: Final = "coverage of the "
-"""What the names of the tables begin with that say what examples reached."""
+"""The prefix of the names of coverage tables."""
 
 
 def is_coverage(table: str) -> bool:
-    """Return whether a table of figures says what the examples reached, and nothing of what they drove."""
+    """Return True if a table contains the coverage of examples, and not metrics of the implementations."""
     return table.startswith(_TABLE)
 
 
 def measured(machine: str, kinds: Mapping[Kind, int], *, demanded: bool) -> Iterator[Measured]:
-    """Yield how many steps each row is about.
+    """Yield the number of steps that match each row.
 
     Args:
-        machine: its name.
-        kinds: the steps of drawn examples.
-        demanded: whether the run has to come to them; ``holds`` is None otherwise, and of rows that are rare.
+        machine: The name of the machine.
+        kinds: The steps of generated examples.
+        demanded: True if the run has to match the rows; otherwise, and for rare rows, ``holds`` is None.
     """
     for row in rows_for(machine):
         steps = steps_of(row, kinds)
@@ -92,5 +93,5 @@ def measured(machine: str, kinds: Mapping[Kind, int], *, demanded: bool) -> Iter
 
 
 def name_of(row: Row) -> str:
-    """Return a row in words."""
+    """Return a human-readable name of a row."""
     return f"{row.clause}, {row.operations} → {row.results}: {row.why}"

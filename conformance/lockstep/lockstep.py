@@ -1,9 +1,10 @@
-"""Lockstep: every participant performs the same operations in the same order, and all are compared after each.
+"""Lockstep: every participant executes the same operations in the same order, and all are compared after each.
 
-The participants are the *subjects* (implementations under test), for each set of rules among their releases one
-*reference* (kidx), and for each reference one abstract *model* if the level has one. After every operation a subject
-must have the reference's outcome, state and bytes on disk; the reference must have the model's. Batched participants
-perform a step later (:mod:`conformance.lockstep.batched_execution`). A ``Level`` says what is driven and compared.
+The participants are the *subjects* (implementations under test), one *reference* (kidx) for each set of rules among
+their releases, and one abstract *model* for each reference if the scope has one. After every operation, the outcome,
+state and bytes on disk of a subject must be equal to the reference's, and the reference's must be as the model
+predicts. Batched participants execute a step later (:mod:`conformance.lockstep.batched_execution`). A ``Scope`` defines
+the object under test and the comparison.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Generic
 from conformance.implementations.replies import FAILURE
 from conformance.implementations.sizes import takes
 from conformance.lockstep.batched_execution import BatchedExecution, Step
-from conformance.lockstep.comparison import difference, pairs_of_model, pairs_of_subject
+from conformance.lockstep.comparison import build_divergence, compare_with_model, compare_with_reference
+from conformance.lockstep.decision import Decision
 from conformance.lockstep.divergence import Divergence, DivergenceError, Statistics
-from conformance.lockstep.level import Files, Group, Level, Seen, grouped
+from conformance.lockstep.observable import ACTIVE_RUNS
+from conformance.lockstep.scope import Files, Group, Scope, Seen, grouped
 from conformance.lockstep.shared_references import SharedReferences
-from conformance.lockstep.staying import Ruling
-from conformance.lockstep.watched import WATCHED
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.effects import Effect
 
@@ -33,21 +34,22 @@ if TYPE_CHECKING:
 
 
 class Lockstep(Generic[Seen, Files]):
-    """A set of participants that perform operations together.
+    """A set of participants that execute operations together.
 
     Args:
-        subjects: the implementations under test; each is held to the dialect of its own release.
-        scratch: an empty directory for their files, best in memory.
-        releases: dialects to run the reference in even without a subject.
-        excuse: decides about a difference: a :class:`~conformance.lockstep.staying.Ruling`, or a boolean.
-        attribute: count which clauses the steps exercise.
-        model: hold the reference to the abstract model, if there is one.
+        subjects: The implementations under test; each is compared with the dialect of its own release.
+        scratch: An empty directory for their files, ideally in memory.
+        releases: Dialects for which a reference runs even without a subject.
+        on_divergence: A callback that receives each divergence and returns a
+            :class:`~conformance.lockstep.decision.Decision` or a boolean.
+        attribute: True to count the clauses that the steps exercise.
+        model: True to compare the reference with the abstract model, if the scope has one.
 
     Attributes:
-        journal: called with each step before it is performed, and with None where an example begins.
+        journal: A callback that receives each operation before it is executed, and None when an example begins.
     """
 
-    level: Level[Any, Any]
+    scope: Scope[Any, Any]
 
     def __init__(
         self,
@@ -55,72 +57,72 @@ class Lockstep(Generic[Seen, Files]):
         scratch: Path,
         *,
         releases: Iterable[str] = (),
-        excuse: Callable[[Divergence], int] = lambda _: False,
+        on_divergence: Callable[[Divergence], int] = lambda _: False,
         attribute: bool = True,
         model: bool = True,
     ) -> None:
-        level = self.level
-        self.excuse = excuse
+        scope = self.scope
+        self.on_divergence = on_divergence
         self.attribute = attribute
-        self.statistics = Statistics(level.key)
+        self.statistics = Statistics(scope.key)
         self.operations: list[Operation] = []
         self.journal: Callable[[Operation | None], None] = lambda _: None
-        self._held: Participant | None = None
+        self._comparing: Participant | None = None
         self.failure: DivergenceError | None = None
         self._failed = False
-        self._name = level.unnamed
+        self._name = scope.no_file_name
         self._seen: list[tuple[Seen, Files]] = []
-        participants = [level.participant(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
-        self.groups: list[Group[Seen, Files]] = grouped(level, participants, releases, scratch, model=model)
+        participants = [scope.participant(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
+        self.groups: list[Group[Seen, Files]] = grouped(scope, participants, releases, scratch, model=model)
         self._subjects = participants
         self._share()
         self._batch()
         for group in self.groups:
-            self.statistics.clauses[level.key(group.dialect.release)] = group.exercised
-        WATCHED.add(self)
+            self.statistics.clauses[scope.key(group.dialect.release)] = group.exercised
+        ACTIVE_RUNS.add(self)
 
     def _share(self) -> None:
-        """Finds out which references perform for each other."""
-        self._references: SharedReferences[Seen, Files] = SharedReferences(self.level, self.groups)
+        """Determine which references execute operations for each other."""
+        self._references: SharedReferences[Seen, Files] = SharedReferences(self.scope, self.groups)
 
     def _batch(self) -> None:
-        """Finds out which participants perform steps in batches, and which after each step."""
+        """Determine which participants execute steps in batches, and which after each step."""
         subjects = [group.subjects for group in self.groups]
-        self._batched = BatchedExecution(self.level, subjects, self._conclude, self._hold_batched, self._count)
-        self._beside = [(subject, number) for number, group in enumerate(self.groups) for subject in group.beside]
+        self._batched = BatchedExecution(self.scope, subjects, self._attribute_step, self._compare_batched, self._count)
+        self._unbatched = [(subject, number) for number, group in enumerate(self.groups) for subject in group.unbatched]
 
     # -- the participants --------------------------------------------------------------------------------------
 
     @property
     def primary(self) -> Group[Seen, Files]:
-        """The group that strategies look at: the newest dialect."""
+        """The group that strategies use: the newest dialect."""
         return self.groups[-1]
 
     @property
-    def at(self) -> Participant | None:
-        """The participant that performs a step in Python right now; another thread may ask."""
-        return self._held or self._references.at
+    def executing(self) -> Participant | None:
+        """The participant that is executing a step in Python; may be read from another thread."""
+        return self._comparing or self._references.executing
 
     def step_of(self, participant: Participant) -> int:
-        """The number of the step that a participant performs right now; another thread may ask."""
+        """Return the number of the step that a participant is executing; may be called from another thread."""
         step = self._batched.step_of(participant) if participant.batched else None
         return len(self.operations) - 1 if step is None else step.number
 
     @property
     def participants(self) -> Sequence[Participant]:
-        """The subjects, and the references behind them."""
+        """The subjects and the references."""
         return (*self._subjects, *self._references.all)
 
     @property
     def subjects(self) -> list[Implementation]:
-        """The implementations under test that have not been retired."""
+        """The implementations under test that have not been removed."""
         return [participant.implementation for group in self.groups for participant in group.subjects]
 
-    def retire(self, name: str) -> bool:
-        """Takes an implementation out for good, after it has diverged.
+    def remove_subject(self, name: str) -> bool:
+        """Remove an implementation permanently, after it has diverged.
 
         Returns:
-            False if no subject has that name: a reference cannot be taken out.
+            False if no subject has that name; a reference cannot be removed.
         """
         for group in self.groups:
             for participant in [each for each in group.subjects if each.implementation.name == name]:
@@ -131,52 +133,52 @@ class Lockstep(Generic[Seen, Files]):
                 return True
         return False
 
-    def leave(self, name: str) -> None:
-        """Lets a participant leave the example that has just begun."""
+    def skip_example(self, name: str) -> None:
+        """Exclude a participant from the example that has just begun."""
         for participant in self._subjects:
-            if participant.implementation.name == name:
-                participant.active = False
+            participant.active &= participant.implementation.name != name
 
     def supports(self, operation: str) -> bool:
-        """Whether the harness performs an operation of that name, or every participant has it."""
-        return operation in self.level.damaging or all(p.implementation.supports(operation) for p in self.participants)
+        """Return True if the harness executes this operation itself, or every participant has it."""
+        by_harness = operation in self.scope.corrupting_operations
+        return by_harness or all(p.implementation.supports(operation) for p in self.participants)
 
-    def takes(self, operation: Operation) -> bool:
-        """Whether every participant knows arguments of this kind (:mod:`conformance.implementations.sizes`)."""
+    def accepts(self, operation: Operation) -> bool:
+        """Return True if every participant accepts such arguments (:mod:`conformance.implementations.sizes`)."""
         return all(takes(p.implementation, operation) for p in self.participants)
 
     def can_execute(self, operations: Iterable[Operation]) -> bool:
-        """Return whether every participant has what all steps of a trace need, as far as it is declared."""
-        return all(map(self.takes, operations))
+        """Return True if every participant declares what all steps of a trace require."""
+        return all(map(self.accepts, operations))
 
     def count_at(self, level: str) -> None:
-        """Set the level of the verdict at which divergences count; before the first operation."""
+        """Set the level of the verdict at which divergences count; call it before the first operation."""
         del level
 
     @property
     def is_modelled(self) -> bool:
-        """Whether a reference is held to an abstract model."""
+        """True if a reference is compared with an abstract model."""
         return any(group.model is not None for group in self.groups)
 
     def drop_models(self) -> None:
-        """Holds the references to no model from now on: it has a table of releases of its own."""
+        """Compare the references with no model from now on: the model has its own table of releases."""
         for group in self.groups:
             group.model = None
 
-    def refer_to(self, implementation: Implementation, directory: Path) -> None:
-        """Lets an implementation stand in for kidx, and for the model, in the only group."""
+    def replace_reference(self, implementation: Implementation, directory: Path) -> None:
+        """Replace kidx and the model by an implementation, in the only group."""
         (group,) = self.groups
-        group.reference, group.model = self.level.participant(implementation, directory), None
+        group.reference, group.model = self.scope.participant(implementation, directory), None
         self._share()
         self._batch()
 
     # -- an example --------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Starts an example: every participant in its empty directory."""
+        """Begin an example: every participant in its empty directory."""
         self.operations = []
         self.journal(None)
-        self._name = self.level.unnamed
+        self._name = self.scope.no_file_name
         self._failed = False
         self.statistics.examples += 1
         for participant in self._subjects:
@@ -185,46 +187,43 @@ class Lockstep(Generic[Seen, Files]):
         for group in self.groups:
             group.begin()
         self._references.begin()
-        self._look()
+        self._snapshot()
 
     def end(self) -> None:
-        """Ends the example and removes its files. After a failed step, nothing more is compared.
+        """End the example and remove its files; after a failed step, nothing more is compared.
 
         Raises:
-            DivergenceError: a batched participant differs, or an implementation has failed to close what was open.
+            DivergenceError: A batched participant diverges, or an implementation has failed to close its files.
         """
         try:
             if not self._failed:
-                self.settle()
+                self.flush()
         finally:
-            self._batched.drop()
+            self._batched.discard_pending()
             for participant in self._subjects:
                 participant.end()
             self._references.end()
         for participant in self.participants:
             text = participant.failure_between_examples()
             if text is not None and not self._failed:
-                # As a step of its own it comes again in a replay.
-                self.operations.append(self.level.closing)
+                # The failure is attributed to its own step, so that a replay reproduces it.
+                self.operations.append(self.scope.close_operation)
                 self._diverged(participant, "kidx", {"outcome": (OK[:2], Outcome(FAILURE, None, text))}, ())
 
-    def settle(self) -> None:
-        """Returns when every participant has performed every step.
+    def flush(self) -> None:
+        """Wait until every participant has executed every step.
 
         Raises:
-            DivergenceError: a batched participant differs, and it counts; its step may be any since the last time.
+            DivergenceError: A batched participant diverges, and it counts; the step may be any since the last call.
         """
-        self._batched.settle()
+        self._batched.flush()
 
     def perform(self, operation: Operation) -> Seen:
-        """One step of every participant.
-
-        Returns:
-            The observation of the newest dialect's reference.
+        """Execute one step with every participant, and return the observation of the newest dialect's reference.
 
         Raises:
-            DivergenceError: a participant differs, and it counts. Of a batched one it may tell of an earlier step, and
-                its differences may be told later: :meth:`settle` makes sure.
+            DivergenceError: A participant diverges, and it counts. For a batched participant, the step may be an
+                earlier one, and divergences may be raised by a later step; :meth:`flush` raises all of them.
         """
         try:
             return self._perform(operation)
@@ -236,138 +235,139 @@ class Lockstep(Generic[Seen, Files]):
         self.operations.append(operation)
         self.journal(operation)
         self.statistics.steps += 1
-        if operation.name in self.level.naming:
-            name = self.level.named(operation, self._name)
+        if operation.name in self.scope.file_selecting_operations:
+            name = self.scope.named(operation, self._name)
             self._watch(name, reread=name != self._name and operation.effect is Effect.OPENS)
         before = self._seen
-        damages = operation.name in self.level.damaging
-        if damages:
+        is_corruption = operation.name in self.scope.corrupting_operations
+        if is_corruption:
             for group in self.groups:
-                self.level.damage(group, operation, self._name)
-            self._references.spread()
+                self.scope.corrupt(group, operation, self._name)
+            self._references.propagate_files()
         else:
-            self._refer(operation)
-        self._look()
-        step = Step(len(self.operations) - 1, operation, self._name, before, self._seen, damages=damages)
+            self._run_references(operation)
+        self._snapshot()
+        step = Step(len(self.operations) - 1, operation, self._name, before, self._seen, is_corruption=is_corruption)
         if self._batched.kinds:
             self._batched.add(step)
         else:
-            self._conclude(step)
+            self._attribute_step(step)
             self._count((step,))
-        if not damages:
-            for subject, number in self._beside:
+        if not is_corruption:
+            for subject, number in self._unbatched:
                 if subject.active:
-                    self._hold(subject, number, step)
+                    self._compare_subject(subject, number, step)
         return self.groups[-1].observation
 
-    def _refer(self, operation: Operation) -> None:
-        """The references perform an operation."""
+    def _run_references(self, operation: Operation) -> None:
+        """Execute an operation with the references."""
         self._references.perform(operation, self.operations)
 
-    def _look(self) -> None:
-        """Notes what the references show now: what the next step finds."""
+    def _snapshot(self) -> None:
+        """Store the current observations and files of the references for the next step."""
         self._seen = [(group.observation, group.files) for group in self.groups]
 
     def _watch(self, name: Any, *, reread: bool) -> None:
-        """Looks at other files from now on; of those that are opened, the content before is not known yet."""
+        """Compare different files from now on; the content of files that are opened is not known yet."""
         self._name = name
         for participant in self.participants:
             if not participant.batched:
                 participant.watch(name)
         if reread:
             self._references.reread()
-            self._look()
+            self._snapshot()
 
     # -- the references ----------------------------------------------------------------------------------------
 
-    def _conclude(self, step: Step) -> None:
-        """Holds the references to their models, and finds the clauses that the step exercises."""
+    def _attribute_step(self, step: Step) -> None:
+        """Compare the references with their models, and determine the clauses that the step exercises."""
         if step.clauses is not None:
             return
-        level, operation, last = self.level, step.operation, self.groups[-1]
+        scope, operation, last = self.scope, step.operation, self.groups[-1]
         known: dict[Any, Any] = {}
         found, promised = list[tuple[str, ...]](), list[bool]()
         for group, before, after in zip(self.groups, step.before, step.expected, strict=True):
             prediction = None if group.model is None else group.model.perform(operation, file_bytes=before[1])
             clauses: tuple[str, ...] = ()
             if self.attribute:
-                if not step.damages:
-                    clauses = level.clauses_of(operation, group.dialect, group.tracked, before, after, known)
+                if not step.is_corruption:
+                    clauses = scope.clauses_of(operation, group.dialect, group.tracked, before, after, known)
                     if group is last:
                         self.statistics.kinds[operation.name, after[0].outcome.error, clauses] += 1
-                    promised.append(level.is_reachable_by_broker(operation, group.tracked, after))
-                level.track(group.tracked, operation, after[0])
+                    promised.append(scope.is_reachable_by_broker(operation, group.tracked, after))
+                scope.track(group.tracked, operation, after[0])
             found.append(clauses)
-            if prediction is not None and not step.damages:
-                pairs = pairs_of_model(prediction, after)
+            if prediction is not None and not step.is_corruption:
+                pairs = compare_with_model(prediction, after)
                 if pairs:
                     self._diverged(group.reference, "model", pairs, clauses, step.number)
         step.clauses, step.promised = found, promised
 
-    def require(self, condition: bool, invariant: str, state: Any) -> None:
-        """An invariant of the reference itself, in words.
+    def check_invariant(self, condition: bool, invariant: str, state: Any) -> None:
+        """Check an invariant of the reference itself.
 
         Raises:
-            DivergenceError: it does not hold.
+            DivergenceError: The invariant is violated.
         """
         if not condition:
             self._diverged(self.primary.reference, "model", {"state": (invariant, state)}, ())
 
     def _count(self, steps: Sequence[Step]) -> None:
-        """Every participant has performed these steps, so that they are evidence for their clauses."""
+        """Count steps that every participant has executed as evidence for their clauses."""
         if self.attribute:
             for number, group in enumerate(self.groups):
                 group.exercised.update(chain.from_iterable(step.clauses[number] for step in steps if step.clauses))
 
     # -- the subjects ------------------------------------------------------------------------------------------
 
-    def _hold_batched(self, participant: Participant, group: int, step: Step) -> None:
-        """Looks at a batched participant that has stopped behind a step."""
+    def _compare_batched(self, participant: Participant, group: int, step: Step) -> None:
+        """Compare a batched participant that has stopped after a step."""
         participant.watch(step.name)
         if step.listings:
             pairs = {"bytes": (step.listings[group], participant.listing())}
             self._diverged(participant, "kidx", pairs, (), step.number)
         else:
-            self._hold(participant, group, step)
+            self._compare_subject(participant, group, step)
 
-    def _hold(self, participant: Participant, group: int, step: Step) -> None:
-        """Compares a subject with the reference of its group."""
-        self._held = participant
+    def _compare_subject(self, participant: Participant, group: int, step: Step) -> None:
+        """Compare a subject with the reference of its group."""
+        self._comparing = participant
         try:
             actual = participant.perform(step.operation)
         finally:
-            self._held = None
+            self._comparing = None
         expected, reference = step.expected[group], self.groups[group].reference
-        expected, found = participant.fairly(step.operation, expected, (actual, participant.read()), reference)
+        expected, found = participant.normalize(step.operation, expected, (actual, participant.read()), reference)
         if step.clauses:
-            participant.discredit(step.clauses[group])
+            participant.exclude_step(step.clauses[group])
         if expected == found:
             return
         who = participant.implementation
-        if self.statistics.note_left(who.name, step.operation.name, found[0].outcome.error):
+        if self.statistics.record_dropout(who.name, step.operation.name, found[0].outcome.error):
             participant.active = False
             return
-        differing = pairs_of_subject(expected, found, speaks_kafka=who.speaks_kafka)
+        differing = compare_with_reference(expected, found, speaks_kafka=who.speaks_kafka)
         if not participant.batched:
-            self.settle()  # by then the step is concluded, and differences of batched participants before it are told
-        pairs = {aspect: differing[aspect] for aspect in self.level.aspects}
+            self.flush()  # then the step is attributed, and earlier divergences of batched participants are reported
+        pairs = {aspect: differing[aspect] for aspect in self.scope.aspects}
         clauses, seen = step.clauses[group] if step.clauses else (), (step.before[group], step.expected[group])
         if clauses:
-            clauses = self.level.at_stake(clauses, step.operation, self.groups[group].dialect, seen, expected, found)
+            dialect = self.groups[group].dialect
+            clauses = self.scope.implicated_clauses(clauses, step.operation, dialect, seen, expected, found)
         promised = step.is_promised(group) and participant.is_promised()
-        more = {"named": partial(self.level.by_name, name=step.name), "promised": promised}
-        self._diverged(participant, "kidx", pairs, participant.at_stake(clauses), step.number, **more)
+        more = {"named": partial(self.scope.by_name, name=step.name), "promised": promised}
+        self._diverged(participant, "kidx", pairs, participant.implicated_clauses(clauses), step.number, **more)
 
     def compare_directories(self) -> None:
-        """Every participant has the same files, and no others.
+        """Check that every participant has the same files, and no others.
 
         Raises:
-            DivergenceError: a participant has left something behind, or lost something.
+            DivergenceError: A participant has an extra file, or lacks one.
         """
         listings = self._references.listings()
         for group, expected in zip(self.groups, listings, strict=True):
-            for participant in group.beside:
-                if participant.active and (actual := participant.listing_for(expected)) != expected:
+            for participant in group.unbatched:
+                if participant.active and (actual := participant.comparable_listing(expected)) != expected:
                     self._diverged(participant, "kidx", {"bytes": (expected, actual)}, ())
         if self._batched.kinds:
             last = len(self.operations) - 1
@@ -382,16 +382,16 @@ class Lockstep(Generic[Seen, Files]):
         number: int | None = None,
         **more: Any,
     ) -> None:
-        """Tells which aspects differ in the step of that number, the last one by default; nothing if none does."""
+        """Report the aspects that differ in a step, by default the last one; do nothing if none does."""
         number = len(self.operations) - 1 if number is None else number
         who = (participant.implementation.name, participant.implementation.release)
-        divergence = difference(number, self.operations[number], who, pairs, clauses, against=against, **more)
+        divergence = build_divergence(number, self.operations[number], who, pairs, clauses, against=against, **more)
         if divergence is None:
             return
         if not participant.batched:
-            self.settle()  # differences of batched participants in earlier steps come first
-        if against == "kidx" and (decided := self.excuse(divergence)):
-            participant.active = decided == Ruling.STAYS
+            self.flush()  # divergences of batched participants in earlier steps come first
+        if against == "kidx" and (decided := self.on_divergence(divergence)):
+            participant.active = decided == Decision.CONTINUE
             for clause in clauses:
                 self.statistics.dropped[divergence.participant, clause] += 1
             return

@@ -1,4 +1,4 @@
-"""One participant of a lockstep: an implementation in a directory of its own."""
+"""Participant of a lockstep: an implementation in its own directory."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ class Participant(ABC):
     """An implementation, its directory, and the files that it works on.
 
     Attributes:
-        perform: performs an operation; of a batched one, the result of the last operation that it has performed.
-        prefix: the directory as a string that ends with a slash.
-        active: it takes part in the rest of the example.
-        batched: it performs what the references have performed, many steps at a time, see
+        perform: A function that executes an operation; for a batched participant, it returns the result of the last
+            executed operation.
+        prefix: The directory as a string that ends with a slash.
+        active: True if it takes part in the rest of the example.
+        batched: True if it executes operations after the references, many steps at a time, see
             :mod:`conformance.lockstep.batched_execution`.
     """
 
@@ -39,48 +40,48 @@ class Participant(ABC):
         )
 
     def begin(self) -> None:
-        """Starts an example in the empty directory."""
+        """Begin an example in the empty directory."""
         self.implementation.begin(self.directory)
         self.active = True
 
     def end(self) -> None:
-        """Ends it and removes the files."""
+        """End the example and remove the files."""
         self.implementation.end()
         self.clear()
 
     def clear(self) -> None:
-        """Removes everything in the directory."""
-        for left_over in os.listdir(self.prefix):  # noqa: PTH208 -- every example of every participant comes by here
+        """Remove everything in the directory."""
+        for left_over in os.listdir(self.prefix):  # noqa: PTH208 -- called for every example of every participant
             try:
                 os.unlink(self.prefix + left_over)  # noqa: PTH108 -- as above
-            except IsADirectoryError:  # the implementation has made it
+            except IsADirectoryError:  # the implementation has created it
                 shutil.rmtree(self.prefix + left_over)
 
     def watch(self, name: Any) -> None:
-        """Reads the files of this name from now on; names are those of :meth:`Level.named`."""
+        """Read the files of this name from now on; :meth:`Scope.named` returns names."""
         del name
 
     @abstractmethod
     def read(self) -> Any:
-        """The content of the files that are compared, right now."""
+        """Return the current contents of the files that are compared."""
 
-    def fairly(self, operation: Operation, expected: Any, actual: Any, reference: Participant) -> tuple[Any, Any]:
-        """What it is held to after a step, and what there is: both without what it may do otherwise.
+    def normalize(self, operation: Operation, expected: Any, actual: Any, reference: Participant) -> tuple[Any, Any]:
+        """Return the expected and the actual result with all tolerated differences removed.
 
         Args:
-            operation: the step's.
-            expected: the reference's observation, and its files.
-            actual: the same of this participant.
-            reference: as it is after the step.
+            operation: The operation of the step.
+            expected: The reference's observation and files.
+            actual: This participant's observation and files.
+            reference: The reference, after the step.
         """
         del operation, reference
         return expected, actual
 
-    def at_stake(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
-        """Return the clauses that a difference may be about: none that is beyond the capabilities.
+    def implicated_clauses(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the clauses that a divergence may implicate; clauses that need a missing capability are removed.
 
         Args:
-            clauses: those that the step exercises.
+            clauses: The clauses that the step exercises.
         """
         capabilities: frozenset[str] | None = getattr(self.implementation, "capabilities", None)
         if capabilities is None:
@@ -88,29 +89,29 @@ class Participant(ABC):
         return tuple(clause for clause in clauses if not needs_missing_capability(clause, capabilities))
 
     def failure_between_examples(self) -> str | None:
-        """Return the last failure to close what was open, and forget it; None if there is none."""
+        """Return the last error on closing files and forget it, or return None."""
         failures: list[str] = getattr(self.implementation, "failures_between_examples", [])
         text = failures[-1] if failures else None
         failures.clear()
         return text
 
     def is_promised(self) -> bool:
-        """Return whether a broker may have come to the last step, with the files that this participant has."""
+        """Return True if a broker can have executed the last step with the files of this participant."""
         return True
 
-    def discredit(self, clauses: tuple[str, ...]) -> None:
-        """Take back the evidence of a step for clauses that it exercised with the reference alone.
+    def exclude_step(self, clauses: tuple[str, ...]) -> None:
+        """Discard the evidence of a step for clauses that only the reference exercised.
 
         Args:
-            clauses: those that the reference exercised.
+            clauses: The clauses that the reference exercised.
         """
         del clauses
 
-    def listing_for(self, expected: list[str]) -> list[str]:
-        """:meth:`listing`, as far as the reference's has to be the same."""
+    def comparable_listing(self, expected: list[str]) -> list[str]:
+        """Return the part of :meth:`listing` that has to be equal to the reference's."""
         del expected
         return self.listing()
 
     def listing(self) -> list[str]:
-        """Names of all files in the directory, sorted."""
+        """Return the names of all files in the directory, sorted."""
         return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above

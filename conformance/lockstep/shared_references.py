@@ -1,15 +1,15 @@
-"""The references of a lockstep: one performs for all groups whose rules nothing has told apart in the example.
+"""References of a lockstep: one executes for all groups whose rules the example has not distinguished yet.
 
-Releases differ in few things, and most examples come by few of them. So an example begins with one reference for all
-groups. When it comes by a difference, the groups that are on the other side of it get a reference of their own, which
-performs the example from its beginning (:mod:`conformance.implementations.kidx.shared_dialect`).
+Releases differ in few respects, and most examples reach few of them. An example therefore begins with one reference for
+all groups. When it reaches a difference between releases, the groups on the other side of it get their own reference,
+which executes the example from its beginning (:mod:`conformance.implementations.kidx.shared_dialect`).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic
 
-from conformance.lockstep.level import Files, Group, Level, Seen
+from conformance.lockstep.scope import Files, Group, Scope, Seen
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,19 +21,19 @@ _Groups = list[Group[Any, Any]]
 
 
 class SharedReferences(Generic[Seen, Files]):
-    """The references of all groups. Of groups that go together, that of the last one performs; the others are idle.
+    """References of all groups. Where groups are together, the reference of the last one executes; the others are idle.
 
     Args:
-        level: what they keep.
-        groups: in the order of their dialects.
+        scope: The scope of the lockstep.
+        groups: The groups in the order of their dialects.
 
     Attributes:
-        at: the reference that performs an operation right now; another thread may ask.
+        executing: The reference that is executing an operation; may be read from another thread.
     """
 
-    def __init__(self, level: Level[Seen, Files], groups: Sequence[Group[Seen, Files]]) -> None:
-        self.at: Participant | None = None
-        self._level = level
+    def __init__(self, scope: Scope[Seen, Files], groups: Sequence[Group[Seen, Files]]) -> None:
+        self.executing: Participant | None = None
+        self._scope = scope
         self._groups = groups
         self._share = len(groups) > 1 and all(
             hasattr(group.reference.implementation, "perform_for") for group in groups
@@ -42,11 +42,11 @@ class SharedReferences(Generic[Seen, Files]):
 
     @property
     def all(self) -> list[Participant]:
-        """All there are, also the idle ones."""
+        """All references, including idle ones."""
         return [group.reference for group in self._groups]
 
     def begin(self) -> None:
-        """An example begins, in which nothing has told the groups apart."""
+        """Begin an example, in which the groups have not been distinguished yet."""
         for group in self._groups:
             group.reference.active = False
         self._together = [list(self._groups)] if self._share else [[group] for group in self._groups]
@@ -54,28 +54,28 @@ class SharedReferences(Generic[Seen, Files]):
             self._begin(groups)
 
     def end(self) -> None:
-        """It ends."""
+        """End the example."""
         for group in self._groups:
             if group.reference.active:
                 group.reference.end()
 
     def perform(self, operation: Operation, operations: Sequence[Operation]) -> None:
-        """Performs an operation for all groups, which get its observation and its files.
+        """Execute an operation for all groups, and set their observations and files.
 
         Args:
-            operation: the last one of the example.
-            operations: of the example, up to this one.
+            operation: The last operation of the example.
+            operations: The operations of the example, up to this one.
         """
         try:
             if self._share:
                 self._perform_together(operation, operations)
                 return
             for group in self._groups:
-                self.at = reference = group.reference
+                self.executing = reference = group.reference
                 group.observation = reference.perform(operation)
-                group.files = self._level.files_after(reference, operation, group.files)
+                group.files = self._scope.files_after(reference, operation, group.files)
         finally:
-            self.at = None
+            self.executing = None
 
     def _perform_together(self, operation: Operation, operations: Sequence[Operation]) -> None:
         waiting, self._together = self._together, []
@@ -83,31 +83,31 @@ class SharedReferences(Generic[Seen, Files]):
         while waiting:
             groups = waiting.pop()
             last = groups[-1]
-            self.at = last.reference
+            self.executing = last.reference
             observation = last.reference.perform(operation)
-            if left := self._left(groups):
-                waiting += self._made_up(left, operations[:-1])
-            files = self._level.files_after(last.reference, operation, last.files)
+            if left := self._split_off(groups):
+                waiting += self._rebuild_references(left, operations[:-1])
+            files = self._scope.files_after(last.reference, operation, last.files)
             observation, files = _same(seen, observation, files)
             for group in groups:
                 group.observation = last.reference.implementation.observation_of(group.dialect, observation)
                 group.files = files
             self._together.append(groups)
 
-    def spread(self) -> None:
-        """The harness has changed the files of those that are not idle."""
+    def propagate_files(self) -> None:
+        """Copy the files, which the harness has changed, to the groups with idle references."""
         for groups in self._together:
             for group in groups:
                 group.files = groups[-1].files
 
     def reread(self) -> None:
-        """The files that are looked at are others than before."""
+        """Read the files again, after their name has changed."""
         for groups in self._together:
             groups[-1].files = groups[-1].reference.read()
-        self.spread()
+        self.propagate_files()
 
     def listings(self) -> list[list[str]]:
-        """For each group, the names of all files."""
+        """Return the names of all files for each group."""
         found = {id(group): groups[-1].reference for groups in self._together for group in groups}
         listed = {id(reference): reference.listing() for reference in found.values()}
         return [listed[id(found[id(group)])] for group in self._groups]
@@ -118,33 +118,33 @@ class SharedReferences(Generic[Seen, Files]):
             reference.implementation.perform_for([group.dialect for group in groups])
         reference.begin()
 
-    def _left(self, groups: _Groups) -> _Groups:
-        """Takes those out that another reference has to perform for from now on, the last operation included."""
+    def _split_off(self, groups: _Groups) -> _Groups:
+        """Remove and return the groups that need another reference from now on, for the last operation as well."""
         dialects = groups[-1].reference.implementation.take_left()
         left = [group for group in groups if group.dialect in dialects]
         groups[:] = [group for group in groups if group not in left]
         return left
 
-    def _made_up(self, groups: _Groups, operations: Sequence[Operation]) -> list[_Groups]:
-        """A reference for these groups that has performed the example so far; more than one if it tells them apart."""
+    def _rebuild_references(self, groups: _Groups, operations: Sequence[Operation]) -> list[_Groups]:
+        """Return references for these groups that have executed the example; several if it distinguishes the groups."""
         self._begin(groups)
         others: list[_Groups] = []
-        name = self._level.unnamed
+        name = self._scope.no_file_name
         for operation in operations:
-            if operation.name in self._level.naming:
-                name = self._level.named(operation, name)
-            if operation.name in self._level.damaging:
-                self._level.damage_one(groups[-1].reference, operation, name)
+            if operation.name in self._scope.file_selecting_operations:
+                name = self._scope.named(operation, name)
+            if operation.name in self._scope.corrupting_operations:
+                self._scope.corrupt_one(groups[-1].reference, operation, name)
                 continue
-            self.at = groups[-1].reference
-            self.at.perform(operation)
-            if left := self._left(groups):
-                others += self._made_up(left, operations)
+            self.executing = groups[-1].reference
+            self.executing.perform(operation)
+            if left := self._split_off(groups):
+                others += self._rebuild_references(left, operations)
         return [groups, *others]
 
 
 def _same(seen: list[tuple[Any, Any]], observation: Any, files: Any) -> tuple[Any, Any]:
-    """The objects that another reference has given, where they are equal: those are compared in no time later on."""
+    """Return equal objects of another reference, if they exist, as identical objects are fast to compare later."""
     observation = next((one for one, _ in seen if one == observation), observation)
     files = next((others for _, others in seen if others == files), files)
     seen.append((observation, files))

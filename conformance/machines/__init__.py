@@ -47,7 +47,7 @@ class Machine(Protocol):
         scratch: Path,
         *,
         releases: Iterable[str] = (),
-        excuse: Callable[[Divergence], int] = lambda _: False,
+        on_divergence: Callable[[Divergence], int] = lambda _: False,
     ) -> Any:
         """A lockstep of the kind the machine drives."""
 

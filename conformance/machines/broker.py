@@ -21,7 +21,7 @@ from conformance.operations.broker import PRODUCERS, SENT_CODECS
 from conformance.strategies import broker as strategies
 
 if TYPE_CHECKING:
-    from conformance.lockstep.levels.broker import BrokerLockstep
+    from conformance.lockstep.scopes.broker import BrokerLockstep
 
 MACHINE: Final = "broker"
 _TRANSACTIONAL: Final = (None, None, *PRODUCERS)

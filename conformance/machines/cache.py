@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from conformance.lockstep.levels.cache import CacheLockstep
-from conformance.lockstep.watched_file import damaged
+from conformance.lockstep.file_reader import corrupted
+from conformance.lockstep.scopes.cache import CacheLockstep
 from conformance.machines.files import FilesMachine
 from conformance.machines.seeded import initialize, rule
 from conformance.operations import Operation
@@ -119,7 +119,7 @@ class CacheMachine(FilesMachine):
         content = right if does == "breaks" and not way else strategies.spoilt(right, kind, way)
         if way == "damaged":
             how = damage[KINDS.index(kind)]
-            content = damaged(right, how.name, how.args) or b""
+            content = corrupted(right, how.name, how.args) or b""
         self.do("store_index", segment, kind, does, content.hex())
         self.ask(number, asks, delta)
         if heals:

@@ -75,10 +75,10 @@ class FilesMachine(RuleBasedStateMachine):
         scratch: Path,
         *,
         releases: Iterable[str] = (),
-        excuse: Callable[[Divergence], int] = lambda _: False,
+        on_divergence: Callable[[Divergence], int] = lambda _: False,
     ) -> Any:
         """A lockstep of the kind this machine drives."""
-        return cls.lockstep_type(subjects, scratch, releases=releases, excuse=excuse)
+        return cls.lockstep_type(subjects, scratch, releases=releases, on_divergence=on_divergence)
 
     def __init__(self) -> None:
         super().__init__()

@@ -69,10 +69,10 @@ class IndexMachine(RuleBasedStateMachine):
         scratch: Path,
         *,
         releases: Iterable[str] = (),
-        excuse: Callable[[Divergence], int] = lambda _: False,
+        on_divergence: Callable[[Divergence], int] = lambda _: False,
     ) -> Lockstep:
         """A lockstep of the kind this machine drives."""
-        return Lockstep(subjects, scratch, releases=releases, excuse=excuse)
+        return Lockstep(subjects, scratch, releases=releases, on_divergence=on_divergence)
 
     def __init__(self) -> None:
         super().__init__()

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.implementations.process import ProcessLog
-from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.scopes.log import LogLockstep
 from conformance.machines.files import FilesMachine
 from conformance.operations import Operation
 from conformance.operations.log import LogState

@@ -34,7 +34,7 @@ class MappedIndexMachine(IndexMachine):
         """Changes the file's length, once or twice: what a failed resize leaves shows in the next one (AI-40)."""
         for aim in aims:
             size = self.probe.size(aim)
-            self.do("resize", size if self.lockstep.takes(Operation("resize", (size,))) else 0)
+            self.do("resize", size if self.lockstep.accepts(Operation("resize", (size,))) else 0)
 
     @rule(name=st.sampled_from(_HOUSEKEEPING))
     def housekeep(self, name: str) -> None:
@@ -79,7 +79,7 @@ class MappedIndexMachine(IndexMachine):
         state = self.state
         if state is not None and state.max_entries is not None:
             left = state.max_entries - state.entries - (self.kind == "time")
-            self.lockstep.require(state.full == (left <= 0), "full means that no slot is left", state)
+            self.lockstep.check_invariant(state.full == (left <= 0), "full means that no slot is left", state)
 
     @invariant()
     def the_file_is_as_long_as_the_index_says(self) -> None:
@@ -90,4 +90,4 @@ class MappedIndexMachine(IndexMachine):
         file = self.lockstep.primary.files
         if file is not None and not self.misnamed:
             same = state.length == len(file)
-            self.lockstep.require(same, "the file is as long as the index says", state)
+            self.lockstep.check_invariant(same, "the file is as long as the index says", state)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from hypothesis.stateful import invariant
 
-from conformance.lockstep.levels.segment import SegmentLockstep
+from conformance.lockstep.scopes.segment import SegmentLockstep
 from conformance.machines.files import FilesMachine
 from conformance.machines.seeded import initialize, rule
 from conformance.operations import Operation

@@ -20,7 +20,7 @@ from conformance.strategies import broker as strategies
 from conformance.strategies import wire
 
 if TYPE_CHECKING:
-    from conformance.lockstep.levels.wire import WireLockstep
+    from conformance.lockstep.scopes.wire import WireLockstep
 
 
 class WireMachine(BrokerMachine):

@@ -8,13 +8,11 @@ A batch is a JSON object; only ``records`` is required::
 
 A record is ``[offset - base, timestamp(, bytes of value(, bytes of key))]``. Without a number of key bytes, its key is
 null. With -1 bytes of value, its value is null. Keys of -1 and -2 are the keys of abort and commit markers. A producer
-is
-id, epoch and first sequence number. ``max_timestamp`` makes the header wrong, and ``log_append_time`` makes the
-timestamp
-type LogAppendTime. A marker ends a transaction: its record is a control record with the epoch of a coordinator
-(``"coordinator_epoch": 1``; 0 by default). Compaction has removed all records of an ``"empty": true`` batch, which was
-a
-marker if ``"control": true``. :mod:`conformance.operations.malformed_batches` describes other errors of a batch.
+is id, epoch and first sequence number. ``max_timestamp`` makes the header wrong, and ``log_append_time`` makes the
+timestamp type LogAppendTime. A marker ends a transaction: its record is a control record with the epoch of a
+coordinator (``"coordinator_epoch": 1``; 0 by default). Compaction has removed all records of an ``"empty": true``
+batch, which was a marker if ``"control": true``. :mod:`conformance.operations.malformed_batches` describes other errors
+of a batch.
 """
 
 from __future__ import annotations
@@ -132,8 +130,7 @@ def first_batch(data: bytes) -> tuple[int, ...] | None:
     """Return the fields of the first batch, as far as it is complete, that a consumer or a replica reads.
 
     The fields are base offset, size in bytes and CRC-32C of the bytes, and the leader epoch, last offset, number of
-    records
-    and largest timestamp of its header. The latter are -1 if the batch has an older format or is truncated.
+    records and largest timestamp of its header. The latter are -1 if the batch has an older format or is truncated.
     """
     if not data:
         return None

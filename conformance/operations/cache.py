@@ -2,9 +2,8 @@
 
 One cache is open at a time, in the directory that the harness assigns to each implementation, in front of a remote
 storage in memory. The clock changes only with ``pass_time``. The work of Kafka's threads is finished before an
-operation
-ends, except the deletion of removed files, which ``delete_removed`` executes. Segments are named by their ids as Kafka
-prints them, and by their start offsets.
+operation ends, except the deletion of removed files, which ``delete_removed`` executes. Segments are named by their ids
+as Kafka prints them, and by their start offsets.
 """
 
 from __future__ import annotations

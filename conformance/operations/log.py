@@ -2,8 +2,7 @@
 
 One log is open at a time, in a directory that the harness assigns to each implementation. The clock changes only with
 ``set_clock``. Work that a broker does once in the background (deleting files, flushing a closed segment) is finished
-before
-an operation ends. Periodic work of a broker is not done at all.
+before an operation ends. Periodic work of a broker is not done at all.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 
 A third-party log declares its capabilities in its reply to ``start``. Operations that require a missing one are not
 generated, and such an operation of a recorded trace is unsupported. The tolerances of a log that lacks a capability are
-in
-:mod:`conformance.lockstep.scopes.tolerances`.
+in :mod:`conformance.lockstep.scopes.tolerances`.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 TIME_LOOKUPS: Final = "time_lookups"
-UNTOLD: Final = "the state does not tell "
-"""How the excuse of a field begins that a state leaves out."""
+NOT_IN_STATE: Final = "the state does not include "
+"""The prefix of the tolerance of a field that a state does not include."""
 
 CAPABILITIES: Final = {
     "segments": "its records are in Kafka's segments and files, rolled by segment.bytes and index sizes",
@@ -110,8 +109,7 @@ def needs_missing_capability(clause: str, capabilities: frozenset[str]) -> bool:
     """Return True if a clause is about a capability that a log or an index with these capabilities lacks.
 
     No step is evidence for the clause in that case. Logs and indexes have different capabilities. No clause is about
-    both,
-    except through ``preallocation``, which means the same for both.
+    both, except through ``preallocation``, which means the same for both.
     """
     names = {clause.partition("-")[0] + "-*", clause.rstrip(ascii_lowercase), clause}
     tables = (*_CLAUSES.items(), *INDEX_CLAUSES.items())

@@ -1,8 +1,7 @@
 """Declaration of an operation, from which everything else about it is derived.
 
 Signatures, effects, the types of traces and of the line protocol, both JSON Schemas, the parsers of replies, the
-requests to
-a new implementation, and the names on the Java side are derived from it.
+requests to a new implementation, and the names on the Java side are derived from it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Operations on one segment and their outcomes as plain data (:mod:`conformance.operations`).
 
 One segment is open at a time, in the directory that the harness assigns to each implementation. Batches are
-hexadecimal, so
-that a trace contains their exact bytes. Clocks do not advance; operations that read a clock set it (``now``).
+hexadecimal, so that a trace contains their exact bytes. Clocks do not advance; operations that read a clock set it
+(``now``).
 """
 
 from __future__ import annotations

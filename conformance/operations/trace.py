@@ -74,8 +74,7 @@ class Trace:
         """Write ``<machine>-<id>.json``, with one step per line, and return its path.
 
         The file appears with its whole content. A file with the same steps is not rewritten. Processes that find the
-        same trace
-        concurrently each write their own file, and the last one to rename it wins.
+        same trace concurrently each write their own file, and the last one to rename it wins.
 
         Raises:
             ToolError: The directory cannot be written to.

@@ -1,8 +1,7 @@
 """Checks that a machine could have recorded the steps of a trace.
 
 A trace may have been written by hand, and its source is not trusted. Without these checks, a step could end in a
-traceback,
-in an endless run, or in a file outside the directory of the replay.
+traceback, in an endless run, or in a file outside the directory of the replay.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from conformance.operations.log_capabilities import UNTOLD
+from conformance.operations.log_capabilities import NOT_IN_STATE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +29,7 @@ def tolerated(results: Iterable[Result]) -> Iterator[str]:
         alike: dict[tuple[int, bool, str], list[str]] = {}
         for words, count in counts.items():
             on = in_few_words(releases[implementation, machine, words])
-            alike.setdefault((count, words.startswith(UNTOLD), on), []).append(words)
+            alike.setdefault((count, words.startswith(NOT_IN_STATE), on), []).append(words)
         for (count, _, on), said in alike.items():
             for line in _joined(said):
                 yield f"tolerated in {count} steps{where}, {machine} machine on {on}: {line}"
@@ -37,9 +37,9 @@ def tolerated(results: Iterable[Result]) -> Iterator[str]:
 
 def _joined(said: list[str]) -> list[str]:
     """Return the excuses; those of fields in one line."""
-    if not all(words.startswith(UNTOLD) for words in said):
+    if not all(words.startswith(NOT_IN_STATE) for words in said):
         return said
-    return [UNTOLD + ", ".join(words.removeprefix(UNTOLD) for words in said)]
+    return [NOT_IN_STATE + ", ".join(words.removeprefix(NOT_IN_STATE) for words in said)]
 
 
 def in_few_words(releases: Sequence[str]) -> str:

@@ -18,8 +18,8 @@ from conformance.implementations.forms import directory_of
 from conformance.implementations.spec import build_of
 from conformance.kafka.broker import BrokerError, choose, new_broker
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
-from conformance.lockstep.levels.topic import BrokerStatistics
+from conformance.lockstep.scopes.broker import BrokerLockstep, ExpectedStartFailureError
+from conformance.lockstep.scopes.topic import BrokerStatistics
 from conformance.machines.broker import MACHINE, BrokerMachine, finish
 from conformance.runs.broker_cycles import kill_cycles
 from conformance.runs.broker_shrinking import shrunk_on_broker
@@ -162,12 +162,12 @@ class _Life:
         """
         self.ready_seconds = self.broker.ready_seconds
         with scratch_directory() as scratch, self._connected() as participant:
-            lockstep = BrokerLockstep(participant, scratch, reference=self.run.reference, excuse=self._excused)
+            lockstep = BrokerLockstep(participant, scratch, reference=self.run.reference, on_divergence=self._excused)
             self.lockstep = lockstep
             try:
                 self._examples(lockstep)
                 finish(lockstep)
-            except PredictedDeathError as error:
+            except ExpectedStartFailureError as error:
                 self.refused = str(error)
             except (DivergenceError, Flaky):
                 if lockstep.failure is None:

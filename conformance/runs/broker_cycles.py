@@ -16,7 +16,7 @@ from conformance.operations.broker import PRODUCERS
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
-    from conformance.lockstep.levels.broker import BrokerLockstep
+    from conformance.lockstep.scopes.broker import BrokerLockstep
 
 _HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000

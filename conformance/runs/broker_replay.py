@@ -9,7 +9,7 @@ from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.builds import require_broker
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
+from conformance.lockstep.scopes.broker import BrokerLockstep, ExpectedStartFailureError
 from conformance.operations import OK, Observation, Operation
 from conformance.scratch import scratch_directory
 
@@ -56,7 +56,7 @@ def replay_on_broker(
             step = min(done, len(operations) - 1)
             tell(step, operations[step], None, error.divergence)
             return error.divergence, step + 1
-        except PredictedDeathError as error:
+        except ExpectedStartFailureError as error:
             if done + 1 < len(operations):
                 raise ToolError(
                     f"{participant.name} does not come up after step {done + 1} of the trace, as kidx says ({error}):"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from conformance.kafka.broker.errors import BrokerError
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
+from conformance.lockstep.scopes.broker import BrokerLockstep, ExpectedStartFailureError
 from conformance.runs.shrinking import SECONDS, shrink
 from conformance.runs.shrinking.failure import marked
 
@@ -46,7 +46,7 @@ def _performed(
         lockstep.broker,
         lockstep.scratch / prefix,
         reference=lockstep.reference,
-        excuse=lockstep.excuse,
+        on_divergence=lockstep.on_divergence,
         prefix=prefix,
     )
     try:
@@ -57,7 +57,7 @@ def _performed(
             fresh.stop(clean=True)
     except DivergenceError as error:
         return error
-    except (BrokerError, PredictedDeathError):
+    except (BrokerError, ExpectedStartFailureError):
         return None
     return None
 

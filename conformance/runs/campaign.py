@@ -17,7 +17,7 @@ from conformance.errors import CoverageError
 from conformance.events import Result, RunFinished, RunStarted
 from conformance.expectations import ExpectationTracker, StaleExpectationError, load_expectations
 from conformance.implementations.forms import is_server
-from conformance.lockstep.step_watch import end_process, watched_steps
+from conformance.lockstep.watchdog import exit_process, watch_steps
 from conformance.machines import MACHINES
 from conformance.runs.chunks import CHUNK, SEED_OF_ROUND, examples_of
 from conformance.runs.crew import crew_of
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from conformance.errors import NotDrivenError
     from conformance.events import Sink
     from conformance.kafka.jar_fetch import Progress
-    from conformance.lockstep.step_watch import Stuck
+    from conformance.lockstep.watchdog import Hang
     from conformance.runs.crew import Crew
     from conformance.runs.machine_run import MachineRun
 
@@ -50,7 +50,7 @@ def run(
     sink: Sink,
     progress: Progress | None = None,
     announce: Callable[[str], None] = lambda _: None,
-    leave: Callable[[], None] = lambda: end_process(1),
+    leave: Callable[[], None] = lambda: exit_process(1),
 ) -> bool:
     """Carries out a plan.
 
@@ -72,11 +72,11 @@ def run(
     """
     its = _Run(plan, sink, progress, announce)
 
-    def give_up(stuck: Stuck) -> None:
+    def give_up(stuck: Hang) -> None:
         its.give_up(stuck)
         leave()
 
-    with watched_steps(limit_of(plan.step_timeout, plan.max_time), give_up):
+    with watch_steps(limit_of(plan.step_timeout, plan.max_time), give_up):
         return its.carry_out()
 
 
@@ -156,7 +156,7 @@ class _Run:
                 self.results.append(result)
                 self.sink(result)
 
-    def give_up(self, stuck: Stuck, machine: str = "") -> None:
+    def give_up(self, stuck: Hang, machine: str = "") -> None:
         """A step has not come back: tells of it, of all that was found before, and of what each participant did."""
         self.told.finish()
         if self.machine is not None:
@@ -167,7 +167,7 @@ class _Run:
                 self.sink(event)
         self.sink(RunFinished("diverges", self._steps(), time.monotonic() - self.started, {"stuck": True}))
 
-    def _shrunk(self, run: MachineRun, stuck: Stuck, machine: str) -> Stuck:
+    def _shrunk(self, run: MachineRun, stuck: Hang, machine: str) -> Hang:
         """The step behind fewer ones."""
         party, limit = stuck.divergence.participant, limit_of(self.plan.step_timeout, self.plan.max_time)
         reference = party not in {subject.name for _, subject in run.subjects}

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from conformance.errors import ToolError
 from conformance.kafka.releases import know_releases
-from conformance.lockstep.step_watch import Stuck, end_process, watched_steps
+from conformance.lockstep.watchdog import Hang, exit_process, watch_steps
 from conformance.runs.chunks import chunks_of
 from conformance.runs.deaths import death_of
 from conformance.runs.evidence import Evidence
@@ -164,14 +164,14 @@ class _Helper:
         cls.plan, cls.ledger, cls.scratch = plan, ledger, scratch
         know_releases(plan.releases)
         limit = limit_of(plan.step_timeout, plan.max_time)
-        cls.stack.enter_context(watched_steps(limit, cls.give_up))
+        cls.stack.enter_context(watch_steps(limit, cls.give_up))
 
     @classmethod
-    def give_up(cls, stuck: Stuck) -> None:
+    def give_up(cls, stuck: Hang) -> None:
         """A step has not come back: says so to the process that has started this one, and ends."""
         if cls.run is not None:
             write_stuck(stuck, cls.run.name, cls.scratch / _STUCK)
-        end_process(1)
+        exit_process(1)
 
     @classmethod
     def drive(cls, machine: str) -> str:

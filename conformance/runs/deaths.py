@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.expectations import ExpectationTracker
-    from conformance.lockstep.step_watch import Stuck
+    from conformance.lockstep.watchdog import Hang
     from conformance.runs.chunks import Chunk
     from conformance.runs.plan import Plan
 
@@ -37,7 +37,7 @@ def death_of(
     machine: str,
     chunks: Iterable[Chunk],
     participants: Sequence[tuple[str, str, str]],
-) -> Stuck | None:
+) -> Hang | None:
     """Return the step that kills the process that performs it, behind the steps of its example.
 
     Args:
@@ -63,7 +63,7 @@ def death_of(
     return None
 
 
-def _first_death(candidates: Candidates, operations: Sequence[Operation]) -> Stuck | None:
+def _first_death(candidates: Candidates, operations: Sequence[Operation]) -> Hang | None:
     """Return the first step that kills; steps are handed over in batches, so that later ones may be noted, too."""
     found = candidates.perform(operations)
     lives, dies = 0, len(operations)

@@ -19,8 +19,8 @@ from hypothesis.errors import Flaky
 from conformance.clauses import load_clauses
 from conformance.errors import NotDrivenError
 from conformance.implementations.forms import is_server
+from conformance.lockstep.decision import Decision, can_continue
 from conformance.lockstep.divergence import DivergenceError
-from conformance.lockstep.staying import Ruling, can_stay
 from conformance.machines import MACHINES
 from conformance.runs.chunks import CHUNK, Chunk, perform_chunk
 from conformance.runs.collecting import rare_collections
@@ -82,14 +82,17 @@ class MachineRun:
             if not is_server(specification):
                 self._enrol(specification, progress)
         self.lockstep: Lockstep = self.machine.new_lockstep(
-            [subject for _, subject in self.subjects], scratch / "run", releases=plan.releases, excuse=self._noted
+            [subject for _, subject in self.subjects],
+            scratch / "run",
+            releases=plan.releases,
+            on_divergence=self._noted,
         )
         if not plan.model:
             self.lockstep.drop_models()
         self.lockstep.count_at(plan.level)
         for _, subject in self.subjects:
             subject.watch(self.lockstep)
-        self.turns = Turns(self.subjects, self.lockstep.level.rules)
+        self.turns = Turns(self.subjects, self.lockstep.scope.rules)
         self._waiting: set[str] = set()
         self._number = self._steps_before = 0
         self._by_name = {subject.name: (specification, subject) for specification, subject in self.subjects}
@@ -192,7 +195,7 @@ class MachineRun:
             self._waiting = self.turns.waiting(self._number)
         self._number += 1
         for name in self._muted | self._waiting:
-            self.lockstep.leave(name)
+            self.lockstep.skip_example(name)
             self._by_name[name][1].excuse(())
 
     def _note_waiting(self) -> None:
@@ -205,7 +208,7 @@ class MachineRun:
 
     # -- differences -------------------------------------------------------------------------------------------
 
-    def _noted(self, divergence: Divergence) -> Ruling:
+    def _noted(self, divergence: Divergence) -> Decision:
         """Notes a difference; only one of the reference itself is more than that."""
         specification, subject = self._by_name[divergence.participant]
         evidence, clauses = self._evidence, divergence.clauses
@@ -220,11 +223,11 @@ class MachineRun:
                 evidence.departed[divergence.participant] = 1
             if evidence.departed.get(divergence.participant, 0) >= self.patience:
                 self._muted.add(divergence.participant)
-        if divergence.participant not in self._muted and can_stay(divergence, self.plan.level):
+        if divergence.participant not in self._muted and can_continue(divergence, self.plan.level):
             subject.discredit(self._doubtful(divergence))
-            return Ruling.STAYS
+            return Decision.CONTINUE
         subject.excuse(clauses)
-        return Ruling.LEAVES
+        return Decision.SKIP_EXAMPLE
 
     def _doubtful(self, divergence: Divergence) -> Sequence[str]:
         """Return the clauses for which a step with a difference is no evidence, if the participant goes on."""

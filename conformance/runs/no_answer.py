@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.lockstep.divergence import failure_json
-from conformance.lockstep.step_watch import end_process, watched_steps
+from conformance.lockstep.watchdog import exit_process, watch_steps
 from conformance.machines import MACHINES
 from conformance.operations.trace import Trace
 from conformance.runs.shrinking.hanging import shrunk_hang
 from conformance.runs.shrinking.search import SECONDS
 
 if TYPE_CHECKING:
-    from conformance.lockstep.step_watch import Stuck
+    from conformance.lockstep.watchdog import Hang
     from conformance.operations import Json
 
 
@@ -34,7 +34,7 @@ class NoAnswer:
     """
 
     machine: str
-    stuck: Stuck
+    stuck: Hang
     trace: Path
     specification: str
     release: str
@@ -74,7 +74,7 @@ class NoAnswer:
 
 
 def no_answer(
-    stuck: Stuck,
+    stuck: Hang,
     traces: Path,
     limit: float,
     shrink_time: float = SECONDS,
@@ -111,17 +111,17 @@ def ended_when_stuck(
         shrink_time: seconds that shrinking may take.
     """
 
-    def give_up(stuck: Stuck) -> None:
+    def give_up(stuck: Hang) -> None:
         try:
             tell(no_answer(stuck, traces, limit, shrink_time))
         finally:
-            end_process(1)
+            exit_process(1)
 
-    with watched_steps(limit, give_up):
+    with watch_steps(limit, give_up):
         yield
 
 
-def machine_of(stuck: Stuck) -> str:
+def machine_of(stuck: Hang) -> str:
     """The machine whose operations these are: an index file's are named by its kind."""
     first = stuck.operations[0]
     if first.name == "open" and first.args[0] in MACHINES:
@@ -129,7 +129,7 @@ def machine_of(stuck: Stuck) -> str:
     return "log" if any(operation.name.endswith("_log") for operation in stuck.operations) else "segment"
 
 
-def _specification(stuck: Stuck) -> str:
+def _specification(stuck: Hang) -> str:
     """How the participant was asked for: names are that, and the release."""
     name = stuck.divergence.participant.removesuffix(f" {stuck.divergence.release}")
     return "" if name == "kidx" else name

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from conformance.lockstep.step_watch import LIMIT
+from conformance.lockstep.watchdog import LIMIT
 from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:

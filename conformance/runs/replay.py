@@ -12,7 +12,7 @@ from conformance.errors import ToolError
 from conformance.implementations.forms import directory_of, is_server
 from conformance.implementations.spec import build_of
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.staying import Ruling, can_stay
+from conformance.lockstep.decision import Decision, can_continue
 from conformance.machines import MACHINES
 from conformance.operations import Effect
 from conformance.operations.trace import Trace, TraceError
@@ -106,12 +106,12 @@ def replay(
     aside = _Aside(trace, _level(trace, level))
     subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
     with scratch_directory() as scratch:
-        lockstep = machine.new_lockstep(subjects, scratch, releases=releases, excuse=aside)
+        lockstep = machine.new_lockstep(subjects, scratch, releases=releases, on_divergence=aside)
         done = 0
 
         def tell_and_count(number: int, operation: Operation, seen: Observation) -> None:
             nonlocal done
-            lockstep.settle()
+            lockstep.flush()
             _refuse_unsupported(lockstep, number)
             tell(number, operation, seen, aside.earlier.get(number))
             done = number + 1
@@ -146,16 +146,16 @@ class _Aside:
         self.earlier: dict[int, Divergence] = {}
         self._left: list[Divergence] = []
 
-    def __call__(self, divergence: Divergence) -> Ruling:
-        stays = can_stay(divergence, self.level)
+    def __call__(self, divergence: Divergence) -> Decision:
+        stays = can_continue(divergence, self.level)
         if not divergence.counts(self.level):
             if divergence.step < self._last and not stays:
                 self._left.append(divergence)
-            return Ruling.STAYS if stays else Ruling.LEAVES
+            return Decision.CONTINUE if stays else Decision.SKIP_EXAMPLE
         if divergence.step >= self._recorded or not stays:
-            return Ruling.RAISES
+            return Decision.RAISE
         self.earlier.setdefault(divergence.step, divergence)
-        return Ruling.STAYS
+        return Decision.CONTINUE
 
     def conclude(self) -> Divergence | None:
         """Return the first of those that count.

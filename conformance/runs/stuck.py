@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from conformance.lockstep.divergence import failure_json
-from conformance.lockstep.step_watch import Stuck, stuck_of
+from conformance.lockstep.watchdog import Hang, hang_from_json
 from conformance.operations.trace import Trace, TraceError
 from conformance.runs.differences.distinct import distinct_differences
 from conformance.runs.telling import as_event
@@ -26,7 +26,7 @@ GRACE: Final = 5.0
 class StuckError(Exception):
     """A step of a helping process has not come back, and the process has ended."""
 
-    def __init__(self, machine: str, stuck: Stuck) -> None:
+    def __init__(self, machine: str, stuck: Hang) -> None:
         super().__init__(str(stuck.failure))
         self.machine = machine
         self.stuck = stuck
@@ -37,7 +37,7 @@ def limit_of(step_timeout: float, max_time: float | None) -> float:
     return step_timeout if max_time is None else min(step_timeout, max(max_time, GRACE))
 
 
-def events_of(run: MachineRun, stuck: Stuck, evidence: Evidence, seed: int, machine: str = "") -> list[Event]:
+def events_of(run: MachineRun, stuck: Hang, evidence: Evidence, seed: int, machine: str = "") -> list[Event]:
     """The events of a machine that a step has ended: its other differences, not shrunk, and a row for each participant.
 
     Args:
@@ -56,7 +56,7 @@ def events_of(run: MachineRun, stuck: Stuck, evidence: Evidence, seed: int, mach
     found = distinct_differences(run.name, evidence.sightings, run.specification, evidence.credited)
     for one in found:
         sighting = one.sighting
-        failure = Stuck(sighting.divergence, sighting.operations).failure
+        failure = Hang(sighting.divergence, sighting.operations).failure
         event = as_event(run, failure, seed, run.specification(sighting.divergence.participant))
         events.append(replace(event, clause=one.clause, releases=one.releases, times=one.count))
     for result in results_of(run, evidence, found, time.monotonic() - run.started):
@@ -66,18 +66,18 @@ def events_of(run: MachineRun, stuck: Stuck, evidence: Evidence, seed: int, mach
     return events
 
 
-def write_stuck(stuck: Stuck, machine: str, directory: Path) -> None:
+def write_stuck(stuck: Hang, machine: str, directory: Path) -> None:
     """Leaves a message for the process that has started this one."""
     trace = Trace(machine, stuck.divergence.release, stuck.operations, failure_json(stuck.divergence))
     trace.save(directory)
 
 
-def read_stuck(directory: Path) -> tuple[str, Stuck] | None:
+def read_stuck(directory: Path) -> tuple[str, Hang] | None:
     """The message that a helping process has left: a machine and its step; None if there is none."""
     for path in sorted(directory.glob("*.json")):
         try:
             trace = Trace.load(path)
         except TraceError:
             continue
-        return trace.machine, stuck_of(trace.failure or {}, trace.operations)
+        return trace.machine, hang_from_json(trace.failure or {}, trace.operations)
     return None

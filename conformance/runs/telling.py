@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.lockstep.decision import decide
 from conformance.lockstep.divergence import DivergenceError
-from conformance.lockstep.staying import ruling
 from conformance.runs.differences.distinct import distinct_differences
 from conformance.runs.differences.kinship import Case, are_twins, of_their_own
 from conformance.runs.differences.shapes import detail_of, shape_of
@@ -204,10 +204,10 @@ def _alone(run: MachineRun, subject: Participation, distinct: Distinct, seconds:
     divergence = distinct.sighting.divergence
 
     def others(seen: Divergence) -> int:
-        return ruling(seen, run.plan.level, excused=not distinct.is_shown_by(seen))
+        return decide(seen, run.plan.level, tolerated=not distinct.is_shown_by(seen))
 
     lockstep = run.machine.new_lockstep(
-        [subject.implementation], run.scratch / "shrink", releases=[divergence.release], excuse=others
+        [subject.implementation], run.scratch / "shrink", releases=[divergence.release], on_divergence=others
     )
     return _shrunk(lockstep, DivergenceError(divergence, distinct.sighting.operations), distinct.is_shown_by, seconds)
 
@@ -239,7 +239,7 @@ def _first_difference(run: MachineRun, subject: Participation, operations: tuple
             [subject.implementation],
             scratch,
             releases=[subject.release],
-            excuse=lambda each: ruling(each, run.plan.level, excused=not each.counts(run.plan.level)),
+            on_divergence=lambda each: decide(each, run.plan.level, tolerated=not each.counts(run.plan.level)),
         )
         try:
             perform_all(lockstep, operations)

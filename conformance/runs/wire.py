@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from conformance.events import Progressed, Result
 from conformance.kafka.client import ClientError
-from conformance.lockstep.levels.wire import MACHINE, WireLockstep
+from conformance.lockstep.scopes.wire import MACHINE, WireLockstep
 from conformance.machines.wire import WireMachine
 from conformance.runs.divergence_event import divergence_event
 from conformance.runs.server_examples import Amount, run_examples, verdicts_of
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from conformance.expectations import ExpectationTracker
     from conformance.implementations.wire.broker import WireBroker
     from conformance.lockstep import Divergence
-    from conformance.lockstep.levels.wire_topic import Difference, Statistics
+    from conformance.lockstep.scopes.wire_topic import Statistics, WireDivergence
     from conformance.operations import Operation
     from conformance.runs.wire_kinship import Sight
 
@@ -114,7 +114,7 @@ class _One:
             self.release,
             scratch,
             level="must" if self.run.level == "must" else "observed",
-            excuse=self._is_known,
+            on_divergence=self._is_known,
             **options,
         )
 
@@ -137,7 +137,7 @@ class _One:
             amount = amount._replace(examples=self.run.topics)
         bound = WireMachine.on(self.lockstep, restarts=amount.restarts if self.broker.process else 0)
         # A topic that was left ends no run.
-        run_examples(bound, self.run.seed, amount, lambda: self.lockstep.is_spent)
+        run_examples(bound, self.run.seed, amount, lambda: self.lockstep.is_exhausted)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -150,14 +150,14 @@ class _One:
         for difference, sights in self._own():
             self._tell(*self._shrunk(difference), sights)
 
-    def _own(self) -> list[tuple[Difference, list[Sight]]]:
+    def _own(self) -> list[tuple[WireDivergence, list[Sight]]]:
         return list(of_their_own(self.lockstep.differences.values()))
 
-    def _shrunk(self, difference: Difference) -> tuple[Difference, str]:
+    def _shrunk(self, difference: WireDivergence) -> tuple[WireDivergence, str]:
         numbers = iter(range(1 << 30))
         key = difference.divergence.clauses[0], difference.shape
 
-        def still(operations: Sequence[Operation]) -> Difference | None:
+        def still(operations: Sequence[Operation]) -> WireDivergence | None:
             fresh = self._lockstep(self._scratch / f"shrink-{key[0]}-{next(numbers)}")
             perform_quietly(fresh, operations)
             return fresh.differences.get(key)
@@ -174,7 +174,7 @@ class _One:
         self.expected.update(divergence.clauses)
         return True
 
-    def _tell(self, difference: Difference, shrinking: str, sights: Sequence[Sight]) -> None:
+    def _tell(self, difference: WireDivergence, shrinking: str, sights: Sequence[Sight]) -> None:
         run, divergence = self.run, difference.divergence
         event = divergence_event(
             MACHINE,
@@ -192,7 +192,7 @@ class _One:
                 event,
                 clause=divergence.clauses[0],
                 shape=difference.shape,
-                times=self.lockstep.statistics.seen[key],
+                times=self.lockstep.statistics.occurrences[key],
                 also=tuple(map(self._sight, sights)),
             )
         )
@@ -204,7 +204,7 @@ class _One:
             "shape": difference.shape,
             "clause": clause,
             "clauses": [clause],
-            "times": self.lockstep.statistics.seen[clause, difference.shape],
+            "times": self.lockstep.statistics.occurrences[clause, difference.shape],
             "trace": "",
             "because": because,
         }
@@ -236,8 +236,8 @@ def details_of(broker: WireBroker, tally: Statistics) -> dict[str, Any]:
         "asked": dict(sorted(tally.asked.items())),
         "fetches": tally.fetches,
         "acknowledged": tally.acknowledged,
-        "left": tally.left,
-        "unstamped": tally.unstamped,
+        "left": tally.abandoned,
+        "unstamped": tally.without_log_append_time,
         "restarts": tally.restarts,
         "kills": tally.kills,
         "performed": sorted(tally.performed),

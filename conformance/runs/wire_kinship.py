@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from conformance.lockstep.levels.wire_topic import Difference
+    from conformance.lockstep.scopes.wire_topic import WireDivergence
 
 _STABLE: Final = "fetch", "another last stable offset"
 _LATEST: Final = "list_offsets -1"
@@ -30,13 +30,13 @@ _LEFT: Final = "a record"
 class Sight(NamedTuple):
     """Another sight of a difference, and why it is none of its own."""
 
-    difference: Difference
+    difference: WireDivergence
     because: str
 
 
-def of_their_own(differences: Collection[Difference]) -> Iterator[tuple[Difference, list[Sight]]]:
+def of_their_own(differences: Collection[WireDivergence]) -> Iterator[tuple[WireDivergence, list[Sight]]]:
     """The differences that are sights of no other one, in their order, each with its other sights."""
-    parents: dict[tuple[str, str], tuple[Difference, str]] = {}
+    parents: dict[tuple[str, str], tuple[WireDivergence, str]] = {}
     for one in differences:
         found = next(
             ((other, why) for other in differences if (why := _silent(one, other) or _common(one, other))), None
@@ -49,17 +49,17 @@ def of_their_own(differences: Collection[Difference]) -> Iterator[tuple[Differen
             yield one, [Sight(each, parents[_key(each)][1]) for each in kin]
 
 
-def _root(one: Difference, parents: dict[tuple[str, str], tuple[Difference, str]]) -> Difference:
+def _root(one: WireDivergence, parents: dict[tuple[str, str], tuple[WireDivergence, str]]) -> WireDivergence:
     while _key(one) in parents:  # every step has fewer circumstances, or leads from a fetch to a look-up
         one = parents[_key(one)][0]
     return one
 
 
-def _key(one: Difference) -> tuple[str, str]:
+def _key(one: WireDivergence) -> tuple[str, str]:
     return one.divergence.clauses[0], one.shape
 
 
-def _common(one: Difference, other: Difference) -> str:
+def _common(one: WireDivergence, other: WireDivergence) -> str:
     """Why the first is a sight of the second; empty if it is not."""
     (asked, where, how), (asked_there, where_there, how_there) = _parts(one.shape), _parts(other.shape)
     if (asked, how) == _STABLE and asked_there == _LATEST:
@@ -75,7 +75,7 @@ def _common(one: Difference, other: Difference) -> str:
     return ""
 
 
-def _silent(one: Difference, other: Difference) -> str:
+def _silent(one: WireDivergence, other: WireDivergence) -> str:
     """The same for two requests of one kind that are left without an answer alike."""
     (asked, where, how), (asked_there, where_there, how_there) = _parts(one.shape), _parts(other.shape)
     silence, silence_there = (_NO_ANSWER.search(each) for each in (how, how_there))

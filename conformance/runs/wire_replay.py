@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 from conformance.errors import ToolError
 from conformance.implementations.wire.opening import is_wire
-from conformance.lockstep.levels.wire import WireLockstep
+from conformance.lockstep.scopes.wire import WireLockstep
 from conformance.operations import OK, Observation
 from conformance.runs.wire_options import WireOptions
 from conformance.scratch import scratch_directory

@@ -30,7 +30,7 @@ from rich.console import Console
 from conformance.implementations.jvm import JvmIndex
 from conformance.implementations.jvm.virtual_machine import expect_one_loop
 from conformance.kafka.releases import RELEASES, newest
-from conformance.lockstep.levels.index import IndexLockstep
+from conformance.lockstep.scopes.index import IndexLockstep
 from conformance.machines import MACHINES
 from conformance.runs.collecting import rare_collections
 from conformance.runs.profiles import PROFILES

@@ -22,8 +22,8 @@ from conformance.implementations.broker.subject import BrokerTopic, Decided
 from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.client import OffsetResult
-from conformance.lockstep.levels.broker import BrokerLockstep, PredictedDeathError
-from conformance.lockstep.levels.topic import BrokerStatistics, TopicLockstep
+from conformance.lockstep.scopes.broker import BrokerLockstep, ExpectedStartFailureError
+from conformance.lockstep.scopes.topic import BrokerStatistics, TopicLockstep
 from conformance.operations import Operation
 from conformance.operations.trace import Trace, TraceError
 from conformance.runs.broker import Budget, Run, run_brokers
@@ -126,7 +126,7 @@ def test_a_log_beyond_recovery_prevents_both_from_starting(participant, tmp_path
     lockstep.perform(Operation("create_topic", (TOPIC | {"segment.index.bytes": 48},)))
     for operation in (*batches[:3], Operation("restart_broker", ()), *batches[3:]):
         lockstep.perform(operation)
-    with pytest.raises(PredictedDeathError, match="is full"):
+    with pytest.raises(ExpectedStartFailureError, match="is full"):
         lockstep.perform(Operation("kill_broker", ()))
     assert "full time index" in participant.broker.output
     assert lockstep.statistics.refused_starts == lockstep.statistics.clauses["LG-19"] == 1
@@ -148,13 +148,13 @@ def test_a_replay_whose_broker_dies_before_the_last_step_is_not_fixed():
 def test_tolerated_or_skipped_steps_count_for_no_clause(tmp_path):
     """A difference that is known takes the topic out; neither it nor anything after it counts for its clauses."""
     broker = SimpleNamespace(name=f"broker {KRAFT}", release=KRAFT)
-    lockstep = BrokerLockstep(broker, tmp_path, excuse=lambda divergence: "LO-1" in divergence.clauses)
+    lockstep = BrokerLockstep(broker, tmp_path, on_divergence=lambda divergence: "LO-1" in divergence.clauses)
     topic = lockstep.add_topic()
     topic.operations.append(BATCHES[0])
-    topic.hold("outcome", 1, 1, ("LO-2",))
-    topic.hold("outcome", 1, 2, ("LO-1",))
-    topic.hold("outcome", 3, 3, ("LO-3",))
-    topic.hold_answers("read_committed", [OffsetResult(-1, 5)], [OffsetResult(-1, 5)])
+    topic.compare_values("outcome", 1, 1, ("LO-2",))
+    topic.compare_values("outcome", 1, 2, ("LO-1",))
+    topic.compare_values("outcome", 3, 3, ("LO-3",))
+    topic.compare_answers("read_committed", [OffsetResult(-1, 5)], [OffsetResult(-1, 5)])
     assert not topic.active
     assert lockstep.statistics.expected == 1
     assert dict(lockstep.statistics.clauses) == {"LO-2": 1}

@@ -7,7 +7,7 @@ from wire_scenarios import COMMON, HIDDEN, STAMPED, T, batch
 
 from conformance.events import Diverged
 from conformance.expectations import Expectation, ExpectationTracker, load_expectations
-from conformance.lockstep.levels.wire import WireLockstep
+from conformance.lockstep.scopes.wire import WireLockstep
 from conformance.operations import Operation
 from conformance.runs.wire import WireRun, run_wire
 from conformance.runs.wire_options import WireOptions
@@ -57,8 +57,8 @@ def shapes(tmp_path_factory):
             for operation in life:
                 lockstep.perform(operation)
             lockstep.close_topic()
-    assert lockstep.statistics.left == 0
-    assert lockstep.statistics.unstamped == 1
+    assert lockstep.statistics.abandoned == 0
+    assert lockstep.statistics.without_log_append_time == 1
     return list(lockstep.differences)
 
 

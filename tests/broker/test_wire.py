@@ -14,7 +14,7 @@ from conformance.implementations.wire.broker import WireBroker
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.ports import HOST
 from conformance.kafka.client import Address
-from conformance.lockstep.levels.wire import WireLockstep
+from conformance.lockstep.scopes.wire import WireLockstep
 from conformance.machines.wire import WireMachine
 from conformance.runs import server_examples, wire
 
@@ -70,7 +70,7 @@ def test_kafka_itself_conforms_in_every_version(address, tmp_path, level):
         )
         assert broker.versions == tuple(range(1, 12))
     assert lockstep.differences == {}
-    assert lockstep.statistics.left == 0
+    assert lockstep.statistics.abandoned == 0
     assert lockstep.statistics.answers > 5_000
     assert {"LO-1", "LO-2b", "LO-6", "LO-10", "LO-24", "LO-25", "LO-26", "FE-1", "FE-2", "FE-3"} <= set(
         lockstep.statistics.clauses
@@ -122,7 +122,7 @@ def test_batches_that_no_follower_accepts_are_a_divergence_and_the_next_topic_fo
         lockstep = lockstep_after(proxy.address, tmp_path, "must", REBUILT, SCENARIO[:1])
         assert proxy.spoilt
     assert set(lockstep.differences) == {("LG-1", "append: appended -> batches that no follower takes")}
-    assert (lockstep.statistics.topics, lockstep.statistics.left) == (2, 1)
+    assert (lockstep.statistics.topics, lockstep.statistics.abandoned) == (2, 1)
     assert lockstep_after(proxy.address, tmp_path / "unspoilt", "must", REBUILT).differences == {}
 
 

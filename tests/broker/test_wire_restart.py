@@ -9,7 +9,7 @@ from wire_scenarios import COMMON, HOUR, T, batch
 
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.ports import HOST
-from conformance.lockstep.levels.wire import WireLockstep
+from conformance.lockstep.scopes.wire import WireLockstep
 from conformance.operations import Operation
 from conformance.runs.wire_options import WireOptions
 
@@ -56,7 +56,7 @@ def lockstep_after(kafka, scratch, command, scenario):
 def test_kafka_has_everything_after_a_stop_and_a_kill(kafka, tmp_path):
     lockstep = lockstep_after(kafka, tmp_path, kafka[2], SCENARIO)
     assert lockstep.differences == {}
-    assert (lockstep.statistics.restarts, lockstep.statistics.kills, lockstep.statistics.left) == (1, 1, 0)
+    assert (lockstep.statistics.restarts, lockstep.statistics.kills, lockstep.statistics.abandoned) == (1, 1, 0)
     assert {"fetch", "fetch, with a restart", "fetch, with a kill"} <= lockstep.statistics.performed
 
 
@@ -66,4 +66,4 @@ def test_a_broker_that_forgets_is_found_out(kafka, tmp_path):
     forgetful = ["sh", "-c", f"rm -rf {shlex.quote(str(directory))}/data/kidx-wire-*; exec {shlex.join(command)}"]
     lockstep = lockstep_after(kafka, tmp_path, forgetful, (*SCENARIO[:2], KILL, SCENARIO[-1]))
     assert list(lockstep.differences) == [("FE-1", "kill_broker, with a kill: another end of the log")]
-    assert lockstep.statistics.left == 1
+    assert lockstep.statistics.abandoned == 1

@@ -13,7 +13,7 @@ from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.ports import HOST, free_ports
 from conformance.kafka.client import Address
 from conformance.kafka.client.security import read_command_config
-from conformance.lockstep.levels.wire import WireLockstep
+from conformance.lockstep.scopes.wire import WireLockstep
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
 from conformance.runs.replay import replay

@@ -16,7 +16,7 @@ from conformance.implementations.jvm.index import INDEX
 from conformance.implementations.jvm.script import Script
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep import DivergenceError, Lockstep
-from conformance.lockstep.batched_execution import STEPS_BEHIND
+from conformance.lockstep.batched_execution import MAX_LAG_STEPS
 from conformance.operations import Operation
 from kidx import OffsetIndex, OffsetPosition
 
@@ -51,7 +51,7 @@ def test_a_divergence_is_reported_for_its_own_step(tmp_path: Path) -> None:
     lockstep.begin()
     perform(lockstep, OPEN, DIFFERING, LOOKUP, LOOKUP)
     with pytest.raises(DivergenceError) as error:
-        lockstep.settle()
+        lockstep.flush()
     lockstep.end()
     divergence = error.value.divergence
     assert (divergence.participant, divergence.step, divergence.operation) == (NAME, 1, DIFFERING)
@@ -74,7 +74,7 @@ def test_a_long_example_does_not_wait_for_its_end(tmp_path: Path) -> None:
     lockstep.begin()
     perform(lockstep, OPEN, DIFFERING)
     with pytest.raises(DivergenceError) as error:
-        perform(lockstep, *[LOOKUP] * 2 * STEPS_BEHIND)
+        perform(lockstep, *[LOOKUP] * 2 * MAX_LAG_STEPS)
     lockstep.end()
     assert error.value.divergence.step == 1
 
@@ -82,11 +82,11 @@ def test_a_long_example_does_not_wait_for_its_end(tmp_path: Path) -> None:
 def test_an_excused_difference_is_the_last_of_its_example(tmp_path: Path) -> None:
     told: list[tuple[int, str]] = []
 
-    def excuse(divergence: Any) -> bool:
+    def on_divergence(divergence: Any) -> bool:
         told.append((divergence.step, divergence.participant))
         return True
 
-    lockstep = in_place_of("4.4.0", tmp_path, excuse=excuse)
+    lockstep = in_place_of("4.4.0", tmp_path, on_divergence=on_divergence)
     for _ in range(2):
         lockstep.begin()
         perform(lockstep, OPEN, DIFFERING, DIFFERING, LOOKUP)
@@ -111,7 +111,7 @@ def test_other_bytes_on_the_disk_are_seen(tmp_path: Path) -> None:
     lockstep = in_place_of("2.4.1", tmp_path)
     lockstep.begin()
     perform(lockstep, OPEN, Operation("append", (1, 10)))
-    lockstep.settle()
+    lockstep.flush()
     file = file_of(lockstep, NAME)
     file.write_bytes(file.read_bytes() + b"\1")
     perform(lockstep, LOOKUP)
@@ -126,7 +126,7 @@ def test_another_file_of_that_name_is_seen(tmp_path: Path) -> None:
     lockstep = in_place_of("2.4.1", tmp_path)
     lockstep.begin()
     perform(lockstep, OPEN)
-    lockstep.settle()
+    lockstep.flush()
     file = file_of(lockstep, "jvm 4.4.0")
     other = file.with_suffix(".other")
     other.write_bytes(bytes(80 - 1) + b"\1")
@@ -142,7 +142,7 @@ def test_a_file_too_many_is_seen(tmp_path: Path) -> None:
     lockstep = in_place_of("2.4.1", tmp_path)
     lockstep.begin()
     perform(lockstep, OPEN)
-    lockstep.settle()
+    lockstep.flush()
     file_of(lockstep, NAME).with_name("stray").touch()
     lockstep.compare_directories()
     with pytest.raises(DivergenceError) as error:
@@ -156,7 +156,7 @@ def test_a_large_file_is_compared_by_the_harness_and_continues(tmp_path: Path) -
     large = Operation("open", ("offset", "0.index", 0, 2 << 20, True))
     lockstep.begin()
     perform(lockstep, large, Operation("append", (1, 10)), Operation("flip_bit", (3, 1)), LOOKUP)
-    lockstep.settle()
+    lockstep.flush()
     file = file_of(lockstep, NAME)
     assert file.stat().st_size == 2 << 20
     with file.open("r+b") as open_file:
@@ -173,13 +173,13 @@ def test_damage_reaches_the_files_of_followers(tmp_path: Path) -> None:
     lockstep.begin()
     perform(lockstep, OPEN, Operation("append", (1, 10)), Operation("close"))
     perform(lockstep, Operation("flip_bit", (0, 3)), Operation("cut_file", (5,)))
-    lockstep.settle()
+    lockstep.flush()
     expected = lockstep.primary.files
     assert expected is not None
     assert len(expected) == 5
     assert file_of(lockstep, NAME).read_bytes() == expected
     perform(lockstep, Operation("remove_file"))
-    lockstep.settle()
+    lockstep.flush()
     assert not file_of(lockstep, NAME).exists()
     lockstep.end()
 
@@ -190,7 +190,7 @@ def test_a_reply_too_large_for_java_is_reported(tmp_path: Path) -> None:
     perform(lockstep, OPEN)
     perform(lockstep, Operation("lookup", (1 << 63,)))
     with pytest.raises(ValueError, match="cannot hold"):
-        lockstep.settle()
+        lockstep.flush()
     lockstep.end()
 
 

@@ -15,9 +15,9 @@ from log_participants import CheckedAgainst
 from conformance.implementations.jvm.log import JvmLog
 from conformance.implementations.jvm.segment import JvmSegment
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.levels.log import LogLockstep
-from conformance.lockstep.levels.segment import SegmentLockstep
-from conformance.lockstep.staying import Ruling
+from conformance.lockstep.decision import Decision
+from conformance.lockstep.scopes.log import LogLockstep
+from conformance.lockstep.scopes.segment import SegmentLockstep
 from conformance.operations import Operation
 from conformance.operations.log import TOPIC_DIRECTORY
 from conformance.runs.participation import Participation
@@ -82,11 +82,11 @@ def test_a_divergence_of_a_log_is_reported_for_its_own_step(tmp_path: Path) -> N
 def test_an_excused_difference_of_a_log_is_the_last_of_its_example(tmp_path: Path) -> None:
     seen: list[tuple[int, str]] = []
 
-    def excuse(divergence: Any) -> bool:
+    def on_divergence(divergence: Any) -> bool:
         seen.append((divergence.step, divergence.participant))
         return True
 
-    lockstep = held(tmp_path, "4.3.1", excuse=excuse)
+    lockstep = held(tmp_path, "4.3.1", on_divergence=on_divergence)
     for _ in range(2):
         lockstep.begin()
         perform(lockstep, OPEN, CLOSE, OPEN, CLOSE, OPEN, APPEND)
@@ -98,15 +98,15 @@ def test_a_remaining_participant_continues_after_the_divergence(tmp_path: Path) 
     """It has another release's results once in each of two steps; the state and the files are right."""
     seen: list[int] = []
 
-    def excuse(divergence: Any) -> bool:
+    def on_divergence(divergence: Any) -> bool:
         seen.append(divergence.step)
-        return Ruling.STAYS
+        return Decision.CONTINUE
 
     class Asked(UnifiedLog):
         def fetch_offset_by_timestamp(self, target: int) -> Any:
             return None if target == -2 else super().fetch_offset_by_timestamp(target)
 
-    lockstep = LogLockstep([JvmLog("4.4.0")], tmp_path, excuse=excuse)
+    lockstep = LogLockstep([JvmLog("4.4.0")], tmp_path, on_divergence=on_divergence)
     lockstep.primary.reference.implementation.unified_log = Asked
     lockstep.begin()
     perform(lockstep, OPEN, APPEND, ASK, APPEND, ASK, CLOSE)
@@ -148,7 +148,7 @@ def test_a_byte_too_many_in_a_log_is_seen(tmp_path: Path, suffix: str) -> None:
     lockstep = held(tmp_path)
     lockstep.begin()
     perform(lockstep, OPEN, APPEND)
-    lockstep.settle()
+    lockstep.flush()
     file = directory_of(lockstep) / TOPIC_DIRECTORY / f"{0:020d}{suffix}"
     with file.open("ab") as open_file:
         open_file.write(b"\1")
@@ -162,11 +162,11 @@ def test_an_extra_file_in_a_log_is_detected_unless_it_is_not_compared(tmp_path: 
     lockstep = held(tmp_path)
     lockstep.begin()
     perform(lockstep, OPEN, APPEND)
-    lockstep.settle()
+    lockstep.flush()
     topic = directory_of(lockstep) / TOPIC_DIRECTORY
     (topic / "partition.metadata.tmp").touch()
     perform(lockstep, ASK)
-    lockstep.settle()
+    lockstep.flush()
     (topic / f"{7:020d}.snapshot").touch()
     perform(lockstep, ASK)
     divergence = told(lockstep)
@@ -178,7 +178,7 @@ def test_a_missing_or_different_file_is_detected(tmp_path: Path) -> None:
         lockstep = held(tmp_path / str(replace))
         lockstep.begin()
         perform(lockstep, OPEN, APPEND, ASK)
-        lockstep.settle()
+        lockstep.flush()
         file = directory_of(lockstep) / TOPIC_DIRECTORY / "leader-epoch-checkpoint"
         if replace:
             other = file.with_name("other")
@@ -197,7 +197,7 @@ def test_an_earlier_byte_changed_in_place_is_detected_without_any_other_sign(tmp
     lockstep = held(tmp_path)
     lockstep.begin()
     perform(lockstep, OPEN, APPEND, APPEND, APPEND, ASK)
-    lockstep.settle()
+    lockstep.flush()
     file = directory_of(lockstep) / TOPIC_DIRECTORY / f"{0:020d}.log"
     status = file.stat()
     with file.open("r+b") as open_file:
@@ -213,13 +213,13 @@ def test_a_file_that_has_replaced_an_equal_one_is_compared(tmp_path: Path) -> No
     lockstep = held(tmp_path)
     lockstep.begin()
     perform(lockstep, OPEN, APPEND, ASK)
-    lockstep.settle()
+    lockstep.flush()
     file = directory_of(lockstep) / TOPIC_DIRECTORY / "leader-epoch-checkpoint"
     other = file.with_name("other")
     other.write_bytes(file.read_bytes())
     other.replace(file)
     perform(lockstep, ASK, ASK)
-    lockstep.settle()
+    lockstep.flush()
     file.write_bytes(b"2" + file.read_bytes()[1:])
     perform(lockstep, ASK)
     divergence = told(lockstep)
@@ -234,7 +234,7 @@ def test_damage_reaches_the_files_of_a_log(tmp_path: Path) -> None:
     perform(lockstep, Operation("damage_log_file", (log, "cut_file", [100])))
     perform(lockstep, Operation("damage_log_file", (f"{0:020d}.index", "remove_file", [])))
     perform(lockstep, Operation("damage_log_file", ("absent.index", "flip_bit", [1, 1])))
-    lockstep.settle()
+    lockstep.flush()
     topic = directory_of(lockstep) / TOPIC_DIRECTORY
     assert (topic / log).read_bytes() == lockstep.primary.files[log]
     assert (topic / log).stat().st_size == 100
@@ -250,7 +250,7 @@ def test_many_files_are_compared_too(tmp_path: Path) -> None:
     for base in (0, 14):
         lockstep.begin()
         perform(lockstep, OPEN, *(step for _ in range(8) for step in (APPEND, Operation("roll_log"))))
-        lockstep.settle()
+        lockstep.flush()
         assert len(lockstep.primary.files) > 20
         file = directory_of(lockstep) / TOPIC_DIRECTORY / f"{base:020d}.log"
         content = file.read_bytes()
@@ -265,7 +265,7 @@ def test_other_bytes_and_files_of_a_segment_are_seen(tmp_path: Path) -> None:
         lockstep = segments(tmp_path / suffix[1:])
         lockstep.begin()
         perform(lockstep, OPEN_SEGMENT, APPEND_TO_SEGMENT, FIND)
-        lockstep.settle()
+        lockstep.flush()
         with (directory_of(lockstep) / f"{0:020d}{suffix}").open("ab") as file:
             file.write(b"\1")
         perform(lockstep, FIND)
@@ -277,7 +277,7 @@ def test_a_renamed_segment_is_compared_under_its_new_name(tmp_path: Path) -> Non
     lockstep = segments(tmp_path)
     lockstep.begin()
     perform(lockstep, OPEN_SEGMENT, APPEND_TO_SEGMENT, Operation("rename_segment", ("", ".deleted")))
-    lockstep.settle()
+    lockstep.flush()
     stale = directory_of(lockstep) / f"{0:020d}.log"
     assert stale.with_name(f"{stale.name}.deleted").exists()
     stale.touch()
@@ -291,13 +291,13 @@ def test_a_text_of_a_segment_is_compared_in_java(tmp_path: Path) -> None:
     """Texts name the directory of each implementation; only another text is a difference."""
     lockstep = segments(tmp_path)
     looked_at: list[str] = []
-    hold = lockstep._hold
+    hold = lockstep._compare_subject
 
     def counted(participant: Any, group: int, step: Any) -> None:
         looked_at.append(participant.implementation.name)
         hold(participant, group, step)
 
-    lockstep._hold = counted  # type: ignore[method-assign]
+    lockstep._compare_subject = counted  # type: ignore[method-assign]
     refused = Operation("read_segment", (0, -1, 100, False))
     lockstep.begin()
     observation = lockstep.perform(OPEN_SEGMENT) and lockstep.perform(refused)
@@ -343,5 +343,5 @@ def test_a_reply_too_large_for_java_is_reported(tmp_path: Path) -> None:
     lockstep.begin()
     perform(lockstep, OPEN, Operation("set_clock", (1 << 63,)))
     with pytest.raises(ValueError, match="cannot hold"):
-        lockstep.settle()
+        lockstep.flush()
     lockstep.end()

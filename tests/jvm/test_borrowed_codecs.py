@@ -6,7 +6,7 @@ import pytest
 
 from conformance.experiments.release_diff.watched import Watched
 from conformance.implementations.jvm.log import JvmLog
-from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.scopes.log import LogLockstep
 from kidx.records import Codec
 from kidx.records.codecs import compress, decompress
 

@@ -12,7 +12,7 @@ from thorough_params import thorough_param
 from conformance.implementations.jvm.cache import JvmCache
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.levels.cache import CacheLockstep
+from conformance.lockstep.scopes.cache import CacheLockstep
 from conformance.machines.cache import CacheMachine
 from conformance.operations import Operation
 from conformance.runs.profiles import Profile
@@ -46,7 +46,7 @@ def perform(lockstep, *operations):
     lockstep.begin()
     try:
         seen = [lockstep.perform(operation).outcome for operation in operations]
-        lockstep.settle()
+        lockstep.flush()
     except DivergenceError as error:
         pytest.fail(str(error.divergence))
     finally:
@@ -105,7 +105,7 @@ def test_a_difference_is_found(scratch):
     for operation in (OPENED, leftover, Operation("crash_cache"), OPENED):
         lockstep.perform(operation)
     with pytest.raises(DivergenceError) as found:
-        lockstep.settle()
+        lockstep.flush()
     lockstep.end()
     assert found.value.divergence.operation == OPENED
     assert found.value.divergence.aspects == ("bytes",)

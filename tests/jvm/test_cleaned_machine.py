@@ -10,7 +10,7 @@ from thorough_params import thorough_param
 from conformance.implementations.jvm.log import JvmLog
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.scopes.log import LogLockstep
 from conformance.machines.cleaned import CleanedMachine
 from conformance.operations import Operation
 from conformance.runs.profiles import Profile
@@ -43,7 +43,7 @@ def perform(lockstep, operations):
     try:
         for operation in operations:
             lockstep.perform(operation)
-        lockstep.settle()
+        lockstep.flush()
     except DivergenceError as error:
         return error
     finally:

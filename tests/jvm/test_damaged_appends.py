@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from conformance.implementations.jvm.log import JvmLog
-from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.scopes.log import LogLockstep
 from conformance.operations import Operation
 from conformance.operations.batches import encode
 from conformance.scratch import scratch_directory
@@ -97,7 +97,7 @@ def test_leaders_make_the_same_of_damaged_streams(batches, clause, thorough):
                 for batch in batches[start : start + 20]:
                     lockstep.perform(Operation("append_as_leader", ([batch], 0)))
                 lockstep.perform(Operation("list_offsets", ([-1, -2, -3, 0, 1],)))
-                lockstep.settle()
+                lockstep.flush()
             finally:
                 lockstep.end()
         assert lockstep.statistics.exercised(some[-1])[clause] > 10

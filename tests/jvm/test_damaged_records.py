@@ -8,7 +8,7 @@ import google_crc32c
 import pytest
 from thorough_params import thorough_except
 
-from conformance.lockstep.levels.segment import SegmentLockstep
+from conformance.lockstep.scopes.segment import SegmentLockstep
 from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation
 from conformance.scratch import scratch_directory

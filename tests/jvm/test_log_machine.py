@@ -14,7 +14,7 @@ from thorough_params import thorough_except, thorough_param
 from conformance.implementations.jvm.log import JvmLog
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.scopes.log import LogLockstep
 from conformance.machines.log import LogMachine
 from conformance.operations import Operation
 from conformance.runs.profiles import Profile
@@ -60,7 +60,7 @@ def replay(lockstep, operations):
                 observation = lockstep.perform(operation)
                 if operation.name != "damage_log_file":
                     opened = observation.state is not None
-        lockstep.settle()
+        lockstep.flush()
     except DivergenceError as error:
         return error
     finally:
@@ -172,7 +172,9 @@ def test_a_false_clean_mark_forgets_open_transactions(clean, last_stable_offset,
 def test_the_change_of_kafka_806_is_found_unaided(scratch):
     """The machine has no hint: 3.9.1 is checked against 3.9.0."""
     lockstep = LogLockstep(
-        [CheckedAgainst(JvmLog("3.9.1"), "3.9.0")], scratch, excuse=lambda difference: difference.aspects != ("bytes",)
+        [CheckedAgainst(JvmLog("3.9.1"), "3.9.0")],
+        scratch,
+        on_divergence=lambda difference: difference.aspects != ("bytes",),
     )
     found = search(lockstep, examples=100)
     assert found is not None
@@ -184,7 +186,9 @@ def test_the_change_of_kafka_806_is_found_unaided(scratch):
 @pytest.mark.thorough
 def test_the_close_of_4_4_0_is_found_unaided(scratch):
     lockstep = LogLockstep(
-        [CheckedAgainst(JvmLog("4.4.0"), "4.3.1")], scratch, excuse=lambda difference: difference.aspects != ("bytes",)
+        [CheckedAgainst(JvmLog("4.4.0"), "4.3.1")],
+        scratch,
+        on_divergence=lambda difference: difference.aspects != ("bytes",),
     )
     found = search(lockstep, examples=100)
     assert found is not None

@@ -10,7 +10,7 @@ from thorough_params import thorough_except
 
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.levels.segment import SegmentLockstep
+from conformance.lockstep.scopes.segment import SegmentLockstep
 from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation
 from conformance.runs.regression_traces import kept_traces
@@ -41,7 +41,7 @@ def run(lockstep: SegmentLockstep, examples: int, seed: int = 0) -> None:
 def perform(lockstep: SegmentLockstep, operations: tuple[Operation, ...]) -> None:
     for operation in operations:
         lockstep.perform(operation)
-    lockstep.settle()
+    lockstep.flush()
 
 
 @pytest.fixture

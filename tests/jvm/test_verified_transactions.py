@@ -6,7 +6,7 @@ import pytest
 from thorough_params import thorough_except
 
 from conformance.implementations.jvm.log import JvmLog
-from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.scopes.log import LogLockstep
 from conformance.operations import Operation
 from conformance.operations.log import EXPIRATION, VERIFICATION
 

@@ -10,7 +10,7 @@ from conformance.clauses import load_clauses
 from conformance.implementations.mutants import cache, cache_removals
 from conformance.implementations.mutants.cache_registry import DEFECTS
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.levels.cache import CacheLockstep
+from conformance.lockstep.scopes.cache import CacheLockstep
 from conformance.machines.cache import CacheMachine
 from conformance.runs.profiles import Profile
 from conformance.scratch import scratch_directory

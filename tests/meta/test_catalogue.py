@@ -188,7 +188,7 @@ def test_every_clause_that_the_harness_names_is_in_the_catalogue():
 def test_the_clauses_of_the_wire_machine_are_among_those_that_it_exercises():
     source = Path(str(files("conformance")))
     quoted = re.compile(r"\"((?:LO|LG|FE|SEG)-\d+[a-z]?)\"")
-    sources = [*source.glob("lockstep/levels/wire*.py"), *source.glob("implementations/wire/*.py")]
+    sources = [*source.glob("lockstep/scopes/wire*.py"), *source.glob("implementations/wire/*.py")]
     named = {id_ for file in sources for id_ in quoted.findall(file.read_text("utf-8"))}
     assert len(named) > 15
     assert {id_ for id_ in named if "wire" not in machines_of(id_)} == set()

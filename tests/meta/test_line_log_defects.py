@@ -7,7 +7,7 @@ from kill_file import load_kills
 from thorough_params import thorough_except
 
 from conformance.implementations.process import ProcessLog
-from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.scopes.log import LogLockstep
 from conformance.runs.replay import perform_all, replay
 from tests.meta.line_log_kills import DEFECTS, KILLS, RELEASE, command, hunt, implementation
 

@@ -10,8 +10,8 @@ from thorough_params import thorough_param
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.implementations.kidx.segment import ReferenceSegment
 from conformance.implementations.kidx.shared_dialect import SharedDialect
-from conformance.lockstep.levels.log import LogLockstep
-from conformance.lockstep.levels.segment import SegmentLockstep
+from conformance.lockstep.scopes.log import LogLockstep
+from conformance.lockstep.scopes.segment import SegmentLockstep
 from conformance.machines import MACHINES
 from conformance.operations import Operation
 from conformance.runs.profiles import PROFILES

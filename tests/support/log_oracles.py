@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import time_oracle
 
 from conformance.lockstep import Divergence, DivergenceError
-from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.scopes.log import LogLockstep
 from conformance.operations import Operation
 from conformance.operations.log import TOPIC_DIRECTORY, LogObservation
 from kidx.log.lookup import MAX_TIMESTAMP, supports_target

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from conformance.lockstep.levels.wire import WireLockstep
+from conformance.lockstep.scopes.wire import WireLockstep
 from conformance.operations import Operation
 from conformance.runs.wire_options import WireOptions
 

@@ -6,7 +6,7 @@ import pytest
 
 from conformance.attribution import TrackedIndex, clauses_of, is_observed_only, track_step
 from conformance.implementations.kidx.index import ReferenceIndex
-from conformance.lockstep.watched_file import damage
+from conformance.lockstep.file_reader import corrupt
 from conformance.operations import FILE_OPERATIONS, OK, SIGNATURES, Observation, Operation, Outcome, State
 
 INT_MAX = 2**31 - 1
@@ -37,7 +37,7 @@ def exercised(directory, steps, release="4.4.0"):
     name, clauses = "", ()
     for step in steps:
         if step.name in FILE_OPERATIONS:
-            damage(directory / name, step.name, step.args)
+            corrupt(directory / name, step.name, step.args)
             observation = Observation(OK, tracked.state)
         else:
             if step.name == "open":

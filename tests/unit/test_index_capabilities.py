@@ -28,7 +28,7 @@ def lockstep(scratch, *arguments) -> Lockstep:
 def performed(participants, *operations):
     """Return the divergences of an example."""
     found = []
-    participants.excuse = lambda divergence: found.append(divergence) or True
+    participants.on_divergence = lambda divergence: found.append(divergence) or True
     participants.begin()
     for operation in operations:
         participants.perform(operation)

@@ -11,7 +11,7 @@ from conformance.errors import ToolError
 from conformance.events import Diverged, Event
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep import Divergence, DivergenceError, Lockstep
-from conformance.lockstep.comparison import pairs_of_subject
+from conformance.lockstep.comparison import compare_with_reference
 from conformance.operations import Observation, Operation, Outcome
 from conformance.operations.trace import Trace
 from conformance.runs.campaign import run
@@ -204,7 +204,7 @@ class Strange(ReferenceIndex):
 def last_difference(scratch, changes, *before, last):
     """Return the divergence if the last of some steps has another result."""
     found, subject = [], Strange()
-    lockstep = Lockstep([subject], scratch, releases=["4.4.0"], excuse=lambda each: found.append(each) or True)
+    lockstep = Lockstep([subject], scratch, releases=["4.4.0"], on_divergence=lambda each: found.append(each) or True)
     lockstep.begin()
     for step in before:
         lockstep.perform(step)
@@ -293,7 +293,10 @@ def test_a_closed_index_breaks_no_promise(tmp_path):
 def test_an_unexpected_error_comes_with_its_text():
     """The text is the program's own; the reference's error has one that says more, and is compared elsewhere."""
     done, full = (Observation(outcome, None) for outcome in (Outcome(), Outcome("io", None, "the disk is full")))
-    pairs = pairs_of_subject((done, b""), (full, b""), speaks_kafka=False)
+    pairs = compare_with_reference((done, b""), (full, b""), speaks_kafka=False)
     assert pairs["outcome"] == ((None, None), ("io", None, "the disk is full"))
-    assert pairs_of_subject((full, b""), (full, b""), speaks_kafka=False)["outcome"] == (("io", None), ("io", None))
-    assert pairs_of_subject((done, b""), (full, b""), speaks_kafka=True)["outcome"][1] == ("io", None)
+    assert compare_with_reference((full, b""), (full, b""), speaks_kafka=False)["outcome"] == (
+        ("io", None),
+        ("io", None),
+    )
+    assert compare_with_reference((done, b""), (full, b""), speaks_kafka=True)["outcome"][1] == ("io", None)

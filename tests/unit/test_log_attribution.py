@@ -7,7 +7,7 @@ import pytest
 from conformance.attribution.log import ROWS
 from conformance.attribution.log_implicated import narrow_clauses
 from conformance.clauses import load_clauses
-from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.scopes.log import LogLockstep
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.log import LOG_ERROR_KINDS, LOG_OPS, LogObservation
 

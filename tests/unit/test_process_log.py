@@ -24,8 +24,8 @@ from conformance.implementations.process.log import ESSENTIAL, REQUESTS, TRY_OUT
 from conformance.implementations.process.log_schema import log_name
 from conformance.implementations.replies import FAILURE, MalformedReplyError
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.levels.excuses import EXCUSES, answers_of_records
-from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.scopes.log import LogLockstep
+from conformance.lockstep.scopes.tolerances import TOLERANCES, results_from_records
 from conformance.machines.log import LogMachine
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode
@@ -157,7 +157,7 @@ def test_a_log_without_lookups_by_time_gets_special_targets_only(start, tmp_path
     log.perform(append(0))
     answers = log.perform(Operation("list_offsets", ([0, -1, -3, -2],))).outcome.value
     assert answers == ("not asked", (-1, 1, 0), "not asked", (-1, 0, 0))
-    assert log.excused == {"look-ups by time are not asked for": 1}
+    assert log.excused == {"lookups by time are not requested": 1}
 
 
 def test_a_log_that_does_not_declare_lookups_by_time_has_them_if_it_finds_a_record():
@@ -193,7 +193,7 @@ def test_a_log_that_has_recovered_more_is_checked_by_its_records(start, tmp_path
     answers = lockstep.perform(Operation("list_offsets", ([1000],))).outcome.value
     assert answers == ((1000, 0, 0),)  # of the reference, which has kept it
     lockstep.end()
-    assert log.excused["segments were recovered, or not, as the log decided by itself"]
+    assert log.excused["the log decided itself whether to recover segments"]
 
 
 def test_a_killed_process_makes_no_files(start, tmp_path):
@@ -203,7 +203,7 @@ def test_a_killed_process_makes_no_files(start, tmp_path):
     for operation in (OPEN, Operation("roll_log"), Operation("crash_log"), OPEN, append(0), Operation("roll_log")):
         lockstep.perform(operation)
     lockstep.end()
-    assert log.excused == {"a killed process has made no files that letting go of a log makes": 1}
+    assert log.excused == {"a killed process has not created the files that releasing a log creates": 1}
 
 
 def test_missing_state_fields_are_not_compared_and_are_named(start, tmp_path):
@@ -211,7 +211,7 @@ def test_missing_state_fields_are_not_compared_and_are_named(start, tmp_path):
     lockstep = held(log, tmp_path)
     lockstep.perform(OPEN)
     lockstep.end()
-    assert log.excused == {"the state does not tell producers": 1, "the state does not tell recovery_point": 1}
+    assert log.excused == {"the state does not include producers": 1, "the state does not include recovery_point": 1}
 
 
 def test_a_closed_log_without_epochs_need_not_have_their_file(start, tmp_path):
@@ -289,7 +289,7 @@ def test_a_wrong_result_counts_even_where_kafka_returns_another(tmp_path, end):
 def test_records_that_cannot_be_read_lead_to_no_answer(codec):
     plan = BatchPlan(steps=(0, 1), ages=(1, 2), leader_epoch=0)
     data = RecordDamage("stream", 0, 0x40, codec).of(plan, 0, 1000)
-    assert answers_of_records(Operation("list_offsets", ((5, -3),)), (LogObservation(OK, None), {"0.log": data})) == [
+    assert results_from_records(Operation("list_offsets", ((5, -3),)), (LogObservation(OK, None), {"0.log": data})) == [
         (),
         (),
     ]
@@ -380,7 +380,7 @@ def test_a_segment_at_a_gap_may_begin_where_the_previous_one_ends(tmp_path, full
     with pytest.raises(DivergenceError) if differs else nullcontext():
         for operation in steps:
             lockstep.perform(operation)
-    words = "a segment is named by another offset from the end of the one before to its first record"
+    words = "a segment has another base offset between the end of the previous one and its first record"
     assert log.excused == ({} if differs else {words: 1})
     log.close()
 
@@ -419,7 +419,7 @@ def test_bytes_after_the_entries_of_a_truncated_index_are_optional():
 
     def differ(**files):
         named = {f"{0:020d}.{suffix}": data for suffix, data in files.items()}
-        mine, theirs = EXCUSES["preallocation"].fair(operation, (state, expected), (state, named), {})
+        mine, theirs = TOLERANCES["preallocation"].normalize(operation, (state, expected), (state, named), {})
         return sorted(name for name in {*mine[1], *theirs[1]} if mine[1].get(name) != theirs[1].get(name))
 
     assert differ(log=log, timeindex=times[:12]) == []
@@ -447,7 +447,7 @@ def test_an_entry_of_zeros_is_indistinguishable_from_padding():
     name = f"{0:020d}.timeindex"
     expected = {name: bytes(12) + bytes.fromhex("000000000000000100000002") + bytes(96)}
     seen = [(LogObservation(OK, None), files) for files in (expected, {name: bytes(12)})]
-    mine, theirs = EXCUSES["preallocation"].fair(Operation("truncate_log", (1,)), *seen, {name: 12})
+    mine, theirs = TOLERANCES["preallocation"].normalize(Operation("truncate_log", (1,)), *seen, {name: 12})
     assert mine == theirs
 
 
@@ -474,7 +474,7 @@ def test_bytes_after_a_truncation_are_distinguished_from_entries_by_count(tmp_pa
 def test_indexes_are_compared_by_entries_without_preallocation():
 
     def plain(operation, seen):
-        return EXCUSES["preallocation"].fair(operation, seen, seen, {})[0]
+        return TOLERANCES["preallocation"].normalize(operation, seen, seen, {})[0]
 
     entry, room = b"\0\0\0\1\0\0\0\2", bytes(16)
     padded = ({}, {"0.index": entry + room, "0.timeindex": bytes(24), "0.log": room})
@@ -796,7 +796,7 @@ Plain("4.4.0").run()
         lockstep.perform(step)
     lockstep.perform(append(1 if shorter else 2, 3000))
     lockstep.perform(Operation("read_log", (1,)))
-    assert log.excused["a cut inside a batch leaves the end where that batch began"] == shorter
+    assert log.excused["a truncation inside a batch moves the end to the begin of that batch"] == shorter
     # Deleted records do not return, and neither does a whole batch.
     lockstep.end()
     lockstep.begin()

@@ -189,14 +189,14 @@ def test_progress_is_one_line_per_machine_without_a_terminal():
 
 def test_what_is_tolerated_is_one_line_for_all_releases_and_all_untold_fields():
     def with_excuses(release, implementation="jvm"):
-        excuses = {"no clock": 2, "the state does not tell a": 7, "the state does not tell b": 7}
+        excuses = {"no clock": 2, "the state does not include a": 7, "the state does not include b": 7}
         return replace(result(release), implementation=implementation, details={"excused": excuses})
 
     four = [with_excuses(release) for release in ("3.8.1", "3.9.2", "4.3.1", "4.4.0")]
     lines = printed(*four[:2], RunFinished("conforms", 1, 1.0)).splitlines()
     assert [line for line in lines if "tolerated" in line] == [
         "tolerated in 4 steps, offset machine on 3.8.1, 3.9.2: no clock",
-        "tolerated in 14 steps, offset machine on 3.8.1, 3.9.2: the state does not tell a, b",
+        "tolerated in 14 steps, offset machine on 3.8.1, 3.9.2: the state does not include a, b",
     ]
     assert "offset machine on 4 releases: no clock" in printed(*four, RunFinished("conforms", 1, 1.0))
     two = printed(four[0], with_excuses("3.8.1", "exec:mine"), RunFinished("conforms", 1, 1.0))

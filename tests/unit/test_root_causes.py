@@ -11,8 +11,8 @@ import pytest
 from conformance.events import Diverged, event_from_json
 from conformance.implementations.replies import FAILURE
 from conformance.lockstep import Divergence, DivergenceError
+from conformance.lockstep.decision import can_continue
 from conformance.lockstep.divergence import failure_json
-from conformance.lockstep.staying import can_stay
 from conformance.operations import Operation, Outcome, State, every_signature
 from conformance.report.divergence import format_divergence
 from conformance.runs.differences.distinct import distinct_differences
@@ -188,7 +188,7 @@ def test_a_relation_is_transitive_to_the_first_divergence():
 )
 def test_a_participant_drops_out_after_it_released_what_the_reference_keeps(operation, outcomes, stays):
     expected, actual = ((error, None) for error in outcomes)
-    assert can_stay(difference(operation, (("outcome",), expected, actual))) is stays
+    assert can_continue(difference(operation, (("outcome",), expected, actual))) is stays
 
 
 def test_related_divergences_are_reported_saved_and_found_by_their_clauses():

@@ -84,7 +84,7 @@ def test_a_defect_is_found(tmp_path):
 
 def test_a_tolerated_participant_drops_out_of_the_example(tmp_path):
     """It is not driven on, what it was excused for is counted, and it can be retired."""
-    lockstep = SegmentMachine.new_lockstep([MutantSegment("3.9.2")], tmp_path, excuse=lambda _: True)
+    lockstep = SegmentMachine.new_lockstep([MutantSegment("3.9.2")], tmp_path, on_divergence=lambda _: True)
     lockstep.begin()
     lockstep.perform(OPEN)
     lockstep.perform(Operation("largest_timestamp", (5,)))
@@ -93,8 +93,8 @@ def test_a_tolerated_participant_drops_out_of_the_example(tmp_path):
     assert lockstep.statistics.dropped["kidx 3.9.2", "SEG-24b"] == 1
     lockstep.perform(Operation("close_segment"))
     lockstep.compare_directories()
-    assert lockstep.retire("kidx 3.9.2")
-    assert not lockstep.retire("kidx 3.9.2")
+    assert lockstep.remove_subject("kidx 3.9.2")
+    assert not lockstep.remove_subject("kidx 3.9.2")
     assert lockstep.subjects == []
     lockstep.end()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conformance.implementations.kidx.log import ReferenceLog
-from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.scopes.log import LogLockstep
 from conformance.operations import Operation
 
 RELEASE = "4.3.1"
@@ -57,7 +57,7 @@ class Astray(ReferenceLog):
 @pytest.mark.parametrize(("kind", "is_accident"), [(Sparser, True), (Astray, False)])
 def test_other_entries_are_an_accident_and_wrong_ones_are_not(tmp_path, kind, is_accident):
     found = []
-    lockstep = LogLockstep([kind(RELEASE)], tmp_path, excuse=lambda divergence: not found.append(divergence))
+    lockstep = LogLockstep([kind(RELEASE)], tmp_path, on_divergence=lambda divergence: not found.append(divergence))
     lockstep.begin()
     for operation in SCENARIO:
         lockstep.perform(operation)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from conformance.experiments.fuzz.expected import SETUP
-from conformance.lockstep.watched import WATCHED
+from conformance.lockstep.observable import ACTIVE_RUNS
 
 if TYPE_CHECKING:
     from conformance.implementations.jvm.cases import JvmCases
@@ -23,15 +23,15 @@ class _Member:
 
 
 class CasesInProgress:
-    """What is being performed right now (see :class:`conformance.lockstep.watched.Watched`)."""
+    """What is being performed right now (see :class:`conformance.lockstep.observable.ObservableRun`)."""
 
-    at = None
+    executing = None
     statistics = None
 
     def __init__(self) -> None:
         self.participants: Sequence[_Member] = ()
         self._script: Callable[[int], Sequence[Operation]]
-        WATCHED.add(self)
+        ACTIVE_RUNS.add(self)
 
     @contextmanager
     def performed_by(self, cases: JvmCases, script: Callable[[int], Sequence[Operation]]) -> Iterator[None]:

@@ -76,7 +76,7 @@ def search_kill(
         return False
 
     with scratch_directory() as scratch:
-        lockstep = machine.new_lockstep([implementation_of(mutant, mutant.release)], scratch, excuse=note)
+        lockstep = machine.new_lockstep([implementation_of(mutant, mutant.release)], scratch, on_divergence=note)
         try:
             size = round_of(mutant.machine)
             for number, done in enumerate(range(0, limit, size)):

@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any
 from conformance.errors import ToolError
 from conformance.experiments.mutation.hunting import LIMIT, KillResult, search_kill
 from conformance.implementations.mutants import MUTANTS, Mutant
-from conformance.lockstep.step_watch import LIMIT as STEP_LIMIT
-from conformance.lockstep.step_watch import end_process, watched_steps
+from conformance.lockstep.watchdog import LIMIT as STEP_LIMIT
+from conformance.lockstep.watchdog import exit_process, watch_steps
 from conformance.machines import MACHINES
 from conformance.runs.stuck import StuckError, read_stuck, write_stuck
 from kidx.workers import WorkerPool
 
 if TYPE_CHECKING:
-    from conformance.lockstep.step_watch import Stuck
+    from conformance.lockstep.watchdog import Hang
     from conformance.operations import Json
 
 
@@ -148,9 +148,9 @@ def _hunt_by_name(name: str, seed: int, options: dict[str, Any]) -> KillResult:
     mutant, own = MUTANTS[name], dict(options)
     messages, step_timeout = own.pop("messages"), own.pop("step_timeout")
 
-    def give_up(stuck: Stuck) -> None:
+    def give_up(stuck: Hang) -> None:
         write_stuck(stuck, mutant.machine, messages / name)
-        end_process(1)
+        exit_process(1)
 
-    with watched_steps(step_timeout, give_up):
+    with watch_steps(step_timeout, give_up):
         return search_kill(mutant, seed, **own)

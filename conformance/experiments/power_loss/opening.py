@@ -11,7 +11,7 @@ from conformance.experiments.power_loss.batches import Batch, batches_of_log, in
 from conformance.experiments.power_loss.promises import Opened
 from conformance.implementations.jvm.log import JvmLog
 from conformance.implementations.kidx.log import ReferenceLog
-from conformance.lockstep.levels.log_files import COMPARED
+from conformance.lockstep.scopes.log_files import COMPARED
 from conformance.operations import Operation
 from conformance.operations.batches import first_batch
 from conformance.operations.log import TOPIC_DIRECTORY, LogState

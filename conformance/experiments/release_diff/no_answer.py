@@ -8,11 +8,11 @@ from conformance.runs.no_answer import no_answer
 
 if TYPE_CHECKING:
     from conformance.experiments.release_diff.comparison import Plan
-    from conformance.lockstep.step_watch import Stuck
+    from conformance.lockstep.watchdog import Hang
     from conformance.operations import Json
 
 
-def stuck_trace(plan: Plan, stuck: Stuck, limit: float, shrink_time: float) -> Json:
+def stuck_trace(plan: Plan, stuck: Hang, limit: float, shrink_time: float) -> Json:
     """Shrinks and saves the steps; machine, failure, trace and replay commands as JSON."""
     old, new = plan.sides
     side = new if " in place of " in stuck.divergence.participant else old

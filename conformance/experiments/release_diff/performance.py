@@ -60,7 +60,7 @@ class Performer:
         self.side = side
         self.release = release = side.release
         self._kafka = Watched(kind.subject(side.specification, release, progress))
-        self._lockstep = kind.new_lockstep([self._kafka], scratch, releases=[release], excuse=self._noted)
+        self._lockstep = kind.new_lockstep([self._kafka], scratch, releases=[release], on_divergence=self._noted)
         self._conforms = True
 
     @property

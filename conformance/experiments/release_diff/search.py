@@ -19,7 +19,7 @@ from conformance.experiments.release_diff.stakes import separating
 from conformance.experiments.release_diff.texts import TextCollector
 from conformance.experiments.release_diff.watched import Watched
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.staying import Ruling, can_stay
+from conformance.lockstep.decision import Decision, can_continue
 from conformance.machines import MACHINES
 from conformance.operations.state_diff import differing_fields
 from conformance.runs.profiles import Profile, round_of
@@ -132,10 +132,10 @@ class Search:
             [self.subject] if old.is_build else [self.control, self.subject],
             scratch / "both",
             releases=[old.release],
-            excuse=self._judged,
+            on_divergence=self._judged,
         )
         if old.is_build:
-            self.lockstep.refer_to(self.control, scratch / "old-build")
+            self.lockstep.replace_reference(self.control, scratch / "old-build")
         self._perform, self.lockstep.perform = self.lockstep.perform, self._perform_while_compared
         self.bound: Any = kind.bind(self.lockstep)
         self._ledger = ExpectationTracker(load_expectations())
@@ -164,17 +164,17 @@ class Search:
         sightings.add(self.name, divergence)
         return True
 
-    def _judged(self, divergence: Divergence) -> Ruling:
+    def _judged(self, divergence: Divergence) -> Decision:
         """What becomes of a difference."""
         if not self._excused(divergence):
-            return Ruling.RAISES
-        return Ruling.STAYS if self._stays(divergence) else Ruling.LEAVES
+            return Decision.RAISE
+        return Decision.CONTINUE if self._stays(divergence) else Decision.SKIP_EXAMPLE
 
     def _stays(self, divergence: Divergence) -> bool:
         """Whether the new side goes on after a difference that is known: one must not hide another."""
         if divergence.participant == self.control.name or self._left == self.lockstep.statistics.examples:
             return False
-        if not can_stay(divergence):
+        if not can_continue(divergence):
             self._left = self.lockstep.statistics.examples
             return False
         return True

@@ -77,7 +77,7 @@ def _execute(lockstep: Lockstep, name: str, trace: Trace, found: dict[str, Shown
 
 def _answers(lockstep: Lockstep, machine: str, operation: Operation) -> tuple[tuple[str, str], ...]:
     """Return what the releases answer to the operation that was just performed."""
-    rules = lockstep.level.rules
+    rules = lockstep.scope.rules
     speaking = {rules(group.dialect.release): group.observation for group in lockstep.groups}
     releases: dict[str, list[str]] = {}
     for release in _RELEASES:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
 from conformance.experiments.vectors.document import Document, Vector, document_text
-from conformance.experiments.vectors.playing import LEVELS, Player
+from conformance.experiments.vectors.playing import SCOPES, Player
 from conformance.experiments.vectors.questions import questions_of
 from conformance.machines import MACHINES
 from conformance.operations.effects import Effect
@@ -63,7 +63,7 @@ def _made(case: Case, player: Player) -> tuple[Vector, dict[str, bytes]]:
     steps = list(case.steps)
     effects = [step.effect for step in steps if step.effect in (Effect.OPENS, Effect.RELEASES)]
     if effects and effects[-1] is Effect.OPENS:
-        steps.append(LEVELS[case.machine].closing)
+        steps.append(SCOPES[case.machine].close_operation)
     player.begin()
     history = [player.perform(step) for step in steps]
     files = player.files()

@@ -7,24 +7,24 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.lockstep.levels.index import IndexLevel
-from conformance.lockstep.levels.log import LogLevel
-from conformance.lockstep.levels.log_files import COMPARED
-from conformance.lockstep.levels.segment import SegmentLevel
+from conformance.lockstep.scopes.index import IndexScope
+from conformance.lockstep.scopes.log import LogScope
+from conformance.lockstep.scopes.log_files import COMPARED
+from conformance.lockstep.scopes.segment import SegmentScope
 from conformance.operations import OK, Operation
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
-    from conformance.lockstep.level import Level
+    from conformance.lockstep.scope import Scope
     from conformance.operations import Json
 
-_INDEX: Final = IndexLevel()
-_LOG: Final = LogLevel()
-LEVELS: Final[dict[str, Level[Any, Any]]] = {
+_INDEX: Final = IndexScope()
+_LOG: Final = LogScope()
+SCOPES: Final[dict[str, Scope[Any, Any]]] = {
     "offset": _INDEX,
     "time": _INDEX,
     "transaction": _INDEX,
-    "segment": SegmentLevel(),
+    "segment": SegmentScope(),
     "log": _LOG,
     "cleaned": _LOG,
 }
@@ -44,8 +44,8 @@ class Player:
     """
 
     def __init__(self, machine: str, implementation: Any, directory: Path) -> None:
-        self.level = LEVELS[machine]
-        self.participant = self.level.participant(implementation, directory)
+        self.scope = SCOPES[machine]
+        self.participant = self.scope.participant(implementation, directory)
         self.dialect = dialect_of(implementation.release)
         self.clauses: set[str] = set()
 
@@ -53,31 +53,33 @@ class Player:
         """Begin a vector in the empty directory."""
         self.participant.clear()
         self.participant.begin()
-        self.tracked = self.level.tracked(self.dialect.release)
-        self.name = self.level.unnamed
-        self.seen: tuple[Any, Any] = (self.level.nothing, self.level.no_files)
+        self.tracked = self.scope.tracked(self.dialect.release)
+        self.name = self.scope.no_file_name
+        self.seen: tuple[Any, Any] = (self.scope.empty_observation, self.scope.no_files)
         self.state: Any = None
         self.clauses = set()
 
     def perform(self, operation: Operation) -> Json:
         """Return a step with its reply: the outcome, and the state after it if it is another one than before."""
-        level = self.level
-        if operation.name in level.naming:
-            self.name = level.named(operation, self.name)
+        scope = self.scope
+        if operation.name in scope.file_selecting_operations:
+            self.name = scope.named(operation, self.name)
             self.participant.watch(self.name)
             self.seen = (self.seen[0], self.participant.read())
         before = self.seen
-        if operation.name in level.damaging:
-            only: Any = SimpleNamespace(reference=self.participant, beside=[], observation=before[0], files=before[1])
-            level.damage(only, operation, self.name)
-            level.track(self.tracked, operation, before[0])
+        if operation.name in scope.corrupting_operations:
+            only: Any = SimpleNamespace(
+                reference=self.participant, unbatched=[], observation=before[0], files=before[1]
+            )
+            scope.corrupt(only, operation, self.name)
+            scope.track(self.tracked, operation, before[0])
             self.seen = (before[0], self.participant.read())
             return operation.to_json()
         observation = self.participant.implementation.perform(operation)
         self.seen = (observation, self.participant.read())
-        self.clauses.update(level.clauses_of(operation, self.dialect, self.tracked, before, self.seen, {}))
-        level.track(self.tracked, operation, observation)
-        reply = operation.to_json() | _reply(observation.outcome, with_text="text" in level.aspects)
+        self.clauses.update(scope.clauses_of(operation, self.dialect, self.tracked, before, self.seen, {}))
+        scope.track(self.tracked, operation, observation)
+        reply = operation.to_json() | _reply(observation.outcome, with_text="text" in scope.aspects)
         if observation.state is not None and observation.state != self.state:
             reply["state"] = observation.state.to_json()
         self.state = observation.state
@@ -88,7 +90,7 @@ class Player:
         """Return the files of the directory by their paths in it."""
         root = self.participant.directory
         files = {str(path.relative_to(root)): path for path in sorted(root.rglob("*")) if path.is_file()}
-        kept = (lambda name: name.endswith(COMPARED)) if self.level is _LOG else (lambda _: True)
+        kept = (lambda name: name.endswith(COMPARED)) if self.scope is _LOG else (lambda _: True)
         return {name: path.read_bytes() for name, path in files.items() if kept(name)}
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.errors import ToolError
 from conformance.implementations.kidx.index import ReferenceIndex
-from conformance.lockstep.watched_file import damage
+from conformance.lockstep.file_reader import corrupt
 from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation
 from conformance.quoting import quoted
 from conformance.scratch import scratch_directory
@@ -39,7 +39,7 @@ def expected_steps(trace: Trace, release: str) -> list[Step]:
             for operation in trace.operations:
                 path = {"open": operation.args[1:2], "rename": operation.args[:1]}.get(operation.name, (path,))[0]
                 if operation.name in FILE_OPERATIONS:
-                    damage(scratch / path, operation.name, operation.args)
+                    corrupt(scratch / path, operation.name, operation.args)
                     observation = Observation(OK, None)
                 else:
                     observation = reference.perform(operation)

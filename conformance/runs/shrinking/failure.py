@@ -45,7 +45,7 @@ def shrunk(
     wanted = same or partial(is_same, divergence)
     subjects = [subject for subject in lockstep.subjects if subject.name == divergence.participant]
     with scratch_directory() as scratch:
-        alone = type(lockstep)(subjects, scratch, releases=[divergence.release], excuse=lockstep.excuse)
+        alone = type(lockstep)(subjects, scratch, releases=[divergence.release], on_divergence=lockstep.on_divergence)
         if not lockstep.is_modelled:
             alone.drop_models()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
 from conformance.lockstep.divergence import Divergence, failure_json
-from conformance.lockstep.step_watch import Stuck, end_process, stuck_of, watched_steps
+from conformance.lockstep.watchdog import Hang, exit_process, hang_from_json, watch_steps
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
 from conformance.runs.replay import replay
@@ -32,8 +32,8 @@ _START: Final = 60.0
 
 
 def shrunk_hang(
-    stuck: Stuck, machine: str, specification: str, limit: float, seconds: float = SECONDS, release: str = ""
-) -> Stuck:
+    stuck: Hang, machine: str, specification: str, limit: float, seconds: float = SECONDS, release: str = ""
+) -> Hang:
     """The same step without an answer, behind the fewest steps that are found in time.
 
     Args:
@@ -48,7 +48,7 @@ def shrunk_hang(
     helper = Candidates(machine, release or stuck.divergence.release, implementations, min(limit, SHORT))
     name = stuck.divergence.operation.name
 
-    def still(operations: Sequence[Operation]) -> Stuck | None:
+    def still(operations: Sequence[Operation]) -> Hang | None:
         found = helper.perform(operations)
         same = found is not None and found.divergence.operation.name == name
         return found if same and found is not None and len(found.operations) == len(operations) else None
@@ -81,7 +81,7 @@ class Candidates:
         self._process: Any = None
         self._pipe: Connection | None = None
 
-    def perform(self, operations: Sequence[Operation]) -> Stuck | None:
+    def perform(self, operations: Sequence[Operation]) -> Hang | None:
         """The step without an answer; None if there is none, or if the candidate cannot be performed."""
         try:
             pipe = self._pipe or self._start()
@@ -92,9 +92,9 @@ class Candidates:
         if told is None:
             return None
         self.end()
-        return stuck_of(told, tuple(operations))
+        return hang_from_json(told, tuple(operations))
 
-    def _death(self, operations: Sequence[Operation]) -> Stuck | None:
+    def _death(self, operations: Sequence[Operation]) -> Hang | None:
         """Return the last step as the one that has killed the process; None if no signal has ended it."""
         self._process.join(_START)
         code = self._process.exitcode
@@ -104,7 +104,7 @@ class Candidates:
         actual = f"the process died of {signal.Signals(-code).name}"
         release, last = self._of[1], len(operations) - 1
         divergence = Divergence(last, operations[last], "", release, "kidx", ("outcome",), "an answer", actual, ())
-        return Stuck(divergence, tuple(operations), shape="process died")
+        return Hang(divergence, tuple(operations), shape="process died")
 
     def end(self) -> None:
         """Ends the process, if there is one."""
@@ -127,12 +127,12 @@ def _serve(pipe: Connection, machine: str, release: str, implementations: tuple[
     """In the other process: answers each candidate with None, or with a step that does not come back, and ends then."""
     begin_worker()
 
-    def give_up(stuck: Stuck) -> None:
+    def give_up(stuck: Hang) -> None:
         with contextlib.suppress(OSError):
             pipe.send(failure_json(stuck.divergence))
-        end_process(0)
+        exit_process(0)
 
-    with watched_steps(limit, give_up), contextlib.suppress(EOFError, OSError):
+    with watch_steps(limit, give_up), contextlib.suppress(EOFError, OSError):
         while True:
             operations = tuple(map(Operation.from_json, pipe.recv()))
             with contextlib.suppress(ToolError):

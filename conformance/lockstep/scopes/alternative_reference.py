@@ -1,12 +1,12 @@
-"""A reference of a foreign log's own, which performs the ways that it has taken."""
+"""Reference of a third-party log that executes steps in the ways that the log has taken."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from conformance.implementations.kidx.log import ReferenceLog
-from conformance.lockstep.levels.excuses import Lengths, Seen, Variant
-from conformance.lockstep.levels.log_files import LogParticipant
+from conformance.lockstep.scopes.log_files import LogParticipant
+from conformance.lockstep.scopes.tolerances import AllowedVariant, Lengths, Seen
 from conformance.operations import OK, Operation
 from conformance.operations.log import LogObservation
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from conformance.lockstep.participant import Participant
 
 
-class OtherWay:
-    """A reference that performs some steps in another way, from the beginning of the example."""
+class AlternativeReference:
+    """A reference that executes some steps in another way, from the beginning of the example."""
 
     def __init__(self, release: str, directory: Path) -> None:
         directory.mkdir(parents=True)
@@ -26,19 +26,19 @@ class OtherWay:
         self._lengths: Lengths = {}
 
     def is_like(self, reference: Participant) -> bool:
-        """Whether its indexes have as many entries as the reference's: zeros may be entries, or room."""
+        """Return True if its indexes have as many entries as the reference's; zeros may be entries or padding."""
         mine: Lengths = self.log.implementation.index_lengths()
         theirs: Lengths = reference.implementation.index_lengths()
         return mine == theirs
 
-    def perform(self, step: Variant) -> Seen:
-        """A step; its observation and the files after it."""
+    def perform(self, step: AllowedVariant) -> Seen:
+        """Execute a step, and return its observation and the files after it."""
         operation = step.operation
         if operation.name == "damage_log_file":
-            self.log.damage(*operation.args)
+            self.log.corrupt(*operation.args)
             return LogObservation(OK, None), self.log.read()
         if step.cuts and operation.name == "open_log":
-            self.perform(Variant("", Operation("crash_log"), cuts=True))
+            self.perform(AllowedVariant("", Operation("crash_log"), cuts=True))
         before = self.log.names()
         if step.first is not None:
             self.log.perform(step.first)
@@ -46,18 +46,18 @@ class OtherWay:
         if step.last is not None and observation.outcome.value:
             observation = observation._replace(state=self.log.perform(step.last).state)
         if operation.name == "crash_log":
-            # The handles of an index that was never opened make its files, in old releases.
+            # In old releases, the handles of an index that was never opened create its files.
             for name in self.log.names().keys() - before.keys():
-                self.log.damage(name, "remove_file", ())
+                self.log.corrupt(name, "remove_file", ())
             if step.cuts:
                 for name, length in self._lengths.items():
-                    self.log.damage(name, "cut_file", (length,))
+                    self.log.corrupt(name, "cut_file", (length,))
         self._lengths = self.log.implementation.index_lengths()
         if step.deletes and observation.outcome.error is None and observation.state is not None:
             observation = observation._replace(state=self.log.implementation.delete_before_start())
         return observation, self.log.read()
 
     def end(self) -> None:
-        """Removes it."""
+        """Remove the reference and its files."""
         self.log.implementation.end()
         self.log.clear()

@@ -9,9 +9,9 @@ from conformance.implementations.kidx.log import ReferenceLog
 from conformance.implementations.kidx.segment import ReferenceSegment
 from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.levels.index import IndexLockstep
-from conformance.lockstep.levels.log import LogLockstep
-from conformance.lockstep.levels.segment import SegmentLockstep
+from conformance.lockstep.scopes.index import IndexLockstep
+from conformance.lockstep.scopes.log import LogLockstep
+from conformance.lockstep.scopes.segment import SegmentLockstep
 from conformance.operations import Operation, Outcome
 
 SETTINGS = {"segment.bytes": 150, "segment.index.bytes": 120, "index.interval.bytes": 0}
@@ -36,7 +36,7 @@ def test_an_implementation_without_memory_sits_out_the_example(tmp_path, lockste
     lockstep = lockstep_type([WithoutMemory("4.4.0")], tmp_path)
     lockstep.begin()
     lockstep.perform(opening)
-    lockstep.perform(lockstep.level.closing)
+    lockstep.perform(lockstep.scope.close_operation)
     lockstep.end()
     assert lockstep.statistics.out_of_memory == {("kidx 4.4.0", opening.name): 1}
 
@@ -58,17 +58,17 @@ def test_a_failure_at_the_end_of_an_example_is_a_divergence(tmp_path, lockstep_t
         lockstep.end()
     divergence = error.value.divergence
     assert divergence.actual == Outcome(FAILURE, None, "ended instead of replying")
-    assert divergence.operation == lockstep.level.closing
-    assert error.value.operations == (opening, lockstep.level.closing)
+    assert divergence.operation == lockstep.scope.close_operation
+    assert error.value.operations == (opening, lockstep.scope.close_operation)
 
 
 def test_the_harness_corrupts_files_for_participants_that_cannot(tmp_path, lockstep_type, reference, opening):
     class Plain(reference):
         def supports(self, operation):
-            return operation in (opening.name, lockstep_type.level.closing.name)
+            return operation in (opening.name, lockstep_type.scope.close_operation.name)
 
     lockstep = lockstep_type([Plain("4.4.0")], tmp_path)
-    assert all(map(lockstep.supports, lockstep.level.damaging))
+    assert all(map(lockstep.supports, lockstep.scope.corrupting_operations))
     assert lockstep.supports(opening.name)
     assert not lockstep.supports("no_operation")
 
@@ -82,7 +82,7 @@ def test_a_participant_that_dropped_out_is_not_checked_until_the_next_example(
 
     lockstep = lockstep_type([Forgets("4.4.0")], tmp_path)
     lockstep.begin()
-    lockstep.leave("kidx 4.4.0")
+    lockstep.skip_example("kidx 4.4.0")
     lockstep.perform(opening)
     lockstep.end()
     assert lockstep.failure is None

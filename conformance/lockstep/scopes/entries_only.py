@@ -1,8 +1,8 @@
-"""An index that does not preallocate its file, as a participant: compared by its entries.
+"""Participant for an index that does not preallocate its file: compared by its entries.
 
-Kafka makes room for all entries of an index when it creates the file, and finds that room again as entries of zeros
-when the file is opened after a crash. An index without ``preallocation`` does neither. So it has a reference of its
-own, whose file is cut to its entries whenever it is let go of, and has its room back when it is opened.
+Kafka preallocates space for all entries of an index when it creates the file. When the file is opened after a crash,
+this space appears as entries of zeros. An index without ``preallocation`` does neither. It therefore has its own
+reference, whose file is truncated to its entries whenever it is released, and preallocated again when it is opened.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.attribution import TrackedIndex, clauses_of, is_reachable_by_broker, track_opening, track_step
 from conformance.implementations.kidx.index import ReferenceIndex
-from conformance.lockstep.levels.index_file import IndexParticipant
-from conformance.lockstep.watched_file import damaged, overwrite
+from conformance.lockstep.file_reader import corrupted, overwrite
+from conformance.lockstep.scopes.index_file import IndexParticipant
 from conformance.operations import OK, Observation, Operation
 
 if TYPE_CHECKING:
@@ -25,16 +25,17 @@ Seen = tuple[Observation, bytes | None]
 
 _ENTRY_SIZES = {"offset": 8, "time": 12}
 _GIVING_ROOM = frozenset({"open", "truncate", "truncate_to", "reset"})
-"""Operations after which the room of an index is what its maximal size and its entries make it."""
-_UNTOLD = ("max_entries", "full", "length")
-"""Fields of a state that say how long the file is."""
+"""The operations after which the size of an index is determined by its maximum size and its entries."""
+_FILE_LENGTH_FIELDS = ("max_entries", "full", "length")
+"""The fields of a state that depend on the length of the file."""
 
 
 class EntriesOnlyParticipant(IndexParticipant):
     """An index without ``preallocation``.
 
     Attributes:
-        own_clauses: the clauses that its own reference exercised in the last step; None where it has none.
+        own_clauses: The clauses that its own reference exercised in the last step; None if it has no reference of its
+            own.
     """
 
     def __init__(self, implementation: Any, directory: Path) -> None:
@@ -64,33 +65,33 @@ class EntriesOnlyParticipant(IndexParticipant):
         super().watch(name)
         self._own.watch(name)
 
-    def damage(self, operation: Operation, name: str, content: bytes | None) -> None:
-        """See the base class; the damage is done to the entries."""
+    def corrupt(self, operation: Operation, name: str, content: bytes | None) -> None:
+        """See the base class; the corruption is applied to the entries."""
         if not self._is_mapped:
-            super().damage(operation, name, content)
+            super().corrupt(operation, name, content)
             return
         if not self._tracked.closed:
             self._cut(self._state)
-            self._state = None  # what it had is not what the file has now
+            self._state = None  # the file does not have this state any more
         before = self._own.read()
         if before is None and operation.name != "write_file":
             return
-        after = damaged(before or b"", operation.name, operation.args)
+        after = corrupted(before or b"", operation.name, operation.args)
         for participant in (self, self._own):
             if after is not None or participant.read() is not None:
                 overwrite(participant.prefix + name, after)
             participant.file.watch(participant.prefix + name)
         track_step(self._tracked, operation, Observation(OK, self._state))
 
-    def at_stake(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
-        """See the base class; the clauses are those of its own reference."""
-        return super().at_stake(clauses if self.own_clauses is None else self.own_clauses)
+    def implicated_clauses(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
+        """See the base class; the clauses are the ones that its own reference exercised."""
+        return super().implicated_clauses(clauses if self.own_clauses is None else self.own_clauses)
 
-    def discredit(self, clauses: tuple[str, ...]) -> None:
+    def exclude_step(self, clauses: tuple[str, ...]) -> None:
         """See the base class."""
-        discredit = getattr(self.implementation, "discredit", None)
-        if discredit is not None and self.own_clauses is not None:
-            discredit([clause for clause in clauses if clause not in self.own_clauses])
+        exclude_step = getattr(self.implementation, "discredit", None)
+        if exclude_step is not None and self.own_clauses is not None:
+            exclude_step([clause for clause in clauses if clause not in self.own_clauses])
 
     def is_promised(self) -> bool:
         """See the base class."""
@@ -100,27 +101,31 @@ class EntriesOnlyParticipant(IndexParticipant):
     def _is_mapped(self) -> bool:
         return self._kind in _ENTRY_SIZES
 
-    def fairly(self, operation: Operation, expected: Seen, actual: Seen, reference: Participant) -> tuple[Seen, Seen]:
+    def normalize(
+        self, operation: Operation, expected: Seen, actual: Seen, reference: Participant
+    ) -> tuple[Seen, Seen]:
         """See the base class."""
         if operation.name == "open":
             self._kind = operation.args[0]
         if not self._is_mapped:
             self.own_clauses = None
-            return super().fairly(operation, expected, actual, reference)
+            return super().normalize(operation, expected, actual, reference)
         mine, files = self._performed(operation)
         theirs, contents = actual
         size = _ENTRY_SIZES[self._kind]
         if mine.state is None or theirs.state is None:
             mine = mine._replace(state=theirs.state)
         else:
-            mine = mine._replace(state=mine.state._replace(**{name: getattr(theirs.state, name) for name in _UNTOLD}))
+            mine = mine._replace(
+                state=mine.state._replace(**{name: getattr(theirs.state, name) for name in _FILE_LENGTH_FIELDS})
+            )
         if operation.name.removeprefix("bulk_") in ("append", "maybe_append") and not self._writable:
-            # Which refusal it is depends on how much room there is.
+            # The kind of the error depends on the free space.
             mine = _as_refused(mine, theirs)
         return (mine, _entries(files, self._entries, size)), (theirs, _without_room(contents, size))
 
     def _performed(self, operation: Operation) -> Seen:
-        """Perform a step with the reference of its own, and return what it shows."""
+        """Execute a step with its own reference, and return the observation and the file."""
         name = operation.name
         if name == "open" and not self._tracked.closed:
             self._cut(self._state)
@@ -140,9 +145,9 @@ class EntriesOnlyParticipant(IndexParticipant):
         return observation, self._own.read()
 
     def _with_room(self, observation: Observation) -> Observation:
-        """Give an index room for max_index_size, or for its entries if these are more; one that is read only has none.
+        """Preallocate space for max_index_size, or for the entries if they need more; a read-only index gets none.
 
-        What a damage has added to the file is no room.
+        Bytes that a corruption has added to the file do not count.
         """
         state, entry = observation.state, _ENTRY_SIZES[self._kind]
         if state is None or self._tracked.closed or not self._writable:
@@ -165,7 +170,7 @@ class EntriesOnlyParticipant(IndexParticipant):
     def _entries(self) -> int | None:
         return None if self._state is None else self._state.entries
 
-    def listing_for(self, expected: list[str]) -> list[str]:
+    def comparable_listing(self, expected: list[str]) -> list[str]:
         """See the base class; a file without any entry may be missing."""
         mine = self.listing()
         if not self._is_mapped:
@@ -190,12 +195,12 @@ def _as_refused(mine: Observation, theirs: Observation) -> Observation:
 
 
 def _entries(content: bytes | None, entries: int | None, size: int) -> bytes:
-    """The bytes of the entries; of a file that is closed, all of it."""
+    """Return the bytes of the entries; for a closed file, the whole content."""
     return _without_room(content if entries is None or content is None else content[: entries * size], size)
 
 
 def _without_room(content: bytes | None, size: int) -> bytes:
-    """A file without the zeros behind its last entry, and what is left of one; nothing if it is not there."""
+    """Return a file without the zeros after its last entry and without a partial entry; empty if it does not exist."""
     whole = content or b""
     kept = whole[: len(whole) // size * size].rstrip(b"\0")
     return kept + bytes(-len(kept) % size)

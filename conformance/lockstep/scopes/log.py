@@ -1,4 +1,4 @@
-"""A log to a lockstep: all files in its directory. Releases are alike if nothing in their dialects tells them apart."""
+"""Scope of a log: all files in its directory. Releases share a reference if nothing in their dialects differs here."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from conformance.attribution.log_implicated import narrow_clauses
 from conformance.attribution.log_lookups import implicated_clauses
 from conformance.attribution.log_step import Files, TrackedLog, track_corruption, track_log_step
 from conformance.implementations.kidx.log import ReferenceLog
-from conformance.lockstep.levels.directory import DirectoryLevel
-from conformance.lockstep.levels.foreign_log import ForeignLogParticipant
-from conformance.lockstep.levels.log_files import LogParticipant
 from conformance.lockstep.lockstep import Lockstep
+from conformance.lockstep.scopes.directory import DirectoryScope
+from conformance.lockstep.scopes.external_log import ExternalLogParticipant
+from conformance.lockstep.scopes.log_files import LogParticipant
 from conformance.operations import OK, Operation
 from conformance.operations.log import LOG_OPS, LogObservation
 from conformance.operations.log_capabilities import CAPABILITIES, missing
@@ -30,18 +30,19 @@ Seen = tuple[LogObservation, Files]
 
 
 _SECTIONS = ("index", "segment", "log", "producers", "leader", "cleaning")
-"""What a log shows: two releases that differ only in how they are run or dumped share a reference."""
+"""The sections of a dialect that a log depends on; releases that differ only elsewhere share a reference."""
 
 
-class LogLevel(DirectoryLevel[LogObservation]):
-    """The files of a log.
+class LogScope(DirectoryScope[LogObservation]):
+    """Scope of the files of a log.
 
-    Texts are not compared: what a log says in a refusal (segments with all their fields) is for its operator.
+    Messages are not compared: the message of a log's error (segments with all their fields) is intended for its
+    operator.
     """
 
-    nothing = LogObservation(OK, None)
-    damaging = frozenset({"damage_log_file"})
-    closing = Operation("close_log", (True,))
+    empty_observation = LogObservation(OK, None)
+    corrupting_operations = frozenset({"damage_log_file"})
+    close_operation = Operation("close_log", (True,))
     aspects = ("outcome", "state", "bytes")
 
     def rules(self, release: str) -> tuple[object, ...]:
@@ -55,7 +56,7 @@ class LogLevel(DirectoryLevel[LogObservation]):
     def participant(self, implementation: Any, directory: Path) -> LogParticipant:
         """See the base class."""
         if getattr(implementation, "capabilities", None) is not None:
-            return ForeignLogParticipant(implementation, directory)
+            return ExternalLogParticipant(implementation, directory)
         return LogParticipant(implementation, directory)
 
     def reference(self, release: str) -> ReferenceLog:
@@ -63,7 +64,7 @@ class LogLevel(DirectoryLevel[LogObservation]):
         return ReferenceLog(release)
 
     def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
-        """All files, read only as far as the operation can have changed them: a look-up may make an index."""
+        """Return all files, read only as far as the operation can have changed them: a lookup may create an index."""
         files = LOG_OPS[operation.name].files
         if files is FilesAfter.LEAVES:
             return before
@@ -89,7 +90,7 @@ class LogLevel(DirectoryLevel[LogObservation]):
         """See the base class."""
         return clauses_of_log_step(operation, dialect, before[0].state, after[0], tracked, before[1], after[1], known)
 
-    def at_stake(
+    def implicated_clauses(
         self,
         clauses: tuple[str, ...],
         operation: Operation,
@@ -105,21 +106,21 @@ class LogLevel(DirectoryLevel[LogObservation]):
 
     def track(self, tracked: TrackedLog, operation: Operation, observation: LogObservation) -> None:
         """See the base class."""
-        if operation.name in self.damaging:
+        if operation.name in self.corrupting_operations:
             track_corruption(tracked, operation.args[0])
         else:
             track_log_step(tracked, operation, observation)
 
 
 class LogLockstep(Lockstep[LogObservation, Files]):
-    """Participants that perform operations on a log together; the arguments are those of the base class.
+    """Participants that execute operations on a log together; the arguments are the ones of the base class.
 
     Attributes:
-        capabilities: those that every subject has.
-        lacking: the operations that a participant does not have.
+        capabilities: The capabilities that every subject has.
+        lacking: The operations that a participant does not have.
     """
 
-    level = LogLevel()
+    scope = LogScope()
 
     def __init__(self, subjects: Iterable[Any], scratch: Path, **options: Any) -> None:
         super().__init__(subjects, scratch, **options)
@@ -130,7 +131,7 @@ class LogLockstep(Lockstep[LogObservation, Files]):
         self._can_all = not self.lacking and self.capabilities == everything
 
     def can(self, operation: Operation) -> bool:
-        """Whether every participant has what an operation needs; found out when the lockstep was made."""
+        """Return True if every participant has the capabilities and the operation."""
         if self._can_all:
             return True
         return operation.name not in self.lacking and not missing(operation, self.capabilities)

@@ -1,4 +1,4 @@
-"""The files of a log's directory, read after every step."""
+"""Reader of the files of a log's directory after every step."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 import shutil
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from conformance.lockstep.file_reader import corrupt
 from conformance.lockstep.participant import Participant
-from conformance.lockstep.watched_file import damage
 from conformance.operations.log import TOPIC_DIRECTORY
 
 if TYPE_CHECKING:
@@ -26,20 +26,20 @@ COMPARED: Final = (
     ".cleaned",
     ".swap",
 )
-"""The files whose names and bytes are compared."""
+"""The ends of the names of files that are compared."""
 _MOST: Final = 1 << 12
-"""Bytes that most files are shorter than. Room for more takes longer to get than such a file to read."""
+"""The size in bytes of the first read, sufficient for most files; a larger buffer takes longer to allocate."""
 _OPEN_FILES: Final = 368
-"""So many files of all logs stay open from one look to the next: a process may have 1,024."""
+"""The maximum number of files of all logs that remain open between reads; a process may have 1,024."""
 
 
 class LogParticipant(Participant):
     """An implementation, and a directory of files.
 
     Attributes:
-        open_files: how many files all of them together have open.
-        below: the directory of the files, below its own.
-        compared: the ends of the names of files that are compared.
+        open_files: The number of files that all participants together have open.
+        below: The directory of the files, relative to its own.
+        compared: The ends of the names of files that are compared.
     """
 
     open_files: ClassVar[int] = 0
@@ -52,13 +52,13 @@ class LogParticipant(Participant):
         self._descriptors: dict[tuple[str, int], int] = {}
 
     def begin(self) -> None:
-        """Starts an example in an empty directory."""
+        """Begin an example in an empty directory."""
         self.clear()
         self.directory.mkdir(parents=True)
         super().begin()
 
     def clear(self) -> None:
-        """Removes the directory."""
+        """Remove the directory."""
         self._release()
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -66,13 +66,13 @@ class LogParticipant(Participant):
         self._release_others({})
 
     def _release_others(self, names: dict[str, int]) -> None:
-        """Closes all but the files of these names and inodes."""
+        """Close all files except the ones with these names and inodes."""
         for name, inode in self._descriptors.keys() - names.items():
             os.close(self._descriptors.pop((name, inode)))
             LogParticipant.open_files -= 1
 
     def names(self) -> dict[str, int]:
-        """Name and inode of every file that is compared."""
+        """Return name and inode of every file that is compared."""
         try:
             with os.scandir(self._topic) as entries:
                 return {entry.name: entry.inode() for entry in entries if entry.name.endswith(self.compared)}
@@ -80,19 +80,19 @@ class LogParticipant(Participant):
             return {}
 
     def has_names(self, names: Mapping[str, bytes]) -> bool:
-        """Whether these are the names of the files that are compared."""
+        """Return True if these are the names of the files that are compared."""
         try:
-            listed = os.listdir(self._topic)  # noqa: PTH208 -- every look-up of every participant comes by here
+            listed = os.listdir(self._topic)  # noqa: PTH208 -- executed for every lookup of every participant
         except FileNotFoundError:
             listed = []
         return {name for name in listed if name.endswith(self.compared)} == names.keys()
 
     def read(self) -> Files:
-        """Name and content of every file that is compared."""
+        """Return name and content of every file that is compared."""
         names = self.names()
         if len(self._descriptors) > len(names):
             self._release_others(names)
-        # As long as a file is open, no other one gets its inode.
+        # While a file is open, no other file gets its inode.
         open_ones = self._descriptors
         return {
             name: self._opened(name) if (file := open_ones.get((name, inode))) is None else _read(file)
@@ -100,7 +100,7 @@ class LogParticipant(Participant):
         }
 
     def _opened(self, name: str) -> bytes:
-        """What is in a file that is not open yet."""
+        """Return the content of a file that is not open yet."""
         descriptor = os.open(f"{self._topic}/{name}", os.O_RDONLY)
         if LogParticipant.open_files < _OPEN_FILES:
             self._descriptors[name, os.fstat(descriptor).st_ino] = descriptor
@@ -111,12 +111,12 @@ class LogParticipant(Participant):
         return content
 
     def listing(self) -> list[str]:
-        """Names of the files that are compared: which snapshots and checkpoints there are is another matter."""
+        """Return the names of the files that are compared, without snapshots and checkpoints of other kinds."""
         return sorted(self.read())
 
-    def damage(self, path: str, how: str, numbers: tuple[Any, ...]) -> None:
-        """Damages one of the files, which nothing has open."""
-        damage(self.directory / self.below / path, how, numbers)
+    def corrupt(self, path: str, how: str, numbers: tuple[Any, ...]) -> None:
+        """Corrupt one of the files, which nothing has open."""
+        corrupt(self.directory / self.below / path, how, numbers)
 
 
 def _read(descriptor: int) -> bytes:

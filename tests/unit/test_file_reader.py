@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.lockstep.watched_file import WatchedFile, damage
+from conformance.lockstep.file_reader import StepFileReader, corrupt
 from conformance.operations import FILE_OPERATIONS, SIGNATURES
 
 
@@ -19,7 +19,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def watched(path):
-    file = WatchedFile()
+    file = StepFileReader()
     file.watch(str(path))
     yield file
     file.release()
@@ -101,7 +101,7 @@ def test_a_released_file_is_opened_again(watched, path):
 
 
 def test_nothing_to_watch_is_no_file():
-    assert WatchedFile().read() is None
+    assert StepFileReader().read() is None
 
 
 # -- corruption -------------------------------------------------------------------------------------------------------
@@ -129,30 +129,30 @@ def test_nothing_to_watch_is_no_file():
 )
 def test_damage(path, name, arguments, after):
     path.write_bytes(b"01234567")
-    damage(path, name, arguments)
+    corrupt(path, name, arguments)
     assert path.read_bytes() == after
 
 
 def test_a_file_is_removed(path):
     path.touch()
-    damage(path, "remove_file", ())
+    corrupt(path, "remove_file", ())
     assert not path.exists()
 
 
 @pytest.mark.parametrize("name", sorted(FILE_OPERATIONS - {"write_file"}))
 def test_a_missing_file_remains_missing_and_an_empty_one_is_no_error(path, name):
     arguments = tuple(1 for _ in SIGNATURES[name])
-    damage(path, name, arguments)
+    corrupt(path, name, arguments)
     assert not path.exists()
     path.touch()
-    damage(path, name, arguments)
+    corrupt(path, name, arguments)
     assert path.exists() == (name != "remove_file")
 
 
 def test_a_file_is_written_whole_and_created_if_it_is_missing(path):
-    damage(path, "write_file", ("00ff",))
+    corrupt(path, "write_file", ("00ff",))
     assert path.read_bytes() == b"\x00\xff"
-    damage(path, "write_file", ("",))
+    corrupt(path, "write_file", ("",))
     assert path.read_bytes() == b""
 
 
@@ -162,7 +162,7 @@ def test_a_file_is_written_whole_and_created_if_it_is_missing(path):
 def test_exchanged_entries_are_still_the_same_bytes(tmp_path_factory, content, first, second, width):
     path = tmp_path_factory.getbasetemp() / "swapped"
     path.write_bytes(content)
-    damage(path, "swap_ranges", (first, second, width))
+    corrupt(path, "swap_ranges", (first, second, width))
     assert sorted(path.read_bytes()) == sorted(content)
-    damage(path, "swap_ranges", (first, second, width))
+    corrupt(path, "swap_ranges", (first, second, width))
     assert path.read_bytes() == content

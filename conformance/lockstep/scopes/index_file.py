@@ -1,11 +1,11 @@
-"""A participant with one index file."""
+"""Participant with one index file."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.lockstep.file_reader import StepFileReader, overwrite
 from conformance.lockstep.participant import Participant
-from conformance.lockstep.watched_file import WatchedFile, overwrite
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,29 +18,29 @@ class IndexParticipant(Participant):
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         super().__init__(implementation, directory)
-        self.file = WatchedFile()
+        self.file = StepFileReader()
 
     def clear(self) -> None:
-        """Removes its files."""
+        """Remove its files."""
         self.file.release()
         super().clear()
 
     def watch(self, name: str) -> None:
-        """Reads the file of this name from now on."""
+        """Read the file of this name from now on."""
         self.file.watch(self.prefix + name)
 
-    def damage(self, operation: Operation, name: str, content: bytes | None) -> None:
-        """Give the closed file the content that a damage leaves of the reference's.
+    def corrupt(self, operation: Operation, name: str, content: bytes | None) -> None:
+        """Replace the content of the closed file by the corrupted content of the reference's file.
 
         Args:
-            operation: the damage.
-            name: of the file.
-            content: what the reference's file is after it; None if it is removed.
+            operation: The corruption.
+            name: The name of the file.
+            content: The content of the reference's file after it, or None if it is removed.
         """
         del operation
         overwrite(self.prefix + name, content)
         self.watch(name)
 
     def read(self) -> bytes | None:
-        """What is in its file right now; None if there is none."""
+        """Return the current content of the file, or None if it does not exist."""
         return self.file.read()

@@ -1,4 +1,4 @@
-"""A foreign log as a participant: held to what its capabilities let it promise, and no less."""
+"""Third-party log as a participant: compared as far as its capabilities require."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.replies import FAILURE
-from conformance.lockstep.levels.excuses import (
-    DAMAGED,
-    EXCUSES,
+from conformance.lockstep.scopes.alternative_reference import AlternativeReference
+from conformance.lockstep.scopes.log_files import LogParticipant
+from conformance.lockstep.scopes.tolerances import (
+    AFTER_CORRUPTION,
+    TOLERANCES,
+    AllowedVariant,
     Lengths,
     Seen,
-    Variant,
-    answers_of_records,
+    results_from_records,
     variants,
 )
-from conformance.lockstep.levels.log_files import LogParticipant
-from conformance.lockstep.levels.other_way import OtherWay
 from conformance.operations import Operation
 from conformance.operations.log import PRODUCER_ERRORS, UNSPECIFIED_PRODUCER_ERROR, LogState
-from conformance.operations.log_capabilities import CAPABILITIES, UNTOLD
+from conformance.operations.log_capabilities import CAPABILITIES, NOT_IN_STATE
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,56 +31,59 @@ _NOT_COMPARED: Final = ("unsupported", FAILURE)
 _LETTING_GO: Final = frozenset({"open_log", "close_log", "crash_log"})
 
 
-class ForeignLogParticipant(LogParticipant):
+class ExternalLogParticipant(LogParticipant):
     """A log with capabilities.
 
-    It is held to the reference, but for the excuses of what it lacks. Where a step may be performed in several ways, a
-    reference of its own performs the way that it has taken, and goes on with it until both are the same again.
+    It is compared with the reference, except for the tolerances of its missing capabilities. Where a step may be
+    executed in several ways, its own reference executes the way that the log has taken, and continues until it is equal
+    to the shared reference again.
 
     Attributes:
-        excused: how many steps differed in a way that is excused, by the words of the excuse.
+        excused: The number of steps with a tolerated difference, by the description of the tolerance.
     """
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         super().__init__(implementation, directory)
         self.lacking = tuple(name for name in CAPABILITIES if name not in implementation.capabilities)
-        self.excused: Counter[str] = implementation.excused
+        self.tolerated: Counter[str] = implementation.excused
         self._ways = 0
-        self._own: OtherWay | None = None
-        self._history: list[Variant] = []
+        self._own: AlternativeReference | None = None
+        self._history: list[AllowedVariant] = []
         self._opening: tuple[int, Operation, Seen] | None = None
         self._lengths: Lengths = {}
         self._before: Seen | None = None
 
     def begin(self) -> None:
         """See the base class."""
-        self._leave_own()
+        self._drop_own()
         self._history, self._opening, self._lengths, self._before = [], None, {}, None
         super().begin()
 
     def clear(self) -> None:
         """See the base class."""
-        self._leave_own()
+        self._drop_own()
         super().clear()
 
-    def _leave_own(self) -> None:
+    def _drop_own(self) -> None:
         own, self._own = self._own, None
         if own is not None:
             own.end()
 
-    def damage(self, path: str, how: str, numbers: tuple[Any, ...]) -> None:
+    def corrupt(self, path: str, how: str, numbers: tuple[Any, ...]) -> None:
         """See the base class."""
-        super().damage(path, how, numbers)
+        super().corrupt(path, how, numbers)
         operation = Operation("damage_log_file", (path, how, numbers))
-        self._history.append(Variant("", operation))
+        self._history.append(AllowedVariant("", operation))
         if self._own is not None:
             self._own.perform(self._history[-1])
 
-    def listing_for(self, expected: list[str]) -> list[str]:
-        """See the base class: which files there must be, :meth:`fairly` says after every step."""
+    def comparable_listing(self, expected: list[str]) -> list[str]:
+        """See the base class; :meth:`normalize` checks after every step which files must exist."""
         return expected
 
-    def fairly(self, operation: Operation, expected: Seen, actual: Seen, reference: Participant) -> tuple[Seen, Seen]:
+    def normalize(
+        self, operation: Operation, expected: Seen, actual: Seen, reference: Participant
+    ) -> tuple[Seen, Seen]:
         """See the base class."""
         if actual[0].outcome.error in _NOT_COMPARED:
             return expected, actual
@@ -92,38 +95,39 @@ class ForeignLogParticipant(LogParticipant):
         if compared[0] == compared[1]:
             return compared
         for variant in variants(operation, self.lacking, before, mine):
-            own = self._other_way()
-            variant = variant._replace(cuts=self._history[-1].cuts)  # noqa: PLW2901 -- a kill cuts either way
+            own = self._alternative()
+            variant = variant._replace(cuts=self._history[-1].cuts)  # noqa: PLW2901 -- a kill truncates in either case
             for step in (*self._history[:-1], variant):
                 other = own.perform(step)
             alike = self._compared(operation, other, actual, own.log)
             if alike[0] == alike[1]:
-                self._take(own, -1, variant)
+                self._adopt(own, -1, variant)
                 self._before = other
                 return alike
             own.end()
-        return self._reconsidered(operation, expected, actual) or compared
+        return self._reconsider(operation, expected, actual) or compared
 
-    def _take(self, own: OtherWay, number: int, variant: Variant) -> None:
-        """Hold the log to another way from now on, in which it has performed a step of its history."""
-        self._leave_own()
+    def _adopt(self, own: AlternativeReference, number: int, variant: AllowedVariant) -> None:
+        """Compare the log with another way from now on, in which it has executed a step of its history."""
+        self._drop_own()
         self._history[number], self._own = variant, own
-        if variant.words:
-            self.excused[variant.words] += 1
+        if variant.description:
+            self.tolerated[variant.description] += 1
 
-    def _reconsidered(self, operation: Operation, expected: Seen, actual: Seen) -> tuple[Seen, Seen] | None:
-        """What is compared if the log was opened in another way than it seemed; None if that does not explain it.
+    def _reconsider(self, operation: Operation, expected: Seen, actual: Seen) -> tuple[Seen, Seen] | None:
+        """Return both sides if another way of opening the log explains its results, or None.
 
-        An entry of zeros cannot be told from room, so that two ways of opening may look alike until the next append.
+        An entry of zeros is indistinguishable from a preallocated tail, so that two ways of opening may look alike
+        until the next append.
         """
         if self._opening is None:
             return None
         number, opening, seen = self._opening
         last, taken = len(self._history) - 1, self._history[number]
-        for variant in (Variant("", opening), *variants(opening, self.lacking)) if number < last else ():
+        for variant in (AllowedVariant("", opening), *variants(opening, self.lacking)) if number < last else ():
             if variant.operation == taken.operation and variant.deletes == taken.deletes:
                 continue
-            variant, own = variant._replace(cuts=taken.cuts), self._other_way()  # noqa: PLW2901 -- as it was killed
+            variant, own = variant._replace(cuts=taken.cuts), self._alternative()  # noqa: PLW2901 -- with the same kill
             for at, step in enumerate((*self._history[:number], variant, *self._history[number + 1 :])):
                 other = own.perform(step)
                 if at in (number, last):
@@ -134,109 +138,109 @@ class ForeignLogParticipant(LogParticipant):
                     if alike[0] != alike[1]:
                         break
             else:
-                self._take(own, number, variant)
+                self._adopt(own, number, variant)
                 return alike
             own.end()
         return None
 
     def _expected(self, operation: Operation, expected: Seen, actual: Seen, reference: Participant) -> Seen:
-        """What is expected of a step the way that the log has taken, which a kill may make another one."""
+        """Return the expected result of a step in the way that the log has taken, which a kill may change."""
         cuts = self._cuts(operation)
-        self._history.append(Variant("", operation, cuts=cuts))
+        self._history.append(AllowedVariant("", operation, cuts=cuts))
         if operation.name == "open_log":
             self._opening = len(self._history) - 1, operation, actual
         if self._own is None and cuts:
-            self._own = self._other_way()
+            self._own = self._alternative()
             for step in self._history[:-1]:
                 self._own.perform(step)
         if self._own is None:
             return expected
         mine = self._own.perform(self._history[-1])
         if mine == expected and self._own.is_like(reference):
-            self._leave_own()
+            self._drop_own()
         return mine
 
     def _cuts(self, operation: Operation) -> bool:
-        """Whether a step kills a log that makes no room in its indexes, so that they are as long as their entries."""
+        """Return True if a step kills a log without preallocation, so that its indexes are as long as their entries."""
         return "preallocation" in self.lacking and (
             operation.name == "crash_log" or (operation.name == "open_log" and self._is_open)
         )
 
     @property
     def _is_open(self) -> bool:
-        """Whether the log was open before the last step of its history."""
+        """True if the log was open before the last step of its history."""
         before = [step.operation.name for step in self._history if step.operation.name in _LETTING_GO]
         return bool(before) and before[-1] == "open_log"
 
     def _answered(self, operation: Operation, mine: Seen, expected: Seen, actual: Seen, *, is_own: bool) -> Seen:
-        """What is expected of answers where the log decided what to recover, and where indexes were damaged.
+        """Return the expected results if the log chose what to recover, and if indexes were corrupted.
 
-        Answers as if the segments were as the reference's are right in any case; and where Kafka trusts a damaged
-        index, those that the records lead to. That a log has recovered less than Kafka does is no excuse for trusting
-        an index that Kafka has made anew.
+        Results that are right for the reference's segments are always accepted. Where Kafka trusts a corrupt index,
+        results that the records lead to are accepted as well. If a log has recovered less than Kafka does, it must
+        still not trust an index that Kafka has rebuilt.
 
         Args:
-            operation: the question.
-            mine: what the log is held to.
-            expected: what the reference shows that performs the one way.
-            actual: what the log shows.
-            is_own: what the log is held to is another way.
+            operation: The request.
+            mine: The observation that the log is compared with.
+            expected: The observation of the shared reference.
+            actual: The log's observation.
+            is_own: True if the log is compared with its own reference.
         """
         outcomes = [each[0].outcome for each in (mine, expected, actual)]
         is_damaged = any(step.operation.name == "damage_log_file" for step in self._history)
         if any(o.error or o.value is None for o in outcomes) or not (is_own or is_damaged):
             return _as_nothing(mine, actual)
-        rights = answers_of_records(operation, expected) if is_damaged else repeat(())
-        # The log may have kept other segments, if it has recovered others.
-        mine_too = answers_of_records(operation, mine) if is_damaged and is_own else repeat(())
-        answers, is_excused = [], False
+        rights = results_from_records(operation, expected) if is_damaged else repeat(())
+        # The log may have retained other segments if it has recovered others.
+        mine_too = results_from_records(operation, mine) if is_damaged and is_own else repeat(())
+        results, is_excused = [], False
         for own, kept, answer, right, held in zip(*(o.value for o in outcomes), rights, mine_too, strict=False):
             if own != kept and _plain(own) not in (*right, *held) and _plain(kept) in right:
-                own = kept  # noqa: PLW2901 -- Kafka has made anew what the log trusts
+                own = kept  # noqa: PLW2901 -- Kafka has rebuilt what the log trusts
             if answer == own or _plain(answer) == _plain(kept):
-                answers.append(own if answer == own else kept)
+                results.append(own if answer == own else kept)
             else:
-                answers.append(answer if _plain(answer) in right else own)
+                results.append(answer if _plain(answer) in right else own)
                 is_excused |= _plain(answer) in right
         if is_excused:
-            self.excused[DAMAGED] += 1
-        return _as_nothing((mine[0]._replace(outcome=outcomes[0]._replace(value=tuple(answers))), mine[1]), actual)
+            self.tolerated[AFTER_CORRUPTION] += 1
+        return _as_nothing((mine[0]._replace(outcome=outcomes[0]._replace(value=tuple(results))), mine[1]), actual)
 
-    def _other_way(self) -> OtherWay:
+    def _alternative(self) -> AlternativeReference:
         self._ways += 1
         directory = self.directory.with_name(f"{self.directory.name}-other-way-{self._ways}")
-        return OtherWay(self.implementation.release, directory)
+        return AlternativeReference(self.implementation.release, directory)
 
     def _compared(
         self, operation: Operation, expected: Seen, actual: Seen, reference: Participant
     ) -> tuple[Seen, Seen]:
-        """Both without what is excused; excuses that made a difference are counted if nothing else differs."""
+        """Return both sides without tolerated differences, and count the tolerances if they are equal then."""
         mine = expected[0].outcome
         if actual[0].outcome.error == UNSPECIFIED_PRODUCER_ERROR and mine.error in PRODUCER_ERRORS:
             actual = actual[0]._replace(outcome=mine), actual[1]
-        if operation.name != "crash_log":  # what that leaves is as long as it was; a closed log has only entries
+        if operation.name != "crash_log":  # a crash does not change the lengths; a closed log has only entries
             self._lengths = reference.implementation.index_lengths()
-        expected, untold = _as_far_as_told(expected, actual)
-        needed = Counter(untold)
-        for capability, excuse in EXCUSES.items():
+        expected, unreported = _mask_unreported_fields(expected, actual)
+        needed = Counter(unreported)
+        for capability, tolerance in TOLERANCES.items():
             if capability in self.lacking and expected != actual:
                 before = _differing(expected, actual)
-                expected, actual = excuse.fair(operation, expected, actual, self._lengths)
+                expected, actual = tolerance.normalize(operation, expected, actual, self._lengths)
                 if _differing(expected, actual) != before:
-                    needed[excuse.words] += 1
+                    needed[tolerance.description] += 1
         if expected == actual:
-            self.excused.update(needed)
+            self.tolerated.update(needed)
         return expected, actual
 
 
 def _as_nothing(expected: Seen, actual: Seen) -> Seen:
-    """What is expected with "none" in the words of the log: no answer, or one without timestamp and offset."""
+    """Return the expected results with the log's form of no result: null, or a result without timestamp and offset."""
     mine, theirs = expected[0].outcome, actual[0].outcome
     if not (mine.value and theirs.value):
         return expected
     pairs = zip(mine.value, theirs.value, strict=False)
-    answers = tuple(other if _is_nothing(answer) and _is_nothing(other) else answer for answer, other in pairs)
-    return expected[0]._replace(outcome=mine._replace(value=answers)), expected[1]
+    results = tuple(other if _is_nothing(answer) and _is_nothing(other) else answer for answer, other in pairs)
+    return expected[0]._replace(outcome=mine._replace(value=results)), expected[1]
 
 
 def _is_nothing(answer: tuple[int, ...] | None) -> bool:
@@ -244,29 +248,29 @@ def _is_nothing(answer: tuple[int, ...] | None) -> bool:
 
 
 def _plain(answer: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    """An answer without its leader epoch."""
+    """Return a result without its leader epoch."""
     return answer and tuple(answer[:2])
 
 
-def _as_far_as_told(expected: Seen, actual: Seen) -> tuple[Seen, list[str]]:
-    """What is expected with None in the fields that a state does not tell, and these fields in words.
+def _mask_unreported_fields(expected: Seen, actual: Seen) -> tuple[Seen, list[str]]:
+    """Return the expected side with None in unreported fields of the state, and descriptions of these fields.
 
-    Texts of refusals are the log's own.
+    The messages of errors are the log's own.
     """
     if expected[0].outcome[:2] == actual[0].outcome[:2]:
         expected = (expected[0]._replace(outcome=actual[0].outcome), expected[1])
     mine, theirs = expected[0].state, actual[0].state
     if mine is None or theirs is None:
         return expected, []
-    untold = [name for name, value in zip(LogState._fields, theirs, strict=True) if value is None]
-    if not untold:
+    unreported = [name for name, value in zip(LogState._fields, theirs, strict=True) if value is None]
+    if not unreported:
         return expected, []
-    words = [f"{UNTOLD}{name}" for name in untold]
-    return (expected[0]._replace(state=mine.without(untold)), expected[1]), words
+    description = [f"{NOT_IN_STATE}{name}" for name in unreported]
+    return (expected[0]._replace(state=mine.without(unreported)), expected[1]), description
 
 
 def _differing(expected: Seen, actual: Seen) -> set[str]:
-    """What differs: names of files, fields of the state, and the outcome."""
+    """Return the parts that differ: names of files, fields of the state, and the outcome."""
     (mine, files), (theirs, contents) = expected, actual
     names = {name for name in {*files, *contents} if files.get(name) != contents.get(name)}
     if mine.outcome[:2] != theirs.outcome[:2]:

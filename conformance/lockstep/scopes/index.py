@@ -1,4 +1,4 @@
-"""An index file to a lockstep: one file, its abstract model, and the rules of its release."""
+"""Scope of an index file: one file, its abstract model, and the rules of its release."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from conformance.attribution import (
 )
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.model import Model
-from conformance.lockstep.level import Group, Level
-from conformance.lockstep.levels.entries_only import EntriesOnlyParticipant
-from conformance.lockstep.levels.index_file import IndexParticipant
+from conformance.lockstep.file_reader import StepFileReader, corrupted
 from conformance.lockstep.lockstep import Lockstep
-from conformance.lockstep.watched_file import WatchedFile, damaged
+from conformance.lockstep.scope import Group, Scope
+from conformance.lockstep.scopes.entries_only import EntriesOnlyParticipant
+from conformance.lockstep.scopes.index_file import IndexParticipant
 from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation
 from conformance.operations.index import INDEX_OPS
 from conformance.operations.index_capabilities import INDEX_CAPABILITIES, can_execute
@@ -33,25 +33,27 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 _NAMING = {name: each.names_file for name, each in INDEX_OPS.items() if each.names_file >= 0}
-"""Operations after which another file is looked at, and which argument names it."""
+"""The operations that select another file, each with the position of the argument that names it."""
 _REPLACING = frozenset(name for name, each in INDEX_OPS.items() if each.files is Files.REPLACES)
-"""Operations after which the reference's file may be another, or gone."""
+"""The operations after which the reference's file may be a different one, or removed."""
 _READING = frozenset(name for name, each in INDEX_OPS.items() if each.looks)
-"""Operations after which the reference's file is what it was: if it is not, the next other one shows it. Those of the
-subjects are looked at after every operation."""
+"""The operations that do not change the reference's file; if one does, the next other operation shows it.
+
+The files of the subjects are read after every operation.
+"""
 
 Seen = tuple[Observation, bytes | None]
 
 
-class IndexLevel(Level[Observation, bytes | None]):
-    """One index file, of any of the three kinds."""
+class IndexScope(Scope[Observation, bytes | None]):
+    """Scope of one index file, of any of the three kinds."""
 
-    nothing = Observation(OK, None)
+    empty_observation = Observation(OK, None)
     no_files = None
-    unnamed = ""
-    naming = frozenset(_NAMING)
-    damaging = FILE_OPERATIONS
-    closing = Operation("close")
+    no_file_name = ""
+    file_selecting_operations = frozenset(_NAMING)
+    corrupting_operations = FILE_OPERATIONS
+    close_operation = Operation("close")
 
     def rules(self, release: str) -> tuple[object, ...]:
         """See the base class."""
@@ -61,8 +63,8 @@ class IndexLevel(Level[Observation, bytes | None]):
         """See the base class."""
         return representative(release, "index")
 
-    def by_preference(self, releases: Iterable[str]) -> Iterable[str]:
-        """The last one speaks for all that are alike."""
+    def representative_order(self, releases: Iterable[str]) -> Iterable[str]:
+        """Return the releases with the last one first, which represents all that behave alike."""
         return reversed(list(releases))
 
     def participant(self, implementation: Any, directory: Path) -> IndexParticipant:
@@ -80,17 +82,17 @@ class IndexLevel(Level[Observation, bytes | None]):
         return Model(release)
 
     def named(self, operation: Operation, before: str) -> str:
-        """An opening and a renaming name the file."""
+        """Return the name of the file: the argument of an opening or a renaming."""
         del before
         name: str = operation.args[_NAMING[operation.name]]
         return name
 
     def files_after(self, reference: Participant, operation: Operation, before: bytes | None) -> bytes | None:
-        """The file, read only as far as the operation can have changed it."""
+        """Return the file, which is read only as far as the operation can have changed it."""
         name = operation.name
         if name in _READING:
             return before
-        file: WatchedFile = reference.file  # type: ignore[attr-defined]
+        file: StepFileReader = reference.file  # type: ignore[attr-defined]
         return file.read() if name in _REPLACING else file.read_again()
 
     def by_name(self, files: bytes | None, name: str) -> Mapping[str, bytes | None]:
@@ -101,20 +103,20 @@ class IndexLevel(Level[Observation, bytes | None]):
         """See the base class."""
         return len(files or b"")
 
-    def damaged(self, operation: Operation, name: str) -> str:
+    def corrupted_path(self, operation: Operation, name: str) -> str:
         """See the base class."""
         del operation
         return name
 
-    def damage(self, group: Group[Observation, bytes | None], operation: Operation, name: str) -> None:
-        """Changes every file alike; they are all the same, as the step before has shown."""
+    def corrupt(self, group: Group[Observation, bytes | None], operation: Operation, name: str) -> None:
+        """Change the files of all participants alike; they are equal, as the step before has shown."""
         group.observation = Observation(OK, group.observation.state)
         if group.files is None and operation.name != "write_file":
             return
-        group.files = damaged(group.files or b"", operation.name, operation.args)
-        for participant in (group.reference, *group.beside):
+        group.files = corrupted(group.files or b"", operation.name, operation.args)
+        for participant in (group.reference, *group.unbatched):
             if participant.active:
-                participant.damage(operation, name, group.files)  # type: ignore[attr-defined]
+                participant.corrupt(operation, name, group.files)  # type: ignore[attr-defined]
 
     def tracked(self, release: str) -> TrackedIndex:
         """See the base class."""
@@ -139,7 +141,7 @@ class IndexLevel(Level[Observation, bytes | None]):
         """See the base class."""
         return is_reachable_by_broker(operation, tracked, after[0])
 
-    def at_stake(
+    def implicated_clauses(
         self,
         clauses: tuple[str, ...],
         operation: Operation,
@@ -156,13 +158,13 @@ class IndexLevel(Level[Observation, bytes | None]):
 
 
 class IndexLockstep(Lockstep[Observation, "bytes | None"]):
-    """Participants that perform operations on an index file together; the arguments are those of the base class.
+    """Participants that execute operations on an index file together; the arguments are the ones of the base class.
 
     Attributes:
-        capabilities: those that every subject has.
+        capabilities: The capabilities that every subject has.
     """
 
-    level = IndexLevel()
+    scope = IndexScope()
 
     def __init__(self, subjects: Iterable[Any], scratch: Path, **options: Any) -> None:
         super().__init__(subjects, scratch, **options)
@@ -170,7 +172,7 @@ class IndexLockstep(Lockstep[Observation, "bytes | None"]):
         self.capabilities = frozenset(INDEX_CAPABILITIES).intersection(*(mine for mine in declared if mine is not None))
 
     def count_at(self, level: str) -> None:
-        """See the base class: at level must an index is asked nothing that no broker asks."""
+        """See the base class; at level must, an index receives only requests that a broker makes."""
         if level == "must":
             self.capabilities -= {"calls_after_close", "odd_arguments"}
 

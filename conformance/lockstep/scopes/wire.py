@@ -1,7 +1,7 @@
-"""A broker by its protocol alone and the reference, step by step: every append, every answer, everything read back.
+"""Lockstep of a broker, by its protocol alone, and the reference: every append, every response, everything read back.
 
-A difference does not end a topic as long as both sides still hold the same records. It is noted, once for each thing
-that is wrong, with the steps that led to it; where the records differ, the topic is left and the next one begins.
+A divergence does not end a topic as long as both sides contain the same records. It is recorded once per signature,
+with the steps that led to it. Where the records differ, the topic is abandoned and the next one begins.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from conformance.implementations.wire.account import Account, StoredBatch
 from conformance.implementations.wire.broker import NO_ANSWER
 from conformance.implementations.wire.promises import EARLIEST, LATEST
 from conformance.kafka.client import ErrorResponseError
-from conformance.lockstep.levels.wire_answers import WireComparison
-from conformance.lockstep.levels.wire_topic import Topic
+from conformance.lockstep.scopes.wire_responses import WireComparison
+from conformance.lockstep.scopes.wire_topic import Topic
 from conformance.operations.batches import as_sent
 from kidx.errors import KidxError
 from kidx.records import iter_memory_batches
@@ -30,23 +30,24 @@ MACHINE: Final = "wire"
 
 
 class WireLockstep(WireComparison):
-    """The topics of one broker, each beside its reference and its account.
+    """Topics of one broker, each with its reference and its partition history.
 
     Args:
-        broker: connected.
-        release: whose dialect Kafka's own answers are in.
-        scratch: an empty directory for the references.
-        level: ``"observed"`` holds every answer to Kafka's, ``"must"`` to what is promised.
-        excuse: told of a difference by its divergence and shape; True if it is known and does not count.
-        limit: answers after which no topic is asked any more; None for none.
-        is_over: asked before each step whether the time is up.
+        broker: The broker, which is connected.
+        release: The release whose dialect Kafka's own responses follow.
+        scratch: An empty directory for the references.
+        level: ``"observed"`` compares every response with Kafka's, ``"must"`` with what is guaranteed.
+        on_divergence: A callback that receives a divergence and its signature, and returns True if it is known and does
+            not count.
+        limit: The number of results after which no more requests are sent; None for no limit.
+        is_over: A callback before each step that returns True if the time is up.
     """
 
     def perform(self, operation: Operation) -> None:
-        """One step of both, and every question after it.
+        """Execute one step with both sides, and send every request after it.
 
         Raises:
-            ClientError: the broker is gone, hangs, or talks nonsense.
+            ClientError: The broker is gone, hangs, or sends malformed responses.
         """
         self.statistics.steps += 1
         if operation.name == "create_topic":
@@ -60,7 +61,7 @@ class WireLockstep(WireComparison):
             self.compare(self.topic)
 
     def close_topic(self) -> None:
-        """Decides what is undecided, so that the coordinator can forget it; nothing is compared."""
+        """End open transactions, so that the coordinator can forget them; nothing is compared."""
         producers = self.topic.producers
         for name, producer in producers.begun.items() if self.topic.active else ():
             self.broker.client.end_transaction(producers.id_of(name), producer, commit=False)
@@ -77,14 +78,14 @@ class WireLockstep(WireComparison):
 
     def _append_batch(self, topic: Topic, rows: list[list[Any]], codec: str, producer: str | None) -> None:
         if producer is None or "transactions" not in self.broker.without:
-            self._settle(topic, topic.producers.append(self.broker.client, rows, codec, producer), codec)
+            self._append_to_reference(topic, topic.producers.append(self.broker.client, rows, codec, producer), codec)
 
     def _append_corrupt(self, topic: Topic, rows: list[list[Any]]) -> None:
         self._done(topic, "append_corrupt")
-        self._settle(topic, topic.producers.append_corrupt(self.broker.client, rows), "none")
+        self._append_to_reference(topic, topic.producers.append_corrupt(self.broker.client, rows), "none")
 
-    def _settle(self, topic: Topic, sent: Sent, codec: str) -> None:
-        """The reference appends what the broker has appended, as it gives it back."""
+    def _append_to_reference(self, topic: Topic, sent: Sent, codec: str) -> None:
+        """Append to the reference the batches that the broker appended, as it returns them."""
         data, records, appended = sent
         end = topic.account.end
         if appended.error is None:
@@ -94,10 +95,12 @@ class WireLockstep(WireComparison):
             except KidxError as error:
                 refused = topic.reference.append(data)[1]
                 what = "append_corrupt" if refused == "CORRUPT_MESSAGE" else "append"
-                self._hold(topic, what, "LG-1", refused, str(error), f"{refused or 'appended'} -> unreadable batches")
-                self._leave(topic)
+                self._compare_values(
+                    topic, what, "LG-1", refused, str(error), f"{refused or 'appended'} -> unreadable batches"
+                )
+                self._abandon(topic)
                 return
-            if not self._is_of_the_right_clock(topic, stored.batches):
+            if not self._has_expected_timestamp_type(topic, stored.batches):
                 return
             stamp = max(b.max_timestamp for b in stored.batches) if topic.is_stamped else -1
             if not self._is_as_sent(topic, records, appended, stored.batches):
@@ -108,39 +111,43 @@ class WireLockstep(WireComparison):
                 try:
                     topic.reference.append_rebuilt(stored.data)
                 except KidxError as error:
-                    self._hold(topic, "append", "LG-1", None, str(error), "appended -> batches that no follower takes")
-                    self._leave(topic)
+                    self._compare_values(
+                        topic, "append", "LG-1", None, str(error), "appended -> batches that no follower takes"
+                    )
+                    self._abandon(topic)
                     return
                 ours = (end, None)
             self._enter(topic, stored.batches)
         else:
             ours = topic.reference.append(data)
         theirs = (appended.offset if sent.error is None else -1, sent.error)
-        if not self._hold(topic, "append", "LG-1", ours, theirs, _kind(ours) + " -> " + _kind(theirs)):
-            self._leave(topic)
+        if not self._compare_values(topic, "append", "LG-1", ours, theirs, _kind(ours) + " -> " + _kind(theirs)):
+            self._abandon(topic)
 
-    def _is_of_the_right_clock(self, topic: Topic, batches: Sequence[StoredBatch]) -> bool:
-        """Batches say whose timestamps they have, as the topic wants it; whether the topic can go on.
+    def _has_expected_timestamp_type(self, topic: Topic, batches: Sequence[StoredBatch]) -> bool:
+        """Check that batches have the topic's timestamp type; return True if the topic can continue.
 
-        A broker that leaves the producer's timestamps is one difference: the topic goes on as one of CreateTime.
+        A broker that keeps the producer's timestamps is one divergence: the topic continues as one with CreateTime.
         """
         wanted = "LogAppendTime" if topic.is_stamped else "CreateTime"
         found = " and ".join(sorted({"LogAppendTime" if batch.is_stamped else "CreateTime" for batch in batches}))
-        if self._hold(topic, f"append to {wanted}", "FE-1", wanted, found, f"batches of {found}", "timestamp type"):
+        if self._compare_values(
+            topic, f"append to {wanted}", "FE-1", wanted, found, f"batches of {found}", "timestamp type"
+        ):
             return True
         if wanted == "CreateTime" or found != "CreateTime" or topic.account.batches:
-            self._leave(topic)
+            self._abandon(topic)
             return False
         topic.settings = topic.settings | {"message.timestamp.type": found}
         directory = self._scratch / f"{topic.name}-unstamped" / f"{topic.name}-0"
         topic.reference = ReferencePartition(self.release, directory, topic.settings, topic.account.leader_epoch)
-        self.statistics.unstamped += 1
+        self.statistics.without_log_append_time += 1
         return True
 
     def _is_as_sent(
         self, topic: Topic, records: list[SimpleRecord], appended: ProduceResult, batches: Sequence[StoredBatch]
     ) -> bool:
-        """What comes back is what was sent, stamped where the topic wants that."""
+        """Check that the records are as sent, with LogAppendTime if the topic requires it."""
         end, found = topic.account.end, [record for batch in batches for record in batch.records]
         stamps = {record.timestamp for record in found} if topic.is_stamped else set()
         sent = [
@@ -148,11 +155,13 @@ class WireLockstep(WireComparison):
             for number, r in enumerate(records)
         ]
         theirs = [(r.offset, None if topic.is_stamped else r.timestamp, r.key, r.value) for r in found]
-        if not self._hold(topic, "fetch", "FE-1", sent, theirs, "other records than were sent"):
-            self._leave(topic)
+        if not self._compare_values(topic, "fetch", "FE-1", sent, theirs, "other records than were sent"):
+            self._abandon(topic)
             return False
         if topic.is_stamped and appended.log_append_time >= 0:
-            self._hold(topic, "fetch", "FE-1", {appended.log_append_time}, stamps, "other timestamps than acknowledged")
+            self._compare_values(
+                topic, "fetch", "FE-1", {appended.log_append_time}, stamps, "other timestamps than acknowledged"
+            )
         return True
 
     def _enter(self, topic: Topic, batches: Iterable[StoredBatch]) -> None:
@@ -168,15 +177,19 @@ class WireLockstep(WireComparison):
         stored = self.broker.await_stored(topic.name, topic.account.end)
         topic.producers.renew(client, name)
         seen = [(batch.is_control, batch.producer_id, len(batch.records)) for batch in stored.batches]
-        if not self._hold(topic, "end_transaction", "FE-1", [(True, producer.producer_id, 1)], seen, "another marker"):
-            self._leave(topic)
+        if not self._compare_values(
+            topic, "end_transaction", "FE-1", [(True, producer.producer_id, 1)], seen, "another marker"
+        ):
+            self._abandon(topic)
             return
         for batch in iter_memory_batches(stored.data):
             stamp = batch.max_timestamp if topic.is_stamped else -1
             ours = topic.reference.append(as_sent(batch.to_bytes()), stamp=stamp, from_client=False)
             theirs = (batch.base_offset, None)
-            if not self._hold(topic, "end_transaction", "LG-1", ours, theirs, _kind(ours) + " -> " + _kind(theirs)):
-                self._leave(topic)
+            if not self._compare_values(
+                topic, "end_transaction", "LG-1", ours, theirs, _kind(ours) + " -> " + _kind(theirs)
+            ):
+                self._abandon(topic)
                 return
         self._enter(topic, stored.batches)
 
@@ -185,16 +198,16 @@ class WireLockstep(WireComparison):
             return
         theirs = self.broker.answered(lambda client: client.delete_records(topic.name, offset), str)
         if theirs in NO_ANSWER.values():
-            self._hold(topic, "delete_before", "LG-12", "an answer", theirs, f"an answer -> {theirs}")
+            self._compare_values(topic, "delete_before", "LG-12", "an answer", theirs, f"an answer -> {theirs}")
             return
         ours = topic.reference.delete_records(offset)
         shape = f"{ours or 'done'} -> {theirs or 'done'}"
         what = "delete_before the log start" if 0 <= offset < topic.account.start else "delete_before"
-        self._hold(topic, what, "LG-12", ours, theirs, shape)
+        self._compare_values(topic, what, "LG-12", ours, theirs, shape)
         if theirs is None:
             topic.account.start = max(topic.account.start, topic.account.end if offset < 0 else offset)
         if topic.reference.log.start_offset != topic.account.start:  # only one side has deleted something
-            self._leave(topic)
+            self._abandon(topic)
 
     # -- stopping --------------------------------------------------------------------------------------------------
 
@@ -207,24 +220,24 @@ class WireLockstep(WireComparison):
         self.statistics.kills += 1
 
     def _stop(self, topic: Topic, *, clean: bool) -> None:
-        """What was acknowledged is there after it, also where the broker was killed: its system was not."""
+        """Check that acknowledged records survive a stop, even a kill: only the process was killed, not its system."""
         self.broker.restart(clean=clean)
         topic.stopped = ", with a restart" if clean else ", with a kill"
         what = "restart_broker" if clean else "kill_broker"
         try:
             epoch = self.broker.await_leader(topic.name)
         except ErrorResponseError as error:
-            self._hold(topic, what, "FE-1", "the topic", error.error, "the topic is gone")
-            self._leave(topic)
+            self._compare_values(topic, what, "FE-1", "the topic", error.error, "the topic is gone")
+            self._abandon(topic)
             return
         ends = self.broker.client.list_offset(topic.name, LATEST).offset
-        if not self._hold(topic, what, "FE-1", topic.account.end, ends, "another end of the log"):
-            self._leave(topic)
+        if not self._compare_values(topic, what, "FE-1", topic.account.end, ends, "another end of the log"):
+            self._abandon(topic)
             return
         start = topic.account.start
         told = self.broker.client.list_offset(topic.name, EARLIEST).offset
         if not clean and told is not None and 0 <= told < start:
-            # Where the log begins is noted from time to time; in which state that was, and the epochs, no client sees.
+            # The log start is checkpointed from time to time; no client can see its state at that time, or the epochs.
             topic.active = False
             return
         topic.reference.stop(clean=clean)

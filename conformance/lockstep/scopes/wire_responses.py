@@ -1,4 +1,4 @@
-"""What a broker answers and gives back, held to Kafka's answers or to what is promised; differences are noted."""
+"""Comparison of a broker's responses with Kafka's or with what is guaranteed; divergences are recorded."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.implementations.wire.promises import LARGEST, LATEST, Promises,
 from conformance.implementations.wire.questions import UNTIMED, Asked, Refusal, believing, questions, refusals, targets
 from conformance.kafka.client.responses import ISOLATION_LEVELS
 from conformance.lockstep.divergence import Divergence
-from conformance.lockstep.levels.wire_topic import Difference, Statistics, Topic
+from conformance.lockstep.scopes.wire_topic import Statistics, Topic, WireDivergence
 from kidx.errors import KidxError
 from kidx.records import iter_memory_batches
 
@@ -29,21 +29,20 @@ if TYPE_CHECKING:
 
 MACHINE: Final = "wire"
 _PART: Final = 1 << 16
-"""Bytes of a fetch that reads back."""
+"""The maximum size in bytes of a fetch that reads back."""
 _FETCHES: Final = 12
-"""One after the other with each isolation level: more than a topic has segments."""
+"""The number of consecutive fetches per isolation level: more than a topic has segments."""
 _LOG_START_SINCE: Final = 5
-"""The version of Fetch whose answer has a log start offset."""
+"""The version of Fetch from which on a response has a log start offset."""
 
 
 class WireComparison:
-    """The half of a lockstep that asks and compares; :class:`conformance.lockstep.levels.wire.WireLockstep` performs.
+    """The half of a lockstep that requests and compares; :class:`WireLockstep` executes operations.
 
-    Args:
-        as of that class.
+    The arguments are the ones of that class.
     """
 
-    failure = None  # the machine asks; a difference does not end an example here
+    failure = None  # the machine reads it; a divergence does not end an example here
 
     def __init__(
         self,
@@ -52,7 +51,7 @@ class WireComparison:
         scratch: Path,
         *,
         level: Literal["must", "observed"] = "observed",
-        excuse: Callable[[Divergence, str], bool] = lambda *_: False,
+        on_divergence: Callable[[Divergence, str], bool] = lambda *_: False,
         limit: int | None = None,
         is_over: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -62,10 +61,10 @@ class WireComparison:
         self.level = level
         self.statistics = Statistics()
         self.topics: list[Topic] = []
-        self.differences: dict[tuple[str, str], Difference] = {}
+        self.differences: dict[tuple[str, str], WireDivergence] = {}
         self.watches = True
         self._scratch = scratch
-        self._excuse = excuse
+        self._on_divergence = on_divergence
         self._limit = limit
         self._is_over = is_over
         self._catalogue = load_clauses()
@@ -73,30 +72,30 @@ class WireComparison:
 
     @property
     def topic(self) -> Topic:
-        """The one that the operations are about: the newest."""
+        """The topic of the current operations: the newest."""
         return self.topics[-1]
 
     @property
-    def is_spent(self) -> bool:
-        """Whether the limit of answers is reached, or the time is up."""
+    def is_exhausted(self) -> bool:
+        """True if the limit of results is reached, or the time is up."""
         return (self._limit is not None and self.statistics.answers >= self._limit) or self._is_over()
 
     @property
     def is_over(self) -> bool:
-        """Whether the topic is asked no more: it is left, or no topic is asked any more."""
-        return not self.topic.active or self.is_spent
+        """True if the topic receives no more requests: it is abandoned, or no topic receives any."""
+        return not self.topic.active or self.is_exhausted
 
-    def _leave(self, topic: Topic) -> None:
+    def _abandon(self, topic: Topic) -> None:
         topic.active = False
-        self.statistics.left += 1
+        self.statistics.abandoned += 1
 
     # -- comparing -------------------------------------------------------------------------------------------------
 
     def compare(self, topic: Topic, *, every: bool = False) -> None:
-        """Asks every question of one topic, and reads it back.
+        """Send every request for one topic, and read it back.
 
         Raises:
-            ClientError: the broker is gone, hangs, or talks nonsense.
+            ClientError: The broker is gone, hangs, or sends malformed responses.
         """
         self._read_back(topic)
         if not topic.active:
@@ -114,20 +113,20 @@ class WireComparison:
         promises, expected = Promises(topic.account), ExpectedRows(topic.reference)
         for question, answers in zip(asked, self.broker.request_each(a.request for a in asked), strict=True):
             self.statistics.answers += 1
-            self.statistics.asked[_asked_for(question.target)] += 1
+            self.statistics.asked[_target_name(question.target)] += 1
             if len(answers) != 1 or (answers[0].topic, answers[0].partition) != (topic.name, 0):
-                self._note(topic, question, "LO-14", "one answer for the partition", answers, "another partition")
+                self._record(topic, question, "LO-14", "one answer for the partition", answers, "another partition")
                 continue
-            answer = _of_every_version(answers[0])
+            answer = _version_0_as_pair(answers[0])
             clause = self._clause(question.target)
             broken = promises.broken(question.target, question.request.version, question.view, answer)
             row = Row(answer.error, answer.offset, answer.timestamp, answer.leader_epoch)
             if self.level == "must":
                 if broken is not None:
-                    self._note(topic, question, broken.clause, broken.allowed, row, _how(row))
+                    self._record(topic, question, broken.clause, broken.allowed, row, _how(row))
                 else:
                     self.statistics.clauses[clause] += 1
-                    # The shape that it would have if it were wrong.
+                    # The shape that a wrong result would have.
                     self._done(topic, _named(topic, question), _how(row))
                 continue
             rows = list(expected.rows(question.target, question.request.version, question.view))
@@ -141,7 +140,7 @@ class WireComparison:
             named = broken.clause if broken is not None else (*own, clause)[0]
             if row._replace(leader_epoch=-1) in [each._replace(leader_epoch=-1) for each in rows]:
                 named = "LO-14"
-            self._note(topic, question, named, rows[0], row, _kind_of(rows[0], row, topic))
+            self._record(topic, question, named, rows[0], row, _kind_of(rows[0], row, topic))
 
     def _compare_refusals(self, topic: Topic, asked: list[Refusal]) -> None:
         for refusal, answers in zip(asked, self.broker.request_each(a.request for a in asked), strict=True):
@@ -157,7 +156,7 @@ class WireComparison:
                 said = " and ".join(sorted(str(Row(*_numbers(answer))) for answer in answers)) or "no answer"
                 how = f"{refusal.error} -> {' and '.join(sorted(map(str, errors))) or 'no answer'}"
                 how += " with an answer" if errors == {refusal.error} else ""
-                self._note(topic, refusal, refusal.clause, refusal.error, said, how)
+                self._record(topic, refusal, refusal.clause, refusal.error, said, how)
 
     def _read_back(self, topic: Topic) -> None:
         version = next(self._fetch_version)
@@ -169,18 +168,18 @@ class WireComparison:
                 offset = self._compare_fetch(topic, offset, isolation, version)
 
     def _compare_fetch(self, topic: Topic, offset: int, isolation: Isolation, version: int) -> int | None:
-        """One fetch; where the next one has to begin, None if nothing came."""
+        """Compare one fetch, and return the offset of the next one, or None if nothing was returned."""
         account = topic.account
         self.statistics.fetches += 1
         found = self.broker.client.fetch(topic.name, offset, isolation=isolation, max_bytes=_PART, version=version)
         question = f"Fetch version {version} from {offset}, {isolation}"
         if found.error is not None:
-            self._note(topic, question, "FE-1", "batches", found.error, f"error {found.error}", "fetch")
+            self._record(topic, question, "FE-1", "batches", found.error, f"error {found.error}", "fetch")
             return None
         try:
             batches = [StoredBatch.of(b) for b in iter_memory_batches(found.records) if b.last_offset >= offset]
         except KidxError as error:
-            self._note(topic, question, "FE-1", "batches", str(error), "unreadable batches", "fetch")
+            self._record(topic, question, "FE-1", "batches", str(error), "unreadable batches", "fetch")
             return None
         self._compare_batches(topic, question, offset, isolation, batches)
         bounds = (found.high_watermark, found.last_stable_offset, found.log_start_offset)
@@ -190,7 +189,7 @@ class WireComparison:
         if bounds not in allowed:
             how = [n for n, a, b in zip(names.split(", "), allowed[0], bounds, strict=True) if a != b]
             what = f"fetch{topic.circumstances}"
-            self._note(topic, f"{question}: {names}", "FE-3", allowed[0], bounds, f"another {', '.join(how)}", what)
+            self._record(topic, f"{question}: {names}", "FE-3", allowed[0], bounds, f"another {', '.join(how)}", what)
         else:
             self._done(topic, f"fetch{topic.circumstances}")
             self.statistics.clauses["FE-3"] += 1
@@ -198,7 +197,7 @@ class WireComparison:
             visible = [r for b in batches if not b.is_control and not account.is_aborted(b) for r in b.records]
             ours, theirs = _offsets(visible), _offsets(committed(batches, found.aborted or ()))
             what = f"fetch{_of_aborted(account, batches)}"
-            self._hold(topic, what, "FE-2", ours, theirs, "other committed records", question)
+            self._compare_values(topic, what, "FE-2", ours, theirs, "other committed records", question)
         return batches[-1].last_offset + 1 if batches else None
 
     def _compare_batches(
@@ -212,10 +211,10 @@ class WireComparison:
             wanted = [b for b in account.batches if b.last_offset >= offset and b.base_offset < limit > offset]
             sides.append(self._comparable(wanted)[: max(len(theirs), 1)])
         ours = theirs if theirs in sides else sides[0]
-        self._hold(topic, "fetch", "FE-1", ours, theirs, "other records than before", question)
+        self._compare_values(topic, "fetch", "FE-1", ours, theirs, "other records than before", question)
 
     def _comparable(self, batches: list[StoredBatch]) -> list[Any]:
-        """What has to be the same: batches as Kafka keeps them, or the records alone."""
+        """Return the comparable part: batches as Kafka stores them, or the records alone."""
         return list(batches) if self.level == "observed" else [record for batch in batches for record in batch.records]
 
     # -- noting ----------------------------------------------------------------------------------------------------
@@ -229,18 +228,20 @@ class WireComparison:
             return "LO-15c" if dialect.rejects_unknown_targets else "LO-15b"
         return clause
 
-    def _hold(self, topic: Topic, what: str, clause: str, ours: Any, theirs: Any, how: str, question: str = "") -> bool:
+    def _compare_values(
+        self, topic: Topic, what: str, clause: str, ours: Any, theirs: Any, how: str, question: str = ""
+    ) -> bool:
         self._done(topic, what)
         if ours == theirs:
             self.statistics.clauses[clause] += 1
             return True
-        self._note(topic, question, clause, _short(ours), _short(theirs), how, what)
+        self._record(topic, question, clause, _short(ours), _short(theirs), how, what)
         return False
 
-    def _note(
+    def _record(
         self, topic: Topic, question: object, clause: str, ours: object, theirs: object, how: str, what: str = ""
     ) -> None:
-        """Enters a difference, unless it is known; where the broker was stopped before, that is a circumstance."""
+        """Record a divergence, unless it is known; a preceding stop of the broker is part of its circumstances."""
         named = what or _named(topic, question)
         shapes = [f"{named}: {how}", *([f"{named}{topic.stopped}: {how}"] if topic.stopped else [])]
         prefix = f"{question}: " if str(question) else ""
@@ -258,22 +259,22 @@ class WireComparison:
         )
         keys = [(clause, shape) for shape in shapes]
         key = next((key for key in keys if key in self.differences), keys[-1])
-        self.statistics.seen[key] += 1
+        self.statistics.occurrences[key] += 1
         if key in self.differences:
             return
-        if any(self._excuse(divergence, shape) for shape in shapes):
+        if any(self._on_divergence(divergence, shape) for shape in shapes):
             self.statistics.expected += 1
             return
-        self.differences[key] = Difference(divergence, shapes[-1], steps)
+        self.differences[key] = WireDivergence(divergence, shapes[-1], steps)
 
     def _done(self, topic: Topic, what: str, answered: str = "") -> None:
-        """Something was done or asked, and perhaps answered; after a stop, that is something else, too."""
+        """Record an executed operation or request, and its result; after a stop, also with that circumstance."""
         for stopped in {"", topic.stopped}:
             self.statistics.performed.add(f"{what}{stopped}" + (f": {answered}" if answered else ""))
 
 
 def _kafkas_own(target: int, row: Row, promises: Promises, view: View) -> tuple[str, ...]:
-    """The OBSERVED clause that speaks of Kafka's answer, if it is one that no promise asks for."""
+    """Return the OBSERVED clause about Kafka's result if the result is not guaranteed."""
     start = promises.account.start
     if target >= 0:
         return ("LO-23",) if row.offset < 0 and promises.is_there(target, view) else ()
@@ -284,8 +285,8 @@ def _kafkas_own(target: int, row: Row, promises: Promises, view: View) -> tuple[
     return ("LG-20",) if target == LATEST and 0 <= row.offset < start else ()
 
 
-def _of_every_version(answer: PartitionOffsetResponse) -> PartitionOffsetResponse:
-    """The answer of version 0 is a list of offsets."""
+def _version_0_as_pair(answer: PartitionOffsetResponse) -> PartitionOffsetResponse:
+    """Return a response of version 0, which is a list of offsets, in the form of later versions."""
     return answer._replace(offset=answer.old_offsets[0]) if answer.old_offsets else answer
 
 
@@ -293,7 +294,7 @@ def _numbers(answer: PartitionOffsetResponse) -> tuple[str | None, int, int, int
     return answer.error, answer.offset, answer.timestamp, answer.leader_epoch
 
 
-def _asked_for(target: int) -> str:
+def _target_name(target: int) -> str:
     return "timestamp" if target >= 0 else str(target) if target >= -6 else "unknown"
 
 
@@ -302,14 +303,14 @@ def _how(row: Row) -> str:
 
 
 def _named(topic: Topic, question: object) -> str:
-    """What was asked for under which circumstances, which a shape begins with."""
+    """Return the request with its circumstances, which is the begin of a signature."""
     if isinstance(question, Asked):
-        return f"list_offsets {_asked_for(question.target)}{topic.circumstances}"
+        return f"list_offsets {_target_name(question.target)}{topic.circumstances}"
     return "list_offsets refusals"
 
 
 def _kind_of(ours: Row, theirs: Row, topic: Topic) -> str:
-    """How two answers differ."""
+    """Return a description of the difference between two results."""
     if ours._replace(leader_epoch=-1) == theirs._replace(leader_epoch=-1):
         return "another leader epoch"
     words = [_word(ours, topic), _word(theirs, topic)]
@@ -324,7 +325,7 @@ def _word(row: Row, topic: Topic) -> str:
 
 
 def _of_aborted(account: Account, batches: list[StoredBatch]) -> str:
-    """What the aborted transactions that a fetch has to name may depend on."""
+    """Return the circumstances that the aborted transactions of a fetch may depend on."""
     if not any(map(account.is_aborted, batches)):
         return ""
     is_cut = batches[-1].last_offset + 1 < min(account.stable_ends)

@@ -6,7 +6,7 @@ import pytest
 
 from conformance.attribution import is_observed_only
 from conformance.attribution.log_lookups import implicated_clauses
-from conformance.lockstep.levels.log import LogLockstep
+from conformance.lockstep.scopes.log import LogLockstep
 from conformance.operations import Operation, Outcome
 from conformance.operations.log import LogObservation, LogState
 from kidx.dialect import dialect_of

@@ -1,4 +1,4 @@
-"""What is known of a topic on a broker that only its protocol is known of, and what a lockstep of it has seen."""
+"""State of a topic on a broker that is tested by its protocol alone, and statistics of its lockstep."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 
-class Difference(NamedTuple):
-    """One thing that is wrong, as it was seen first.
+class WireDivergence(NamedTuple):
+    """Divergence of a broker, as it occurred first.
 
     Attributes:
-        divergence: as of any lockstep.
-        shape: what it is known by, such as ``"list_offsets -3: a record -> nothing"``.
-        operations: the steps of the topic, up to the one that shows it.
+        divergence: The divergence, as in any lockstep.
+        shape: The signature, such as ``"list_offsets -3: a record -> nothing"``.
+        operations: The steps of the topic, up to the one that diverged.
     """
 
     divergence: Divergence
@@ -31,32 +31,32 @@ class Difference(NamedTuple):
 
 @dataclass(slots=True)
 class Statistics:
-    """What a lockstep has done."""
+    """Statistics of a lockstep."""
 
     topics: int = 0
-    left: int = 0
-    """Topics that were left before their end, as their records differ."""
+    abandoned: int = 0
+    """The number of topics that were abandoned because their records differ."""
     steps: int = 0
     answers: int = 0
     fetches: int = 0
     acknowledged: int = 0
     expected: int = 0
     asked: Counter[str] = field(default_factory=Counter)
-    """Answers by what was asked for."""
+    """The number of results by target."""
     clauses: Counter[str] = field(default_factory=Counter)
     performed: set[str] = field(default_factory=set)
-    """What shapes begin with: what was done or asked, under which circumstances, and what was rightly answered."""
+    """The begins of signatures: operations and requests with their circumstances, and their right results."""
     restarts: int = 0
     kills: int = 0
-    unstamped: int = 0
-    """Topics of LogAppendTime that were judged as CreateTime from their first batch on, which the broker left so."""
-    seen: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """How often each (clause, shape) was seen."""
+    without_log_append_time: int = 0
+    """The number of topics of LogAppendTime that continued with CreateTime, which the broker used."""
+    occurrences: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """The number of occurrences of each (clause, signature)."""
 
 
 @dataclass(slots=True)
 class Topic:
-    """One topic: its reference, its account, and everything that has been done to it."""
+    """Topic with its reference, its partition history, and all its operations."""
 
     name: str
     settings: dict[str, Any]
@@ -67,19 +67,19 @@ class Topic:
     producers: TopicProducers = field(init=False)
     active: bool = True
     stopped: str = ""
-    """How the broker was stopped last since the topic was made, as a circumstance; empty if it was not."""
+    """The kind of the last stop of the broker since the topic was created, as a circumstance; empty if none."""
 
     def __post_init__(self) -> None:
         self.producers = TopicProducers(self.name)
 
     @property
     def is_stamped(self) -> bool:
-        """Whether the broker's clock gives the timestamps."""
+        """True if the topic has LogAppendTime."""
         return bool(self.settings.get("message.timestamp.type") == "LogAppendTime")
 
     @property
     def circumstances(self) -> str:
-        """What an answer may depend on: the broker's clock, deleted records, an open transaction."""
+        """The circumstances that a result may depend on: LogAppendTime, deleted records, an open transaction."""
         where = " of LogAppendTime" if self.is_stamped else ""
         account = self.account
         if account.start:
@@ -92,6 +92,6 @@ class Topic:
 
     @property
     def codec(self) -> str | None:
-        """What the leader compresses with; None: as the producer did."""
+        """The codec of the leader; None if it keeps the producer's."""
         name = str(self.settings.get("compression.type", "producer"))
         return None if name == "producer" else "none" if name == "uncompressed" else name

@@ -1,4 +1,4 @@
-"""A segment to a lockstep: its ``.log``, ``.index``, ``.timeindex`` and ``.txnindex``, and what it remembers."""
+"""Scope of a segment: its ``.log``, ``.index``, ``.timeindex`` and ``.txnindex``, and its state in memory."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.segment import TrackedSegment, segment_clauses_of, track_segment_step
 from conformance.implementations.kidx.segment import ReferenceSegment
-from conformance.lockstep.level import Group, Level
+from conformance.lockstep.file_reader import StepFileReader, corrupt
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.participant import Participant
-from conformance.lockstep.watched_file import WatchedFile, damage
+from conformance.lockstep.scope import Group, Scope
 from conformance.operations import OK, Operation
 from conformance.operations.segment import SUFFIXES, SegmentObservation
 from kidx.dialect import dialect_of, representative
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Files = tuple[bytes | None, ...]
 """The contents in the order of :data:`SUFFIXES`; None for a file that does not exist."""
 Name = tuple[int, str]
-"""The base offset, and what is behind the names of the files, e.g. ``".deleted"``."""
+"""The base offset, and the end of the names of the files, e.g. ``".deleted"``."""
 Seen = tuple[SegmentObservation, Files]
 
 
@@ -33,34 +33,34 @@ class SegmentParticipant(Participant):
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         super().__init__(implementation, directory)
-        self.files = tuple(WatchedFile() for _ in SUFFIXES)
+        self.files = tuple(StepFileReader() for _ in SUFFIXES)
 
     def clear(self) -> None:
-        """Removes its files."""
+        """Remove its files."""
         for file in self.files:
             file.release()
         super().clear()
 
     def watch(self, name: Name) -> None:
-        """Reads the files of a segment from now on."""
+        """Read the files of a segment from now on."""
         base_offset, suffix = name
         for file, kind in zip(self.files, SUFFIXES, strict=True):
             file.watch(self.prefix + file_name(base_offset, kind) + suffix)
 
     def read(self) -> Files:
-        """What is in the four files right now."""
+        """Return the current contents of the four files."""
         return tuple(file.read() for file in self.files)
 
 
-class SegmentLevel(Level[SegmentObservation, Files]):
-    """The four files of a segment."""
+class SegmentScope(Scope[SegmentObservation, Files]):
+    """Scope of the four files of a segment."""
 
-    nothing = SegmentObservation(OK, None)
+    empty_observation = SegmentObservation(OK, None)
     no_files = (None,) * len(SUFFIXES)
-    unnamed = (0, "")
-    naming = frozenset({"open_segment", "rename_segment"})
-    damaging = frozenset({"damage_segment_file"})
-    closing = Operation("close_segment")
+    no_file_name = (0, "")
+    file_selecting_operations = frozenset({"open_segment", "rename_segment"})
+    corrupting_operations = frozenset({"damage_segment_file"})
+    close_operation = Operation("close_segment")
 
     def rules(self, release: str) -> tuple[object, ...]:
         """See the base class."""
@@ -79,7 +79,7 @@ class SegmentLevel(Level[SegmentObservation, Files]):
         return ReferenceSegment(release)
 
     def named(self, operation: Operation, before: Name) -> Name:
-        """An opening and a renaming name the files."""
+        """Return the name of the files from an opening or a renaming."""
         if operation.name == "open_segment":
             return operation.args[0], operation.args[7]
         old, new = operation.args
@@ -90,22 +90,22 @@ class SegmentLevel(Level[SegmentObservation, Files]):
         base_offset, suffix = name
         return {file_name(base_offset, kind) + suffix: file for kind, file in zip(SUFFIXES, files, strict=True)}
 
-    def damaged(self, operation: Operation, name: Name) -> str:
+    def corrupted_path(self, operation: Operation, name: Name) -> str:
         """See the base class."""
         base_offset, suffix = name
         return f"{file_name(base_offset, operation.args[0])}{suffix}"
 
-    def damage(self, group: Group[SegmentObservation, Files], operation: Operation, name: Name) -> None:
-        """Damages one of the four files of those that take part."""
-        for participant in (group.reference, *group.beside):
+    def corrupt(self, group: Group[SegmentObservation, Files], operation: Operation, name: Name) -> None:
+        """Corrupt one of the four files of the active participants."""
+        for participant in (group.reference, *group.unbatched):
             if participant.active:
-                self.damage_one(participant, operation, name)
+                self.corrupt_one(participant, operation, name)
         group.files = group.reference.read()
 
-    def damage_one(self, participant: Participant, operation: Operation, name: Name) -> None:
+    def corrupt_one(self, participant: Participant, operation: Operation, name: Name) -> None:
         """See the base class."""
         _, how, numbers = operation.args
-        damage(participant.directory / self.damaged(operation, name), how, tuple(numbers))
+        corrupt(participant.directory / self.corrupted_path(operation, name), how, tuple(numbers))
 
     def tracked(self, release: str) -> TrackedSegment:
         """See the base class."""
@@ -126,13 +126,13 @@ class SegmentLevel(Level[SegmentObservation, Files]):
 
     def track(self, tracked: TrackedSegment, operation: Operation, observation: SegmentObservation) -> None:
         """See the base class."""
-        if operation.name in self.damaging:
+        if operation.name in self.corrupting_operations:
             tracked.damaged.add(operation.args[0])
         else:
             track_segment_step(tracked, operation, observation)
 
 
 class SegmentLockstep(Lockstep[SegmentObservation, Files]):
-    """Participants that perform operations on a segment together; the arguments are those of the base class."""
+    """Participants that execute operations on a segment together; the arguments are the ones of the base class."""
 
-    level = SegmentLevel()
+    scope = SegmentScope()

@@ -1,8 +1,8 @@
-"""What a foreign log may do otherwise for lack of a capability, and how it is judged then.
+"""Tolerances of a third-party log that lacks a capability.
 
-An excuse takes the same part out of what is expected and of what there is, or brings it into the same form; whatever
-else differs counts. A variant is another way of performing a step that is right as well: the reference performs it, and
-is what the log is held to from then on. Both are counted under their words, so that a report can show them.
+A tolerance removes the same part from the expected and the actual result, or normalizes that part; any other difference
+counts. A variant is another correct way of executing a step: the reference executes it, and the log is compared with
+this reference from then on. Both are counted under their descriptions, so that a report can show them.
 """
 
 from __future__ import annotations
@@ -28,25 +28,26 @@ if TYPE_CHECKING:
 Seen = tuple[LogObservation, Files]
 """An observation, and the files after it."""
 Lengths = Mapping[str, int]
-"""Bytes that are entries, of each index that the reference has loaded, by the file's name."""
+"""The number of bytes that are entries, by file name, for each index that the reference has loaded."""
 
-Fair = Callable[[Operation, Seen, Seen, Lengths], tuple[Seen, Seen]]
+Normalizer = Callable[[Operation, Seen, Seen, Lengths], tuple[Seen, Seen]]
 
 
-class Excuse(NamedTuple):
-    """What is not compared of a log that lacks a capability.
+class Tolerance(NamedTuple):
+    """Part of the result that is not compared for a log that lacks a capability.
 
     Attributes:
-        words: for a report.
-        fair: what is expected of an operation, and what there is, without it; also told how long indexes are.
+        words: The description for a report.
+        fair: A function that returns the expected and the actual result of an operation without this part. It also
+            receives the lengths of the indexes.
     """
 
-    words: str
-    fair: Fair
+    description: str
+    normalize: Normalizer
 
 
-def _both(plain: Callable[[Operation, Seen], Seen]) -> Fair:
-    """The same taken out of both sides."""
+def _both(plain: Callable[[Operation, Seen], Seen]) -> Normalizer:
+    """Return a function that removes the same part from both sides."""
     return lambda operation, expected, actual, _: (plain(operation, expected), plain(operation, actual))
 
 
@@ -56,12 +57,12 @@ _ENTRY_SIZES: Final = {".index": 8, ".timeindex": 12, ".txnindex": 34}
 
 
 def _entries_only(_: Operation, expected: Seen, actual: Seen, lengths: Lengths) -> tuple[Seen, Seen]:
-    """Indexes by their entries. What the reference has cut off stands behind its entries, and may be gone as well."""
-    mine, theirs = _kept(expected[1]), _kept(actual[1])
+    """Return both sides with indexes reduced to their entries; removed entries may be missing as well."""
+    mine, theirs = _used(expected[1]), _used(actual[1])
     for name, data in list(mine.items()):
         if theirs.get(name) != data:
-            told = data[: lengths[name]] if name in lengths else _before_the_end(name, data, expected[1])
-            mine[name] = _entries(name, told) or b""  # an entry of zeros cannot be told from room
+            told = data[: lengths[name]] if name in lengths else _before_log_end(name, data, expected[1])
+            mine[name] = _entries(name, told) or b""  # an entry of zeros is indistinguishable from a preallocated tail
             if mine[name] and name not in theirs and actual[1].get(name):
                 theirs[name] = actual[1][name]
     return (expected[0], {name: data for name, data in mine.items() if data or _is_no_index(name)}), (actual[0], theirs)
@@ -71,12 +72,12 @@ def _is_no_index(name: str) -> bool:
     return PurePath(name).suffix not in _ENTRY_SIZES
 
 
-def _kept(files: Files) -> dict[str, bytes]:
+def _used(files: Files) -> dict[str, bytes]:
     return {name: kept for name, data in files.items() if (kept := _entries(name, data)) is not None}
 
 
-def _before_the_end(name: str, data: bytes, files: Files) -> bytes:
-    """The entries before the first one that is about nothing in the log beside it; other indexes as they are."""
+def _before_log_end(name: str, data: bytes, files: Files) -> bytes:
+    """Return the entries before the first one that is past the end of its log; other indexes unchanged."""
     path = PurePath(name)
     log = files.get(f"{path.stem}.log")
     if path.suffix not in (".index", ".timeindex") or log is None:
@@ -84,7 +85,7 @@ def _before_the_end(name: str, data: bytes, files: Files) -> bytes:
     base = int(path.stem)
     try:
         last = max((batch.last_offset for batch in iter_memory_batches(log)), default=base - 1)
-    except KidxError:  # a log that is damaged tells no end
+    except KidxError:  # the end of a corrupt log is unknown
         return data
     layout = OFFSET_INDEX if path.suffix == ".index" else TIME_INDEX
     for at in range(0, len(data) - layout.size + 1, layout.size):
@@ -95,7 +96,7 @@ def _before_the_end(name: str, data: bytes, files: Files) -> bytes:
 
 
 def _entries(name: str, data: bytes) -> bytes | None:
-    """An index without the room behind its entries, None if it has no entry; any other file as it is."""
+    """Return an index without its preallocated tail, None if it has no entry, and any other file unchanged."""
     size = next((size for suffix, size in _ENTRY_SIZES.items() if name.endswith(suffix)), 0)
     if not size:
         return data
@@ -109,13 +110,13 @@ def _without_epochs(operation: Operation, seen: Seen) -> Seen:
     observation, files = _without(FILE_NAME)(operation, seen)
     outcome = observation.outcome
     if operation.name == "list_offsets" and outcome.error is None and outcome.value is not None:
-        answers = tuple((*answer[:2], -1) if isinstance(answer, tuple) else answer for answer in outcome.value)
-        observation = observation._replace(outcome=outcome._replace(value=answers))
+        results = tuple((*answer[:2], -1) if isinstance(answer, tuple) else answer for answer in outcome.value)
+        observation = observation._replace(outcome=outcome._replace(value=results))
     return observation, files
 
 
 def _without(suffix: str, *fields: str) -> Callable[[Operation, Seen], Seen]:
-    """Without the files that end so, and without some fields of the state."""
+    """Return a function that removes the files with a suffix and some fields of the state."""
 
     def plain(_: Operation, seen: Seen) -> Seen:
         observation, files = seen
@@ -128,25 +129,25 @@ def _without(suffix: str, *fields: str) -> Callable[[Operation, Seen], Seen]:
 
 
 def _as_one_segment(operation: Operation, expected: Seen, actual: Seen, _: Lengths) -> tuple[Seen, Seen]:
-    """Without files and segments; an answer is right, too, where all records were in one segment."""
+    """Return both sides without files and segments; results that are right for one big segment are accepted as well."""
     mine, theirs = expected[0], actual[0]
     if operation.name == "list_offsets" and mine.outcome.value and theirs.outcome.value and mine.state is not None:
-        rights = answers_of_records(operation, expected)
+        rights = results_from_records(operation, expected)
         pairs = zip(rights, mine.outcome.value, theirs.outcome.value, strict=False)
-        answers = tuple(other if (other and other[:2]) in right else answer for right, answer, other in pairs)
-        mine = mine._replace(outcome=mine.outcome._replace(value=answers))
+        results = tuple(other if (other and other[:2]) in right else answer for right, answer, other in pairs)
+        mine = mine._replace(outcome=mine.outcome._replace(value=results))
     plain = _without("", "segments")
     return plain(operation, (mine, {})), plain(operation, (theirs, {}))
 
 
-def answers_of_records(operation: Operation, seen: Seen) -> list[Collection[Answer]]:
-    """For each target that is asked for, the answers that records alone lead to, without segments and indexes.
+def results_from_records(operation: Operation, seen: Seen) -> list[Collection[Answer]]:
+    """Return the results that follow from the records alone, without segments and indexes, for each requested target.
 
-    Records that cannot be read lead to none.
+    Unreadable records lead to no results.
 
     Args:
-        operation: the question.
-        seen: what the reference answers, and its files.
+        operation: The request.
+        seen: The reference's observation and files.
     """
     try:
         records, state = _records(seen[1]), seen[0].state
@@ -157,7 +158,7 @@ def answers_of_records(operation: Operation, seen: Seen) -> list[Collection[Answ
 
 
 def _records(files: Files) -> list[tuple[int, int]]:
-    """Offset and timestamp of every record in the ``.log`` files."""
+    """Return offset and timestamp of every record in the ``.log`` files."""
     logs = (files[name] for name in sorted(files) if name.endswith(".log"))
     return [
         (record.offset, record.timestamp) for data in logs for batch in iter_memory_batches(data) for record in batch
@@ -165,7 +166,7 @@ def _records(files: Files) -> list[tuple[int, int]]:
 
 
 def _without_segments(records: list[tuple[int, int]], target: int, start: int) -> Collection[Answer]:
-    """The answers to a target that need no segments; none where there is but the one."""
+    """Return the results for a target that do not depend on segments; empty if there is only one possible result."""
     visible = [record for record in records if record[0] >= start]
     if target == MAX_TIMESTAMP:
         return _largest(records), _largest(visible)
@@ -175,54 +176,54 @@ def _without_segments(records: list[tuple[int, int]], target: int, start: int) -
 
 
 def _largest(records: list[tuple[int, int]]) -> Answer:
-    """The first record with the largest timestamp."""
+    """Return the first record with the largest timestamp."""
     latest = max((timestamp for _, timestamp in records), default=None)
     return next(((timestamp, offset) for offset, timestamp in records if timestamp == latest), None)
 
 
-def _as_far_as_asked(operation: Operation, expected: Seen, actual: Seen, _: Lengths) -> tuple[Seen, Seen]:
-    """Without the answers that the log was not asked for, and the empty indexes that a search for them makes."""
+def _mask_unrequested_results(operation: Operation, expected: Seen, actual: Seen, _: Lengths) -> tuple[Seen, Seen]:
+    """Return both sides without results that were not requested, and without the empty indexes of such lookups."""
     mine, theirs = expected[0].outcome, actual[0].outcome
     if operation.name == "list_offsets" and mine.value and theirs.value:
         pairs = zip(mine.value, theirs.value, strict=True)
-        answers = tuple(other if other == NOT_REQUESTED else answer for answer, other in pairs)
-        expected = expected[0]._replace(outcome=mine._replace(value=answers)), expected[1]
+        results = tuple(other if other == NOT_REQUESTED else answer for answer, other in pairs)
+        expected = expected[0]._replace(outcome=mine._replace(value=results)), expected[1]
     files = {name: data for name, data in expected[1].items() if name in actual[1] or _is_no_index(name) or any(data)}
     return (expected[0], files), actual
 
 
-EXCUSES: Final = {
-    "time_lookups": Excuse("look-ups by time are not asked for", _as_far_as_asked),
-    # Leader epochs come first: answers are compared without them from there on.
-    "epochs": Excuse("leader epochs are not compared", _both(_without_epochs)),
-    "segments": Excuse("segments and files are not compared, answers may be those of one segment", _as_one_segment),
-    "preallocation": Excuse("indexes are compared by their entries, one without any may be missing", _entries_only),
-    "producers": Excuse(
+TOLERANCES: Final = {
+    "time_lookups": Tolerance("lookups by time are not requested", _mask_unrequested_results),
+    # Leader epochs come first: the following tolerances compare results without them.
+    "epochs": Tolerance("leader epochs are not compared", _both(_without_epochs)),
+    "segments": Tolerance("segments and files are not compared, results may be as with one segment", _as_one_segment),
+    "preallocation": Tolerance("indexes are compared by their entries, an empty one may be missing", _entries_only),
+    "producers": Tolerance(
         "producers and their snapshots are not compared",
         _both(_without(SNAPSHOT_SUFFIX, "producers_end", "ongoing", "unreplicated", "producers")),
     ),
-    "transactions": Excuse(
+    "transactions": Tolerance(
         "the last stable offset and aborted transactions are not compared",
         _both(_without(".txnindex", "last_stable_offset", "ongoing", "unreplicated")),
     ),
-    "recovery_point": Excuse("the recovery point is not compared", _both(_without("", "recovery_point"))),
+    "recovery_point": Tolerance("the recovery point is not compared", _both(_without("", "recovery_point"))),
 }
-"""By the capability that is lacking."""
+"""The tolerances, by the capability that is missing."""
 
 
-class Variant(NamedTuple):
-    """Another way of performing a step.
+class AllowedVariant(NamedTuple):
+    """Another way of executing a step.
 
     Attributes:
-        words: for a report.
-        operation: what the reference performs.
-        first: what it performs before that.
-        last: what it performs after it, if that has changed something.
-        deletes: the segments before the log start are deleted with it.
-        cuts: the process is killed by it, and its indexes have no room behind their entries.
+        words: The description for a report.
+        operation: The operation that the reference executes.
+        first: An operation that it executes before.
+        last: An operation that it executes afterwards, if the operation has changed something.
+        deletes: True if the segments before the log start are deleted with it.
+        cuts: True if it kills the process and the indexes have no preallocated tail.
     """
 
-    words: str
+    description: str
     operation: Operation
     first: Operation | None = None
     last: Operation | None = None
@@ -230,33 +231,33 @@ class Variant(NamedTuple):
     cuts: bool = False
 
 
-_KILLED: Final = "a killed process has made no files that letting go of a log makes"
+_KILLED: Final = "a killed process has not created the files that releasing a log creates"
 _DELETES: Final = "segments before the log start were deleted before retention ran"
-DAMAGED: Final = "behind a damaged index an answer may be the one that the records lead to"
-_SHORTER: Final = "a cut inside a batch leaves the end where that batch began"
-_NAMED: Final = "a segment is named by another offset from the end of the one before to its first record"
-_RECOVERS: Final = "segments were recovered, or not, as the log decided by itself"
+AFTER_CORRUPTION: Final = "after the corruption of an index, a result may be the one that the records lead to"
+_SHORTER: Final = "a truncation inside a batch moves the end to the begin of that batch"
+_NAMED: Final = "a segment has another base offset between the end of the previous one and its first record"
+_RECOVERS: Final = "the log decided itself whether to recover segments"
 
 
 def variants(
     operation: Operation, lacking: Collection[str], before: Seen | None = None, after: Seen | None = None
-) -> Iterator[Variant]:
-    """How a log that lacks these capabilities may perform an operation besides the one way.
+) -> Iterator[AllowedVariant]:
+    """Yield other ways in which a log that lacks these capabilities may execute an operation.
 
     Args:
-        operation: the one way.
-        lacking: the capabilities.
-        before: what the reference showed before it, where that is known.
-        after: what it shows behind it.
+        operation: The operation.
+        lacking: The missing capabilities.
+        before: The reference's observation and files before it, or None if unknown.
+        after: The reference's observation and files after it, or None if unknown.
     """
     if operation.name == "crash_log":
-        yield Variant(_KILLED, operation)
+        yield AllowedVariant(_KILLED, operation)
     if operation.name == "truncate_log" and before is not None:
         for end in _beginnings(before, operation.args[0]):
-            yield Variant(_SHORTER, Operation("truncate_log", (end,)))
-        yield Variant(_NAMED, operation, last=Operation("truncate_fully", operation.args))
+            yield AllowedVariant(_SHORTER, Operation("truncate_log", (end,)))
+        yield AllowedVariant(_NAMED, operation, last=Operation("truncate_fully", operation.args))
     if operation.name == "append_as_follower" and _rolls_at_a_gap(before, after):
-        yield Variant(_NAMED, operation, first=Operation("roll_log"))
+        yield AllowedVariant(_NAMED, operation, first=Operation("roll_log"))
     openings = [operation]
     if operation.name == "open_log" and {"clean_flag", "recovery_point"} & set(lacking):
         settings, start, point, clean, now = operation.args
@@ -265,14 +266,14 @@ def variants(
         openings += [Operation("open_log", (settings, start, other, flag, now)) for flag in flags for other in points]
     for other in dict.fromkeys(map(_Hashable, openings)):
         if other.operation != operation:
-            yield Variant(_RECOVERS, other.operation)
+            yield AllowedVariant(_RECOVERS, other.operation)
     if "deferred_deletion" in lacking and operation.name in ("delete_records", "open_log", "truncate_log"):
         for other in dict.fromkeys(map(_Hashable, openings)):
-            yield Variant(_DELETES, other.operation, deletes=True)
+            yield AllowedVariant(_DELETES, other.operation, deletes=True)
 
 
 def _beginnings(before: Seen, offset: int) -> Iterator[int]:
-    """Where the batch begins that an offset is inside of, and where the one before it ends, not before the start."""
+    """Yield where the batch that contains an offset begins and the previous one ends, not before the log start."""
     observation, files = before
     start, end = 0 if observation.state is None else observation.state.start_offset, 0
     for name in sorted(name for name in files if name.endswith(".log")):
@@ -281,12 +282,12 @@ def _beginnings(before: Seen, offset: int) -> Iterator[int]:
                 if batch.base_offset < offset <= batch.last_offset:
                     yield from (each for each in dict.fromkeys((batch.base_offset, end)) if each >= start)
                 end = batch.last_offset + 1
-        except KidxError:  # a log that is damaged
+        except KidxError:  # a corrupt log
             return
 
 
 def _rolls_at_a_gap(before: Seen | None, after: Seen | None) -> bool:
-    """Return whether an append begins one segment, behind offsets that no record has."""
+    """Return True if an append rolls one segment after a gap of offsets."""
     was, now = before and before[0].state, after and after[0].state
     if not (was and now):
         return False

@@ -1,8 +1,8 @@
-"""A broker's topic to a lockstep: the files of its partition, and every answer to a look-up.
+"""Scope of a broker's topic: the files of its partition, and every result of a lookup.
 
-The broker performs an operation first, because it decides what the reference cannot know: the leader's epoch, its own
-clock, and how batches are compressed anew. Each thing that an operation shows has clauses of its own, so it is compared
-and counted by itself.
+The broker executes an operation first, because it decides what the reference cannot know: the leader epoch, the time of
+its clock, and the compression of rewritten batches. Each observation of an operation has its own clauses, so that it is
+compared and counted separately.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from conformance.implementations.broker.reference import EPOCHS, Files, Referenc
 from conformance.implementations.broker.reference_topic import ReferenceTopic
 from conformance.implementations.broker.subject import BrokerTopic, Observed
 from conformance.kafka.client import LARGEST_TARGET, SPECIAL_TARGETS
-from conformance.lockstep.level import Level
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.participant import Participant
+from conformance.lockstep.scope import Scope
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -41,55 +41,55 @@ _DAY_MS: Final = 86_400_000
 
 @dataclass(slots=True)
 class BrokerStatistics:
-    """What the topics of a broker have been through: operations performed, answers and files compared."""
+    """Statistics of the topics of a broker: executed operations, compared results and compared files."""
 
     topics: int = 0
     steps: int = 0
     answers: int = 0
     files: int = 0
     segments: int = 0
-    """Segments whose every file was compared while the broker was down, once for each stop."""
+    """The number of segments whose files were all compared while the broker was stopped, once for each stop."""
     restarts: int = 0
     kills: int = 0
     refused_starts: int = 0
-    """Starts that the broker refused as kidx had said: a log that is beyond recovery (LG-19)."""
+    """The number of starts that failed in the broker as kidx predicted: the log cannot be recovered (LG-19)."""
     acknowledged: int = 0
-    """Batches that all replicas have acknowledged, and that every later stop has to leave where they are."""
+    """The number of batches that all replicas have acknowledged, and that every later stop must preserve."""
     expected: int = 0
     clauses: Counter[str] = field(default_factory=Counter)
 
 
 class TopicParticipant(Participant):
-    """A topic, whose files are the broker's, or the reference's of it."""
+    """A topic, whose files are the broker's or the reference's."""
 
     def read(self) -> Files:
-        """Name and content of every file that is compared."""
+        """Return name and content of every file that is compared."""
         found: Files = self.implementation.files()
         return found
 
 
-class TopicLevel(Level[Observed, Files]):
-    """The files of a partition; several topics of one broker are several locksteps.
+class TopicScope(Scope[Observed, Files]):
+    """Scope of the files of a partition; several topics of one broker are several locksteps.
 
     Args:
-        subject: the topic on the broker.
-        partition_type: the class of the reference's partition.
+        subject: The topic on the broker.
+        partition_type: The class of the reference's partition.
     """
 
-    nothing: Observed
+    empty_observation: Observed
     aspects = ("outcome", "bytes")
 
     def __init__(self, subject: BrokerTopic, partition_type: type[ReferencePartition]) -> None:
-        self.nothing, self.no_files = {}, {}
+        self.empty_observation, self.no_files = {}, {}
         self._subject = subject
         self._type = partition_type
 
     def rules(self, release: str) -> str:
-        """A broker is compared with its own release."""
+        """Return the release itself: a broker is compared with its own release."""
         return release
 
     def key(self, release: str) -> str:
-        """As :meth:`rules`."""
+        """Return the same as :meth:`rules`."""
         return release
 
     def participant(self, implementation: Any, directory: Path) -> TopicParticipant:
@@ -102,22 +102,23 @@ class TopicLevel(Level[Observed, Files]):
         return ReferenceTopic(self._subject, self._type)
 
     def clauses_of_outcome(self, operation: Operation, release: str) -> tuple[str, ...]:
-        """The clauses that say what an operation answers, and what the log gets from it."""
+        """Return the clauses about the response to an operation, and about the batches that the log gains from it."""
         return clauses_of_operation(operation.name, release)
 
 
 class TopicLockstep(Lockstep[Observed, Files]):
-    """A topic on a broker beside its reference.
+    """A topic on a broker with its reference.
 
     Args:
-        subject: the topic on the broker.
-        scratch: an empty directory for the reference.
-        partition_type: the class of the reference's partition.
-        excuse: decides about a difference: True leaves the topic out from then on, False raises.
-        statistics: of all topics of the broker.
+        subject: The topic on the broker.
+        scratch: An empty directory for the reference.
+        partition_type: The class of the reference's partition.
+        on_divergence: A callback that receives each divergence. It returns True to exclude the topic from now on, and
+            False to raise DivergenceError.
+        statistics: The statistics of all topics of the broker.
     """
 
-    level: TopicLevel
+    scope: TopicScope
 
     def __init__(
         self,
@@ -125,25 +126,25 @@ class TopicLockstep(Lockstep[Observed, Files]):
         scratch: Path,
         *,
         partition_type: type[ReferencePartition] = ReferencePartition,
-        excuse: Callable[[Divergence], int] = lambda _: False,
+        on_divergence: Callable[[Divergence], int] = lambda _: False,
         statistics: BrokerStatistics,
     ) -> None:
-        self.level = TopicLevel(subject, partition_type)
-        super().__init__([subject], scratch, excuse=excuse, attribute=False, model=False)
+        self.scope = TopicScope(subject, partition_type)
+        super().__init__([subject], scratch, on_divergence=on_divergence, attribute=False, model=False)
         self.subject = subject
         self.broker_statistics = statistics
         self._subject, self._reference = self.primary.subjects[0], self.primary.reference
-        self._subject.perform = subject.observation  # it has performed the step by then, see `_refer`
+        self._subject.perform = subject.observation  # it has executed the step before, see `_refer`
         self.begin()
 
     @property
     def name(self) -> str:
-        """The topic's."""
+        """The name of the topic."""
         return self.subject.topic
 
     @property
     def active(self) -> bool:
-        """Whether it is still compared: no difference was excused."""
+        """True while it is compared: no divergence was tolerated."""
         return self._subject.active
 
     @property
@@ -153,38 +154,38 @@ class TopicLockstep(Lockstep[Observed, Files]):
         return partition
 
     def perform(self, operation: Operation) -> Observed:
-        """One step of both, and everything that can be compared after it; nothing once a difference was excused.
+        """Execute one step with both sides, and compare everything afterwards; do nothing after a tolerated divergence.
 
         Raises:
-            DivergenceError: they differ, and it counts.
-            BrokerError: the broker died or failed.
+            DivergenceError: The sides diverge, and it counts.
+            BrokerError: The broker died or failed.
         """
         if not self.active:
             self.operations.append(operation)
             return {}
         return super().perform(operation)
 
-    def _refer(self, operation: Operation) -> None:
-        """The broker performs an operation, and then the reference, which takes over what the broker has decided."""
+    def _run_references(self, operation: Operation) -> None:
+        """Execute an operation on the broker, and then with the reference, which adopts the broker's decisions."""
         self.subject.perform(operation)
-        super()._refer(operation)
+        super()._run_references(operation)
 
-    def _hold(self, participant: Participant, group: int, step: Step) -> None:
-        """Compares what the operation has shown, then everything else."""
-        clauses = self.level.clauses_of_outcome(step.operation, self.subject.release)
+    def _compare_subject(self, participant: Participant, group: int, step: Step) -> None:
+        """Compare the observations of the operation, then everything else."""
+        clauses = self.scope.clauses_of_outcome(step.operation, self.subject.release)
         expected, actual = step.expected[group][0], participant.perform(step.operation)
         for what in actual:
-            self.hold("outcome", expected[what], actual[what], clauses)
+            self.compare_values("outcome", expected[what], actual[what], clauses)
         appended = self.subject.decided.appended
         if appended is not None and appended.error is None:
             self.broker_statistics.acknowledged += 1
         self.compare()
 
-    def hold(self, aspect: str, ours: Any, theirs: Any, clauses: tuple[str, ...]) -> None:
-        """Compares one thing; what is left out, or excused, is evidence for no clause.
+    def compare_values(self, aspect: str, ours: Any, theirs: Any, clauses: tuple[str, ...]) -> None:
+        """Compare one observation; if it is excluded or tolerated, it is evidence for no clause.
 
         Raises:
-            DivergenceError: they differ, and it counts.
+            DivergenceError: The sides diverge, and it counts.
         """
         if not self.active:
             return
@@ -194,8 +195,8 @@ class TopicLockstep(Lockstep[Observed, Files]):
         self._diverged(self._subject, "kidx", {aspect: (ours, theirs)}, clauses)
         self.broker_statistics.expected += 1
 
-    def take_over(self, batches: Iterable[RecordBatch]) -> None:
-        """The reference appends what lies in the log of a broker that was killed while it appended."""
+    def adopt_batches(self, batches: Iterable[RecordBatch]) -> None:
+        """Append the batches to the reference that are in the log of a broker that was killed during appends."""
         for batch in batches:
             self._reference.implementation.take_over(batch, rebuilt=self.subject.rebuilds("none"))
             self.subject.timestamps += [record.timestamp for record in batch]
@@ -203,79 +204,79 @@ class TopicLockstep(Lockstep[Observed, Files]):
     # -- everything else -------------------------------------------------------------------------------------------
 
     def compare(self, *, every: bool = False, moment: str = "running") -> None:
-        """Compares the files and the answers of the running broker with the reference's.
+        """Compare the files and the lookup results of the running broker with the reference's.
 
         Raises:
-            DivergenceError: they differ, and it counts.
+            DivergenceError: The sides diverge, and it counts.
         """
-        self.let_retention_run()
+        self.sync_retention()
         self.compare_files(moment)
         targets = self.targets(every=every)
         for isolation in ISOLATION:
             ours, theirs = self._answers(targets, isolation)
-            if ours != theirs and self.let_retention_run():
+            if ours != theirs and self.sync_retention():
                 ours, theirs = self._answers(targets, isolation)
             self.broker_statistics.answers += len(targets)
-            self.hold_answers(isolation, ours, theirs)
+            self.compare_answers(isolation, ours, theirs)
 
     def _answers(self, targets: list[int], isolation: Isolation) -> tuple[list[OffsetResult], list[OffsetResult]]:
         broker = self.subject.broker
         theirs = broker.client.answers(self.name, targets, isolation, version=broker.version)
         return self.reference.answers(targets, isolation), theirs
 
-    def hold_answers(self, isolation: Isolation, ours: list[OffsetResult], theirs: list[OffsetResult]) -> None:
-        """Compares answers one by one, each with its own clauses.
+    def compare_answers(self, isolation: Isolation, ours: list[OffsetResult], theirs: list[OffsetResult]) -> None:
+        """Compare lookup results one by one, each with its own clauses.
 
         Raises:
-            DivergenceError: two differ, and it counts.
+            DivergenceError: Two results differ, and it counts.
         """
         dialect = dialect_of(self.subject.release)
         for mine, its in zip(ours, theirs, strict=True):
             expected, actual = (f"{isolation}, target {each.target}: {each.to_json()[1:]}" for each in (mine, its))
-            self.hold("outcome", expected, actual, clause_of_answer(its.target, its, dialect))
+            self.compare_values("outcome", expected, actual, clause_of_answer(its.target, its, dialect))
 
     def compare_files(self, moment: str) -> None:
-        """Compares all files while the broker is running, after a stop or a kill, or after a start.
+        """Compare all files while the broker is running, after a stop or a kill, or after a start.
 
         Raises:
-            DivergenceError: they differ, and it counts.
+            DivergenceError: The files differ, and it counts.
         """
         ours, theirs = self._reference.read(), self._subject.read()
-        if moment != "clean stop":  # newer releases write the epochs' file when they find the time
+        if moment != "clean stop":  # newer releases write the epoch file asynchronously
             ours.pop(EPOCHS, None)
             theirs.pop(EPOCHS, None)
-        self._hold_files(ours, theirs, clauses_of_files(moment, self.subject.release))
+        self._compare_files(ours, theirs, clauses_of_files(moment, self.subject.release))
 
     def compare_logs(self) -> None:
-        """Compares the logs alone: a kill may come between the append to a log and the one to its index.
+        """Compare the logs alone: a kill may come between the append to a log and the append to its index.
 
         Raises:
-            DivergenceError: they differ, and it counts.
+            DivergenceError: The logs differ, and it counts.
         """
         ours, theirs = (
             {name: data for name, data in side.read().items() if name.endswith(".log")}
             for side in (self._reference, self._subject)
         )
-        self._hold_files(ours, theirs, (RECORDS_STAY,))
+        self._compare_files(ours, theirs, (RECORDS_STAY,))
 
-    def _hold_files(self, ours: Files, theirs: Files, clauses: tuple[str, ...]) -> None:
+    def _compare_files(self, ours: Files, theirs: Files, clauses: tuple[str, ...]) -> None:
         self.broker_statistics.files += len(theirs)
-        self.hold("bytes", ours, theirs, clauses)
+        self.compare_values("bytes", ours, theirs, clauses)
 
-    def let_retention_run(self) -> bool:
-        """If the broker's retention has deleted segments since the last look, so does the reference's."""
+    def sync_retention(self) -> bool:
+        """Apply retention to the reference if the broker has deleted segments; return True if it has."""
         if self.subject.broker.first_segment(self.name) > self.reference.log.segments.first.base_offset:
             self.reference.retain()
             return True
         return False
 
     def targets(self, *, every: bool) -> list[int]:
-        """The special targets, unknown ones, and a grid around all timestamps, or around two dozen of them."""
+        """Return the special targets, unknown ones, and a grid around all timestamps, or around two dozen of them."""
         timestamps = self.subject.timestamps
         stamps = sorted(set(timestamps))
         if not every and len(stamps) > _LATEST + _SPREAD:
-            spread = stamps[:: max(1, len(stamps) // _SPREAD)]
-            stamps = sorted({*spread, *timestamps[-_LATEST:]})
+            propagate_files = stamps[:: max(1, len(stamps) // _SPREAD)]
+            stamps = sorted({*propagate_files, *timestamps[-_LATEST:]})
         around = {stamp + step for stamp in stamps for step in (-1, 0, 1)}
         outside = {0, 1, max(stamps, default=0) + _DAY_MS, LARGEST_TARGET}
         return [*SPECIAL_TARGETS, *UNKNOWN[1:], *sorted(target for target in around | outside if target >= 0)]

@@ -1,7 +1,7 @@
-"""All topics of a running broker, each in a lockstep with its reference; a stop and a start concern them all.
+"""All topics of a running broker, each in a lockstep with its reference; a stop and a start affect all of them.
 
-One broker serves many examples, each in a topic of its own, because a start costs seconds. Every topic is part of every
-restart from the moment it is made, and its own operations are what a trace of it holds.
+One broker serves many examples, each in its own topic, because a start takes seconds. Every topic takes part in every
+restart after its creation; a trace contains the operations of one topic.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from conformance.attribution.broker import BEYOND_RECOVERY, RECORDS_STAY
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.implementations.broker.subject import BrokerTopic
 from conformance.kafka.broker.errors import BrokerError
-from conformance.lockstep.levels.topic import BrokerStatistics, TopicLockstep
+from conformance.lockstep.scopes.topic import BrokerStatistics, TopicLockstep
 from conformance.operations import Operation
 from conformance.operations.broker import BROKER_OPS, records_of
 from kidx.errors import KidxError
@@ -29,19 +29,20 @@ if TYPE_CHECKING:
     from kidx.records import SimpleRecord
 
 
-class PredictedDeathError(Exception):
-    """The broker does not come up again, and neither does kidx's log: its life is over, and nothing differs."""
+class ExpectedStartFailureError(Exception):
+    """The broker does not start again, and neither does kidx's log: the session ends without a divergence."""
 
 
 class BrokerLockstep:
-    """The topics of one broker, each beside its reference.
+    """Topics of one broker, each with its reference.
 
     Args:
-        broker: started.
-        scratch: an empty directory for the references.
-        reference: the class of the reference; a mutant's in a test.
-        excuse: decides about a difference: True leaves the topic out from then on, False raises.
-        prefix: of its topics' names, of which no other lockstep of the broker has the same.
+        broker: The broker, which is running.
+        scratch: An empty directory for the references.
+        reference: The class of the reference; a mutant's class in a test.
+        on_divergence: A callback that receives each divergence. It returns True to exclude the topic from now on, and
+            False to raise DivergenceError.
+        prefix: The prefix of the topics' names; no other lockstep of the broker has the same.
     """
 
     def __init__(
@@ -50,38 +51,38 @@ class BrokerLockstep:
         scratch: Path,
         *,
         reference: type[ReferencePartition] = ReferencePartition,
-        excuse: Callable[[Divergence], int] = lambda _: False,
+        on_divergence: Callable[[Divergence], int] = lambda _: False,
         prefix: str = "example",
     ) -> None:
         self.broker = broker
         self.release = broker.release
         self.scratch = scratch
         self.reference = reference
-        self.excuse = excuse
+        self.on_divergence = on_divergence
         self.statistics = BrokerStatistics()
         self.topics: list[TopicLockstep] = []
         self._names = (f"{prefix}-{number}" for number in itertools.count(1))
 
     @property
     def topic(self) -> TopicLockstep:
-        """The one that the operations are about: the newest."""
+        """The topic of the current operations: the newest."""
         return self.topics[-1]
 
     @property
     def failure(self) -> DivergenceError | None:
-        """The difference that has ended it, if one has."""
+        """The divergence that has ended it, or None."""
         return next((topic.failure for topic in self.topics if topic.failure is not None), None)
 
     def supports(self, operation: str) -> bool:
-        """Whether it has an operation of that name."""
+        """Return True if it has an operation of that name."""
         return operation in BROKER_OPS
 
     def perform(self, operation: Operation) -> None:
-        """One step of both, and everything that can be compared after it.
+        """Execute one step with both sides, and compare everything afterwards.
 
         Raises:
-            DivergenceError: they differ, and it counts.
-            BrokerError: the broker died or failed.
+            DivergenceError: The sides diverge, and it counts.
+            BrokerError: The broker died or failed.
         """
         if operation.name == "create_topic":
             self.add_topic()
@@ -95,23 +96,23 @@ class BrokerLockstep:
             self.perform_on(self.topic, operation)
 
     def perform_on(self, topic: TopicLockstep, operation: Operation) -> None:
-        """The same for one topic, which need not be the newest.
+        """Execute one step on one topic, which need not be the newest.
 
         Raises:
-            DivergenceError: they differ, and it counts.
-            BrokerError: the broker died or failed.
+            DivergenceError: The sides diverge, and it counts.
+            BrokerError: The broker died or failed.
         """
         self.statistics.steps += 1
         topic.perform(operation)
 
     def add_topic(self) -> TopicLockstep:
-        """A lockstep for one more topic, which its first operation creates."""
+        """Return a lockstep for one more topic, which its first operation creates."""
         name = next(self._names)
         topic = TopicLockstep(
             BrokerTopic(self.broker, name),
             self.scratch / name,
             partition_type=self.reference,
-            excuse=self.excuse,
+            on_divergence=self.on_divergence,
             statistics=self.statistics,
         )
         self.topics.append(topic)
@@ -119,11 +120,12 @@ class BrokerLockstep:
         return topic
 
     def kill_while_appending(self, topic: TopicLockstep, rows: Sequence[list[list[Any]]], *, acknowledged: int) -> None:
-        """Sends batches without waiting, kills the broker after so many acknowledgements, and starts it again.
+        """Send batches without waiting, kill the broker after a number of acknowledgements, and start it again.
 
         Raises:
-            DivergenceError: the log does not hold the beginning of them, or less than was acknowledged; or as `start`.
-            BrokerError: it does not come up.
+            DivergenceError: The log does not contain a prefix of the batches, or less than was acknowledged; or as
+                `start`.
+            BrokerError: The broker does not start.
         """
         self.statistics.steps += 1
         topic.operations.append(Operation("append_batch", (rows[0], "none", None)))
@@ -143,30 +145,30 @@ class BrokerLockstep:
     def _take_over_beginning(
         self, topic: TopicLockstep, sent: list[list[SimpleRecord]], seen: Sequence[ProduceResult]
     ) -> None:
-        """The reference takes over the batches that the broker had appended when it was killed."""
+        """Append the batches to the reference that the broker had appended when it was killed."""
         end = topic.reference.log.end_offset
         found = self.broker.batches_from(topic.name, end)
         stamped = topic.subject.stamped
         content = [[(None if stamped else r.timestamp, r.key, r.value) for r in batch] for batch in found]
         wanted = [[(None if stamped else r.timestamp, r.key, r.value) for r in each] for each in sent]
-        topic.hold("outcome", wanted[: len(found)], content, (RECORDS_STAY,))
+        topic.compare_values("outcome", wanted[: len(found)], content, (RECORDS_STAY,))
         first = end
         offsets = [first := first + len(each) for each in [[], *sent]]
-        topic.hold("outcome", offsets[: len(seen)], [reply.offset for reply in seen], ("LG-1",))
-        topic.hold("outcome", True, len(found) >= len(seen), (RECORDS_STAY,))
-        topic.take_over(found)
+        topic.compare_values("outcome", offsets[: len(seen)], [reply.offset for reply in seen], ("LG-1",))
+        topic.compare_values("outcome", True, len(found) >= len(seen), (RECORDS_STAY,))
+        topic.adopt_batches(found)
         end = topic.reference.log.end_offset
         if len(found) < len(sent) and self.broker.last_segment(topic.name) == end:
-            topic.reference.roll(end)  # the kill came when the next batch had a segment, and was not in it yet
+            topic.reference.roll(end)  # the kill came after the next batch got a segment, and before it was in it
 
     # -- stopping and starting -------------------------------------------------------------------------------------
 
     def stop(self, *, clean: bool) -> None:
-        """Stops the broker; then the files of all topics are compared, of a killed one with the room in its indexes.
+        """Stop the broker and compare the files of all topics; after a kill, with preallocated tails.
 
         Raises:
-            DivergenceError: they differ, and it counts.
-            BrokerError: it had died, or does not shut down cleanly.
+            DivergenceError: The files differ, and it counts.
+            BrokerError: The broker had died, or does not shut down cleanly.
         """
         self.broker.stop(clean=clean)
         if clean:
@@ -174,18 +176,18 @@ class BrokerLockstep:
         else:
             self.statistics.kills += 1
         for topic in self._active():
-            topic.let_retention_run()
+            topic.sync_retention()
             topic.reference.stop(clean=clean)
             topic.compare_files("clean stop" if clean else "kill")
             self.statistics.segments += sum(name.endswith(".log") for name in topic.reference.files())
 
     def start(self) -> None:
-        """Starts the broker on what lies there, and the references too; then everything is compared.
+        """Start the broker and the references on the existing files, and compare everything.
 
         Raises:
-            DivergenceError: they differ, and it counts.
-            PredictedDeathError: it does not come up, and neither does a reference.
-            BrokerError: it does not come up, and kidx cannot tell why.
+            DivergenceError: The sides diverge, and it counts.
+            PredictedDeathError: The broker does not start, and neither does a reference.
+            BrokerError: The broker does not start, and kidx has no reason for it.
         """
         refused = self._start_references()
         try:
@@ -195,15 +197,15 @@ class BrokerLockstep:
                 raise
             self.statistics.refused_starts += 1
             self.statistics.clauses.update((BEYOND_RECOVERY,))
-            raise PredictedDeathError(refused[0][1]) from error
+            raise ExpectedStartFailureError(refused[0][1]) from error
         for topic, why in refused:
-            topic.hold("outcome", f"does not come up: {why}", "comes up", (BEYOND_RECOVERY,))
+            topic.compare_values("outcome", f"does not start: {why}", "starts", (BEYOND_RECOVERY,))
         for topic in self._active():
             topic.reference.lead(self.broker.client.await_leader(topic.name))
             topic.compare(every=True, moment="start")
 
     def _start_references(self) -> list[tuple[TopicLockstep, str]]:
-        """The topics whose log cannot be loaded, and why."""
+        """Return the topics whose log cannot be loaded, each with the reason."""
         refused: list[tuple[TopicLockstep, str]] = []
         for topic in self._active():
             try:

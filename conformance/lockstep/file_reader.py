@@ -1,7 +1,7 @@
-"""The bytes of a file after every step, read with as few system calls as possible.
+"""Reader of the bytes of a file after every step, with as few system calls as possible.
 
-The harness compares what is on disk, not what an implementation says is there, and it does so after every operation of
-every participant: at two system calls (``fstat`` and ``pread``) that costs about a microsecond.
+The harness compares the bytes on disk, and not what an implementation reports. It does so after every operation of
+every participant: with two system calls (``fstat`` and ``pread``) that costs about a microsecond.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 
-class WatchedFile:
-    """One file of one participant's directory; which one may change with ``open`` and ``rename``."""
+class StepFileReader:
+    """File of one participant's directory; ``open`` and ``rename`` may change which file it is."""
 
     __slots__ = ("_descriptor", "_inode", "_moved", "_path", "_size")
 
@@ -24,16 +24,16 @@ class WatchedFile:
         self._size = 0
 
     def watch(self, path: str) -> None:
-        """Looks at ``path`` from now on, which is often the same file still or again."""
+        """Read ``path`` from now on, which is often the same file as before."""
         self._path = path
         self._moved = True
 
     def read(self) -> bytes | None:
-        """Everything in the file right now; None if there is no file."""
+        """Return the current content of the file, or None if it does not exist."""
         if self._descriptor >= 0:
             if self._moved:
                 try:
-                    status = os.stat(self._path)  # noqa: PTH116 -- every step of each participant comes by here
+                    status = os.stat(self._path)  # noqa: PTH116 -- executed for every step of each participant
                 except OSError:
                     self.release()
                     return None
@@ -44,9 +44,9 @@ class WatchedFile:
             if same:
                 self._moved, self._size = False, status.st_size
                 return os.pread(self._descriptor, status.st_size, 0)
-            # Deleted, or replaced by another file of that name.
+            # The file was deleted, or replaced by another file of that name.
             self.release()
-        elif not os.access(self._path, os.F_OK):  # cheaper than a refusal
+        elif not os.access(self._path, os.F_OK):  # cheaper than an exception
             return None
         try:
             self._descriptor = os.open(self._path, os.O_RDONLY)
@@ -57,7 +57,7 @@ class WatchedFile:
         return os.pread(self._descriptor, status.st_size, 0)
 
     def read_again(self) -> bytes | None:
-        """As :meth:`read`, after what can have changed the file but not put another in its place: half as long."""
+        """Return the content faster than :meth:`read`, after operations that cannot have replaced the file."""
         if self._moved or self._descriptor < 0:
             return self.read()
         content = os.pread(self._descriptor, self._size + 1, 0)
@@ -67,23 +67,23 @@ class WatchedFile:
         return content
 
     def release(self) -> None:
-        """Closes the file."""
+        """Close the file."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
-def damage(path: Path, name: str, arguments: tuple[Any, ...]) -> None:
-    """Changes a closed file as :func:`damaged` says. A missing file stays missing, unless it is written as a whole."""
+def corrupt(path: Path, name: str, arguments: tuple[Any, ...]) -> None:
+    """Apply a file operation to a closed file; a missing file remains missing unless it is written as a whole."""
     if path.exists() or name == "write_file":
         content = path.read_bytes() if path.exists() else b""
-        overwrite(str(path), damaged(content, name, arguments))
+        overwrite(str(path), corrupted(content, name, arguments))
 
 
-def damaged(content: bytes, name: str, arguments: tuple[Any, ...]) -> bytes | None:
-    """What a file is after one of the operations that no implementation offers (``FILE_OPERATIONS``); None if removed.
+def corrupted(content: bytes, name: str, arguments: tuple[Any, ...]) -> bytes | None:
+    """Return the content of a file after an operation of the harness (``FILE_OPERATIONS``), or None if it was removed.
 
-    Positions are taken modulo its length, so that every damage applies everywhere.
+    Positions are modulo the length of the file, so that every corruption can be applied to every file.
     """
     if name == "write_file":
         return bytes.fromhex(arguments[0])
@@ -109,9 +109,9 @@ def damaged(content: bytes, name: str, arguments: tuple[Any, ...]) -> bytes | No
 
 
 def overwrite(path: str, content: bytes | None) -> None:
-    """Gives a file another content, which makes it if it is missing, or removes it."""
+    """Replace the content of a file, which creates it if it is missing, or remove the file."""
     if content is None:
-        os.unlink(path)  # noqa: PTH108 -- every damage of each participant comes by here
+        os.unlink(path)  # noqa: PTH108 -- executed for every corruption of each participant
         return
     descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, 0o666)
     try:
@@ -123,7 +123,7 @@ def overwrite(path: str, content: bytes | None) -> None:
 
 
 def _swap(data: bytearray, first: int, second: int, width: int) -> None:
-    """Exchanges the entries in two slots of ``width`` bytes."""
+    """Exchange the entries in two slots of ``width`` bytes."""
     slots = len(data) // width
     if slots < 2:
         return

@@ -1,4 +1,4 @@
-"""The cache of remote index files to a lockstep: every file in its directory, and the state of its entries."""
+"""Scope of the cache of remote index files: every file in its directory, and the state of its entries."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.cache import TrackedCache, cache_clauses_of, track_cache_step
 from conformance.implementations.kidx.cache import ReferenceCache
-from conformance.lockstep.levels.directory import DirectoryLevel, Files
-from conformance.lockstep.levels.log_files import LogParticipant
 from conformance.lockstep.lockstep import Lockstep
+from conformance.lockstep.scopes.directory import DirectoryScope, Files
+from conformance.lockstep.scopes.log_files import LogParticipant
 from conformance.operations import OK, Operation
 from conformance.operations.cache import CACHE_OPS, DIRECTORY, CacheObservation
 from conformance.operations.op import Files as FilesAfter
@@ -25,18 +25,18 @@ _SECTIONS = ("index", "remote")
 
 
 class CacheParticipant(LogParticipant):
-    """An implementation, and the cache below its directory."""
+    """An implementation, and the cache in its directory."""
 
     below = DIRECTORY
     compared = ("",)
 
 
-class CacheLevel(DirectoryLevel[CacheObservation]):
-    """The files of the cache."""
+class CacheScope(DirectoryScope[CacheObservation]):
+    """Scope of a cache: all files of its directory."""
 
-    nothing = CacheObservation(OK, None)
-    damaging = frozenset({"damage_cached_file"})
-    closing = Operation("close_cache")
+    empty_observation = CacheObservation(OK, None)
+    corrupting_operations = frozenset({"damage_cached_file"})
+    close_operation = Operation("close_cache")
 
     def rules(self, release: str) -> tuple[object, ...]:
         """See the base class."""
@@ -55,7 +55,7 @@ class CacheLevel(DirectoryLevel[CacheObservation]):
         return ReferenceCache(release)
 
     def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
-        """All files, read only if the operation can have changed them."""
+        """Return all files, which are read only if the operation can have changed them."""
         if CACHE_OPS[operation.name].files is FilesAfter.LEAVES:
             return before
         files: Files = reference.read()
@@ -84,6 +84,6 @@ class CacheLevel(DirectoryLevel[CacheObservation]):
 
 
 class CacheLockstep(Lockstep[CacheObservation, Files]):
-    """Participants that perform operations on a cache together; the arguments are those of the base class."""
+    """Participants that execute operations on a cache together; the arguments are the ones of the base class."""
 
-    level = CacheLevel()
+    scope = CacheScope()

@@ -1,0 +1,256 @@
+"""Scope of a lockstep: the object that its participants implement, such as an index file, a segment, a log or a topic.
+
+A scope defines which files exist and how they are read, what is compared, which releases behave alike, what the
+reference is, whether it has an abstract model, how the harness corrupts a file, and which clauses a step exercises. The
+implementation, and not the scope, determines whether a participant executes steps in batches
+(:class:`~conformance.implementations.protocol.Follower`).
+
+A new scope is a subclass of :class:`Scope`, a :class:`~conformance.lockstep.participant.Participant` that reads its
+files, and a subclass of :class:`~conformance.lockstep.lockstep.Lockstep` with the scope in its attribute ``scope``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from conformance.implementations.protocol import lends_libraries, with_libraries_of
+from kidx.dialect import dialect_of, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable, Mapping
+    from pathlib import Path
+
+    from conformance.lockstep.participant import Participant
+    from conformance.operations import Operation
+    from kidx.dialect import Dialect
+
+Seen = TypeVar("Seen")
+"""An observation: the outcome of an operation, and the state after it."""
+Files = TypeVar("Files")
+"""The contents of the files that are compared."""
+
+
+class Scope(ABC, Generic[Seen, Files]):
+    """Definition of a kind of object for a lockstep; instances have no state and may be shared."""
+
+    empty_observation: Seen
+    """The observation before the first step of an example."""
+    no_files: Files
+    """The files of an empty directory."""
+    no_file_name: Any = None
+    """The name of the files before any operation has named files."""
+    file_selecting_operations: ClassVar[frozenset[str]] = frozenset()
+    """The operations after which files with a different name are compared; :meth:`named` returns the name."""
+    corrupting_operations: ClassVar[frozenset[str]] = frozenset()
+    """The operations that the harness executes itself, on files that no participant has open."""
+    close_operation: ClassVar[Operation]
+    """The operation that a failure at the end of an example is attributed to, so that a replay of it fails again."""
+    aspects: ClassVar[tuple[str, ...]] = ("outcome", "text", "state", "bytes")
+    """The aspects that are compared, in the order in which they are reported."""
+
+    # -- releases ----------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def rules(self, release: str) -> Hashable:
+        """Return a key for the rules of a release: subjects with the same rules share a reference."""
+
+    @abstractmethod
+    def key(self, release: str) -> str:
+        """Return a name for :meth:`rules`, under which exercised clauses are counted."""
+
+    def representative_order(self, releases: Iterable[str]) -> Iterable[str]:
+        """Return releases in the order in which they represent all releases that behave alike; the first one does."""
+        return releases
+
+    def order(self, release: str) -> Any:
+        """Return the sort key of a group; strategies use the last group."""
+        return version_of(release)
+
+    # -- participants ------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def participant(self, implementation: Any, directory: Path) -> Participant:
+        """Return an implementation with its files as a participant."""
+
+    @abstractmethod
+    def reference(self, release: str) -> Any:
+        """Return kidx as an implementation."""
+
+    def model(self, release: str) -> Any:
+        """Return the abstract model that the reference is compared with, or None if the scope has no model."""
+        del release
+
+    def named(self, operation: Operation, before: Any) -> Any:
+        """Return the name of the files that are compared after one of the operations in ``file_selecting_operations``.
+
+        Args:
+            operation: The next operation.
+            before: The current name.
+        """
+        del operation, before
+
+    def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
+        """Return the reference's files after an operation; ``before`` are the files before it."""
+        del operation, before
+        files: Files = reference.read()
+        return files
+
+    def by_name(self, files: Files, name: Any) -> Mapping[str, bytes | None]:
+        """Return the compared files by their paths in the participant's directory; None for a file that does not exist.
+
+        Args:
+            files: The files.
+            name: The name of the files, as returned by :meth:`named`.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no batched participants")
+
+    def bytes_of(self, files: Files) -> int:
+        """Return the total size of the files in bytes."""
+        return sum([len(content) for content in self.by_name(files, self.no_file_name).values() if content])
+
+    def corrupted_path(self, operation: Operation, name: Any) -> str:
+        """Return the path, as in :meth:`by_name`, of the file that a corrupting operation changes."""
+        raise NotImplementedError(f"{type(self).__name__} corrupts no files")
+
+    def corrupt(self, group: Group[Seen, Files], operation: Operation, name: Any) -> None:
+        """Corrupt a file of every unbatched participant of a group, and update the reference's files."""
+        raise NotImplementedError(f"{type(self).__name__} corrupts no files")
+
+    # -- attribution -------------------------------------------------------------------------------------------
+
+    def corrupt_one(self, participant: Participant, operation: Operation, name: Any) -> None:
+        """Corrupt a file of one participant, as :meth:`corrupt` does for all; required for shared references."""
+        raise NotImplementedError(f"{type(self).__name__} corrupts the files of all participants together")
+
+    def tracked(self, release: str) -> Any:
+        """Return the state that attribution tracks, at the beginning of an example; None if it tracks nothing."""
+        del release
+
+    def is_reachable_by_broker(self, operation: Operation, tracked: Any, after: tuple[Seen, Files]) -> bool:
+        """Return True if a broker can execute a step; called before the step is tracked."""
+        del operation, tracked, after
+        return True
+
+    def clauses_of(
+        self,
+        operation: Operation,
+        dialect: Dialect,
+        tracked: Any,
+        before: tuple[Seen, Files],
+        after: tuple[Seen, Files],
+        known: dict[Any, Any],
+    ) -> tuple[str, ...]:
+        """Return the clauses that a step of the reference exercises; called before the step is tracked.
+
+        Args:
+            operation: The operation of the step.
+            dialect: The dialect of the group.
+            tracked: The tracked state of the group.
+            before: The observation and the files before the step.
+            after: The observation and the files after the step.
+            known: A cache that the groups of a step share; empty for the first group.
+        """
+        del operation, dialect, tracked, before, after, known
+        return ()
+
+    def implicated_clauses(
+        self,
+        clauses: tuple[str, ...],
+        operation: Operation,
+        dialect: Dialect,
+        seen: tuple[tuple[Seen, Files], tuple[Seen, Files]],
+        expected: tuple[Seen, Files],
+        actual: tuple[Seen, Files],
+    ) -> tuple[str, ...]:
+        """Return the exercised clauses that a divergence implicates; by default all of them.
+
+        Args:
+            clauses: The clauses that the step exercises.
+            operation: The operation of the step.
+            dialect: The dialect of the group.
+            seen: The reference's observations and files before and after the step.
+            expected: The observation and the files that the subject is compared with, perhaps with some fields removed.
+            actual: The subject's observation and files.
+        """
+        del operation, dialect, seen, expected, actual
+        return clauses
+
+    def track(self, tracked: Any, operation: Operation, observation: Seen) -> None:
+        """Update the tracked state with a step or with a corruption by the harness."""
+        del tracked, operation, observation
+
+
+class Group(Generic[Seen, Files]):
+    """Subjects whose releases behave alike, with the reference and the model that they are compared with.
+
+    Attributes:
+        dialect: The reference's dialect, which uses the subjects' compression libraries if they provide them.
+        unbatched: The subjects that execute a step right after the reference: all except the batched ones.
+        tracked: The tracked state of attribution before a step.
+        exercised: The number of steps that exercised each clause.
+        observation: The reference's observation after the last step; ``files``: its files after it.
+    """
+
+    def __init__(
+        self, scope: Scope[Seen, Files], release: str, subjects: list[Participant], directory: Path, *, model: bool
+    ) -> None:
+        self._scope = scope
+        self.dialect = with_libraries_of(dialect_of(release), [subject.implementation for subject in subjects])
+        self.reference = scope.participant(scope.reference(release), directory)
+        if self.dialect.decompressor is not None:
+            self.reference.implementation.perform_for([self.dialect])
+        self.model = scope.model(release) if model else None
+        self.subjects = subjects
+        self.unbatched = [participant for participant in subjects if not participant.batched]
+        self.exercised: Counter[str] = Counter()
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin an example."""
+        if self.model is not None:
+            self.model.begin()
+        self.tracked = self._scope.tracked(self.dialect.release)
+        self.observation, self.files = self._scope.empty_observation, self._scope.no_files
+
+    def remove(self, participant: Participant) -> None:
+        """Remove a subject permanently."""
+        self.subjects.remove(participant)
+        self.unbatched = [other for other in self.subjects if not other.batched]
+
+
+def grouped(
+    scope: Scope[Seen, Files],
+    participants: Iterable[Participant],
+    releases: Iterable[str],
+    scratch: Path,
+    *,
+    model: bool,
+) -> list[Group[Seen, Files]]:
+    """Return the subjects grouped by the rules of their releases, with references; the newest dialect is last.
+
+    Subjects that provide their codec libraries have a reference for exactly their release, because libraries follow
+    other rules.
+
+    Args:
+        scope: The scope, which defines the releases that behave alike.
+        participants: The subjects.
+        releases: The releases that have a reference even without a subject.
+        scratch: The directory for the references' files.
+        model: True to compare the references with the abstract model.
+    """
+    participants = list(participants)
+    lenders = [p.implementation.release for p in participants if lends_libraries(p.implementation)]
+    alike: dict[Hashable, str] = {}
+    for release in (*lenders, *scope.representative_order(releases)):
+        alike.setdefault(scope.rules(release), release)
+    members: dict[str, list[Participant]] = {release: [] for release in (*lenders, *alike.values())}
+    for participant in participants:
+        release = participant.implementation.release
+        home = release if release in lenders else alike.setdefault(scope.rules(release), release)
+        members.setdefault(home, []).append(participant)
+    return [
+        Group(scope, release, members[release], scratch / f"kidx-{release}", model=model)
+        for release in sorted(members, key=scope.order)
+    ]

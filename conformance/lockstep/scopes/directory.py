@@ -1,0 +1,46 @@
+"""Base of the scopes that compare all files of a directory by name: a log and a cache."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.lockstep.scope import Group, Scope, Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from conformance.lockstep.participant import Participant
+    from conformance.operations import Operation
+
+Files = dict[str, bytes]
+
+
+class DirectoryScope(Scope[Seen, Files]):
+    """Scope of a directory; a corruption is an operation with the path of a file, a file operation, and its numbers."""
+
+    def __init__(self) -> None:
+        self.no_files = {}
+
+    def by_name(self, files: Files, name: None) -> Mapping[str, bytes | None]:
+        """See the base class."""
+        del name
+        return files
+
+    def corrupted_path(self, operation: Operation, name: None) -> str:
+        """See the base class."""
+        del name
+        path: str = operation.args[0]
+        return path
+
+    def corrupt(self, group: Group[Seen, Files], operation: Operation, name: None) -> None:
+        """Corrupt one of the files of the active participants."""
+        for participant in (group.reference, *group.unbatched):
+            if participant.active:
+                self.corrupt_one(participant, operation, name)
+        group.files = group.reference.read()
+
+    def corrupt_one(self, participant: Participant, operation: Operation, name: None) -> None:
+        """See the base class."""
+        del name
+        path, how, numbers = operation.args
+        participant.corrupt(path, how, tuple(numbers))  # type: ignore[attr-defined]

@@ -1,0 +1,186 @@
+"""Watchdog for steps that implementations execute in this process: a step that hangs is a divergence.
+
+A loop in Java or in Python can only be stopped from outside by ending the process. A thread therefore polls all
+locksteps. When it has seen one step in progress for too long, it reports the participant, the step, and the current
+position of the executing thread. Its callback saves the results and ends the process (:func:`exit_process`).
+
+The watchdog counts polls rather than seconds, so that a process that was suspended for a minute is not reported as
+hanging.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from itertools import takewhile
+from multiprocessing import util
+from typing import TYPE_CHECKING, Final
+
+from conformance.lockstep.divergence import Divergence, DivergenceError
+from conformance.lockstep.observable import ACTIVE_RUNS
+from conformance.scratch import remove_all
+
+if TYPE_CHECKING:
+    from conformance.lockstep.observable import Executor, ObservableRun
+    from conformance.operations import Json, Operation
+
+LIMIT: Final = 30.0
+"""The maximum duration of a step in seconds; even the slowest takes milliseconds, unless the machine is overloaded."""
+_POLLS_BEFORE_HANG: Final = 20
+"""The number of polls after which a step counts as hanging."""
+_FRAMES: Final = 12
+_PATIENCE: Final = 5.0
+_PACKAGE_DIRECTORY: Final = os.path.dirname(__file__)  # noqa: PTH120 -- compared with the file names of frames
+
+
+@dataclass(frozen=True)
+class Hang:
+    """Step that did not return.
+
+    Attributes:
+        divergence: The participant and the step; ``actual`` is the position of the thread.
+        operations: The steps up to it.
+        shrinking: A description of how far they were shrunk.
+        shape: The signature in events: ``no answer``, or ``process died``.
+    """
+
+    divergence: Divergence
+    operations: tuple[Operation, ...]
+    shrinking: str = "not shrunk"
+    shape: str = "no answer"
+
+    @property
+    def failure(self) -> DivergenceError:
+        """The hang as the error that a lockstep raises."""
+        failure = DivergenceError(self.divergence, self.operations)
+        failure.shrinking = self.shrinking
+        return failure
+
+
+def hang_from_json(failure: Json, operations: tuple[Operation, ...], shrinking: str = "not shrunk") -> Hang:
+    """Return the hang that ``failure_json`` was called for.
+
+    Args:
+        failure: The divergence as in a trace.
+        operations: The steps up to it, or more.
+        shrinking: A description of how far they were shrunk.
+    """
+    failure = dict(failure)
+    failure["participant"] = failure.pop("party")
+    for name in ("aspects", "clauses"):
+        failure[name] = tuple(failure[name])
+    step = failure["step"]
+    return Hang(Divergence(operation=operations[step], **failure), operations[: step + 1], shrinking)
+
+
+class _Watchdog(threading.Thread):
+    """Thread that polls all locksteps until it is stopped."""
+
+    def __init__(self, limit: float, on_hang: Callable[[Hang], None]) -> None:
+        super().__init__(name="kidx-watchdog", daemon=True)
+        self._limit = limit
+        self._on_hang = on_hang
+        self._performer = threading.get_ident()
+        self._stopped = threading.Event()
+        self._seen: dict[Hashable, int] = {}
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def run(self) -> None:
+        while not self._stopped.wait(self._limit / _POLLS_BEFORE_HANG):
+            try:
+                hang = self._poll()
+            except (RuntimeError, KeyError, IndexError):
+                continue  # the locksteps changed during the poll
+            if hang is not None and not self._stopped.is_set():
+                self._on_hang(hang)
+                return
+
+    def _poll(self) -> Hang | None:
+        """Return a step that has been in progress for too many polls, or None."""
+        now: dict[Hashable, int] = {}
+        for lockstep in list(ACTIVE_RUNS):
+            for key, participant in _in_progress(lockstep):
+                now[key] = self._seen.get(key, 0) + 1
+                if now[key] > _POLLS_BEFORE_HANG:
+                    return self._hang(lockstep, participant)
+        self._seen = now
+        return None
+
+    def _hang(self, lockstep: ObservableRun, participant: Executor) -> Hang:
+        implementation = participant.implementation
+        number = lockstep.step_of(participant)
+        operations = tuple(lockstep.operations[: number + 1])
+        own = getattr(implementation, "step_in_progress", None)
+        stack = implementation.stack() if own is not None and own() else self._python_stack()
+        divergence = Divergence(
+            number,
+            operations[-1],
+            implementation.name,
+            implementation.release,
+            "kidx",
+            ("outcome",),
+            f"an answer within {self._limit:g} s",
+            "\n".join(["no answer; it is at", *(f"  {line}" for line in stack.splitlines()[:_FRAMES])]),
+            (),
+        )
+        return Hang(divergence, operations)
+
+    def _python_stack(self) -> str:
+        """Return the stack of the thread that executes the steps, the innermost frame first."""
+        frame = sys._current_frames().get(self._performer)  # noqa: SLF001 -- the only way to another thread's frames
+        inner = takewhile(
+            lambda one: not one.filename.startswith(_PACKAGE_DIRECTORY), reversed(traceback.extract_stack(frame))
+        )
+        return "\n".join(f"{one.name} ({one.filename}:{one.lineno})" for one in inner)
+
+
+def _in_progress(lockstep: ObservableRun) -> Iterator[tuple[Hashable, Executor]]:
+    """Yield the participants that are executing a step, each with a key for exactly this step."""
+    at = lockstep.executing
+    for participant in lockstep.participants:
+        own = getattr(participant.implementation, "step_in_progress", None)
+        if own is not None:
+            if step := own():
+                yield (id(participant), step), participant
+        elif participant is at and getattr(participant.implementation, "in_process", True):
+            done = lockstep.statistics
+            yield (id(participant), done.examples, done.steps), participant
+
+
+@contextlib.contextmanager
+def watch_steps(limit: float, on_hang: Callable[[Hang], None]) -> Iterator[None]:
+    """Watch the steps that this thread executes in the block.
+
+    Args:
+        limit: The maximum duration of a step in seconds.
+        on_hang: A callback that receives a step that takes longer, in another thread; it has to end the process.
+    """
+    watchdog = _Watchdog(limit, on_hang)
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.stop()
+
+
+def exit_process(code: int) -> None:
+    """End the process from any thread, without waiting for the other threads; scratch files are removed."""
+    for child in multiprocessing.active_children():
+        child.terminate()
+    # Semaphores of worker processes; otherwise the resource tracker complains about them on stderr.
+    finalizers = threading.Thread(target=vars(util)["_run_finalizers"], daemon=True)
+    finalizers.start()
+    finalizers.join(_PATIENCE)
+    remove_all()
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)
