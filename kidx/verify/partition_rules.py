@@ -109,8 +109,11 @@ def _report_gap(
 def check_lost_logs(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> None:
     """Report a ``.log`` that is missing although its index files exist.
 
-    A broker renames the log first when it deletes a segment, and deletes files when all are renamed.
+    A broker renames the log first when it deletes a segment, and deletes files when all are renamed. A directory with
+    index files alone, and no checkpoint of leader epochs either, is no broker's: a copy of them, perhaps.
     """
+    if not verdicts and partition.epochs is None:
+        return
     covered = [(verdict.segment.base_offset, verdict.last_offset) for verdict in verdicts]
     deleted = {leftover.path.name.partition(".")[0] for leftover in partition.leftovers}
     known = {file.path for file in reporter.files}

@@ -719,6 +719,16 @@ def test_logs_that_were_deleted_before_the_first_one_prevent_the_start(data, cap
     assert (code, "\nMISSING, DO NOT START: 3 of " in text) == (1, True)
 
 
+def test_a_partition_that_has_lost_all_its_logs_is_no_copy_of_index_files(data):
+    """A copy has no checkpoint of leader epochs."""
+    path = data / "orders-1"
+    for base in (0, 12, 24, 36):
+        (path / log(base)).unlink()
+    assert len(verify_paths([data], release=RELEASE, processes=1).faults()) == 4
+    (path / "leader-epoch-checkpoint").unlink()
+    assert not verify_paths([path], release=RELEASE, processes=1).faults()
+
+
 @pytest.mark.parametrize("reason", ["deleted", "log start", "covered", "empty"])
 def test_an_index_file_without_a_log_is_not_always_a_loss(data, reason):
     path = data / "orders-1"
