@@ -18,7 +18,7 @@ from pathlib import Path
 from conformance.clauses import family, load_clauses
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "CONTRIBUTING.md", "tests/README.md")
+PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "tests/README.md")
 _SKIPPED = re.compile(
     r"```.*?```|<pre>.*?</pre>|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|<[^>]*>|^#+ .*?$", re.DOTALL | re.MULTILINE
 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kidx.segment import LogSegment
     from kidx.tables.read import read
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "DIALECTS",

@@ -148,7 +148,8 @@ def torn_batch(data):
 )
 def test_the_runbook_helps(section, damage, codes, tmp_path, in_process):
     data = tmp_path / "data"
-    shutil.copytree(ROOT / "tests" / "golden" / "3.9.2", data)
+    for partition in (ROOT / "tests" / "golden" / "3.9.2").glob("*-0"):
+        shutil.copytree(partition, data / partition.name)
     damage(data)
     text = PAGES["docs/runbook.md"].partition(f"\n## {section}\n")[2].partition("\n## ")[0]
     (block,) = re.findall(r"```sh\n(.*?)```", text, re.DOTALL)

@@ -81,7 +81,7 @@ def test_runs_add_how_often_a_clause_was_exercised(in_process, tmp_path):
     ("words", "said"),
     [
         (("--machine", "nope"), "unknown machine 'nope'; choose from offset, "),
-        (("--traces", "nope.ndjson"), "nope.ndjson cannot be read"),
+        (("--traces", "nope.ndjson"), "nope.ndjson: No such file"),
         (("nope",), "nope"),
     ],
 )

@@ -1,0 +1,75 @@
+"""Workflows and the action: they parse, their scripts are shell, their commands exist, and the action is run."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.main import get_command
+
+from conformance.cli import app
+
+ROOT = Path(__file__).parents[2]
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ACTION = yaml.safe_load((ROOT / "action.yml").read_text("utf-8"))
+STEPS = {step["name"]: step for step in ACTION["runs"]["steps"]}
+
+
+def scripts(path):
+    jobs = yaml.safe_load(path.read_text("utf-8"))["jobs"].values()
+    return [step["run"] for job in jobs for step in job["steps"] if "run" in step]
+
+
+def test_the_four_workflows_are_there():
+    assert [path.stem for path in WORKFLOWS] == ["ci", "nightly", "release", "site"]
+    assert any(".ci/run" in script for script in scripts(WORKFLOWS[0]))
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_the_commands_of_a_workflow_exist(path):
+    for script in scripts(path):
+        plain = re.sub(r"\$\{\{.*?\}\}", "x", script)
+        subprocess.run(["bash", "-n"], input=plain, text=True, check=True)
+        for line in re.findall(r"conformance (run .*)", plain):
+            command, *words = shlex.split(line)
+            known = {name for each in get_command(app).commands[command].params for name in each.opts}
+            assert {word for word in words if re.match(r"--?[a-z]", word)} <= known
+        for name in re.findall(r"python bootstrap\.py (?:python|pytest --thorough) (\S+)", plain):
+            assert (ROOT / name).exists(), name
+
+
+def run_action(work, implementation):
+    """Run the steps of the action as a workflow does, but for the installation; return their exit codes."""
+    inputs = {name: each.get("default", "") for name, each in ACTION["inputs"].items()}
+    inputs |= {"implementation": implementation, "kafka": "4.4.0", "machine": "offset", "profile": "dev"}
+    inputs["report"] = str(work / "report")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    base = os.environ | {"PATH": path, "GITHUB_STEP_SUMMARY": str(work / "summary"), "XDG_STATE_HOME": str(work)}
+    codes = {}
+    for name in ("smoke", "run", "report"):
+        given = {
+            key: re.sub(r"\$\{\{ inputs\.(\w+) \}\}", lambda m: inputs[m[1]], text)
+            for key, text in STEPS[name]["env"].items()
+        }
+        command = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", STEPS[name]["run"]]
+        codes[name] = subprocess.run(command, cwd=ROOT, env=base | given, capture_output=True, check=False).returncode
+    return codes
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("factory", "code"), [("open_index", 0), ("open_off_by_one", 1)])
+def test_the_action_fails_at_a_divergence_and_reports_in_any_case(factory, code, tmp_path):
+    codes = run_action(tmp_path, f"python:tests.adapters.python_index:{factory}")
+    assert codes == {"smoke": 0, "run": code, "report": 0}
+    summary = (tmp_path / "summary").read_text("utf-8")
+    assert ("OI-7" in summary) == (code == 1)
+    assert (tmp_path / "report" / "report.html").is_file()
+
+
+def test_each_input_of_the_action_is_used():
+    used = set(re.findall(r"inputs\.(\w+)", (ROOT / "action.yml").read_text("utf-8")))
+    assert used == ACTION["inputs"].keys()
