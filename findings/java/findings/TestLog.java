@@ -163,6 +163,16 @@ public final class TestLog implements Closeable {
         asLeader(records(timestamps), false);
     }
 
+    /** Appends a batch as the leader, byte by byte as a producer sent it. */
+    public void appendBytes(ByteBuffer batch) throws Throwable {
+        asLeader(call(method(recordClass("MemoryRecords"), "readableRecords", 1), null, batch), false);
+    }
+
+    /** The bytes of an uncompressed batch with a record for each timestamp. */
+    public static ByteBuffer batch(long... timestamps) throws Throwable {
+        return bytes(records(timestamps)).duplicate();
+    }
+
     /** Appends one batch of a transaction as the leader, with a record for each timestamp. */
     public void appendTransactional(long producerId, int sequence, long... timestamps) throws Throwable {
         Class<?> records = recordClass("MemoryRecords");
@@ -272,6 +282,15 @@ public final class TestLog implements Closeable {
     public int deleteOldSegments() throws Throwable {
         replicated();
         return ((Number) call(method(type, "deleteOldSegments", 0), log)).intValue();
+    }
+
+    /** Sets the high watermark, as a follower does to its leader's, and asks for it as a fetch does. */
+    public long fetchedHighWatermark(long offset) throws Throwable {
+        call(type.getMethod("updateHighWatermark", long.class), log, offset);
+        Object snapshot = call(method(type, "fetchOffsetSnapshot", 0), log);
+        Method read = methodOrNull(snapshot.getClass(), "highWatermark", 0);
+        return number(read != null ? call(read, snapshot) : field(snapshot.getClass(), "highWatermark").get(snapshot),
+            "messageOffset");
     }
 
     /** Raises the high watermark to the log end offset. */

@@ -7,6 +7,7 @@ import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 import java.io.File;
+import java.nio.ByteBuffer;
 import java.nio.channels.FileChannel;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -70,5 +71,27 @@ public class UnifiedLogRecoveryTest {
             assertEquals(List.of(0L), recovered.baseOffsets(), "offset 1 is gone: the log has to end before it");
             assertEquals(1, recovered.logEndOffset());
         }
+    }
+
+    @Test
+    public void testUnfinishedRollDoesNotPreventStart() throws Throwable {
+        Map<String, String> config = Map.of("index.interval.bytes", "1");
+        TestLog log = TestLog.open(dir, config);
+        log.append(T);      // offset 0
+        Path first = dir.toPath().resolve("00000000000000000000.log");
+        long intact = Files.size(first);
+        log.append(T + 1);  // offset 1
+        log.roll();
+        log.append(T + 2);  // offset 2
+        log.kill();
+        // Power fails: the last batch of the first segment is zeros, and of the second segment only the log is there.
+        try (FileChannel channel = FileChannel.open(first, StandardOpenOption.WRITE)) {
+            channel.write(ByteBuffer.allocate((int) (Files.size(first) - intact)), intact);
+        }
+        for (String suffix : List.of(".index", ".timeindex", ".snapshot"))
+            Files.deleteIfExists(dir.toPath().resolve("00000000000000000002" + suffix));
+        TestLog recovered = assertDoesNotThrow(() -> TestLog.recover(dir, config), "the broker does not start");
+        assertEquals(1, recovered.logEndOffset(), "what is whole is there");
+        recovered.close();
     }
 }
