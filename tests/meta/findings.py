@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
+
+from conformance.kafka.releases import RELEASES
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))
 
@@ -46,8 +49,14 @@ def _releases(text: str) -> str:
 
 
 def _span(text: str) -> str:
-    releases = locked(text)
-    return f"{len(releases)}: {releases[0]} to {releases[-1]}" if releases else ""
+    """Return the releases of a range, consecutive ones as the first and the last."""
+    chosen, runs = set(locked(text)), list[list[str]]()
+    for before, release in pairwise(["", *RELEASES]):
+        if release in chosen and before in chosen:
+            runs[-1].append(release)
+        elif release in chosen:
+            runs.append([release])
+    return ", ".join(run[0] if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)
 
 
 def _source(test: str) -> str:
