@@ -1,5 +1,6 @@
 package org.apache.kafka.storage.internals.log;
 
+import org.apache.kafka.common.errors.CorruptRecordException;
 import org.apache.kafka.common.record.internal.RecordBatch;
 
 import java.io.IOException;
@@ -13,8 +14,12 @@ public final class LoadedTimeIndex {
         segment.timeIndex().sanityCheck();
         long last = segment.timeIndex().lastEntry().timestamp();
         int position = segment.offsetIndex().lookup(segment.offsetIndex().lastOffset()).position();
-        for (RecordBatch batch : segment.log().batchesFrom(position))
-            if (batch.maxTimestamp() > last)
-                throw new CorruptIndexException("The last time entry is older than offset " + batch.lastOffset());
+        try {
+            for (RecordBatch batch : segment.log().batchesFrom(position))
+                if (batch.maxTimestamp() > last)
+                    throw new CorruptIndexException("The last time entry is older than offset " + batch.lastOffset());
+        } catch (CorruptRecordException unflushed) {
+            // The records are for recovery to check, not for loading.
+        }
     }
 }
