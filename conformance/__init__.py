@@ -1,1 +1,1 @@
-"""Drives implementations of Kafka's log indexes in lockstep, and compares answers, state and bytes."""
+"""Conformance tests of Kafka's log indexes: implementations in lockstep, with outcomes, states and bytes compared."""

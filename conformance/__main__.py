@@ -1,4 +1,4 @@
-"""Where the program begins: signals are seen to before the command line is loaded, which takes a moment."""
+"""Entry point of the program: signal handlers are installed before the command line is imported, which takes time."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from kidx.signals import held_signals, signalled_exit
 
 
 def main() -> None:
-    """Runs the command line and ends the process."""
+    """Run the command line and end the process."""
     with signalled_exit("conformance"):
-        with held_signals():  # the loader of modules makes other errors of an exception
+        with held_signals():  # the import system would turn an exception of a handler into another error
             from conformance.cli import main as command_line  # noqa: PLC0415
         command_line()
 

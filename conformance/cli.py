@@ -1,4 +1,4 @@
-"""The command line ``conformance``: arguments in, exit code out (0 conforms, 1 diverges, 2 could not do the work)."""
+"""The command line ``conformance``: arguments in, exit code out (0 conforms, 1 diverges, 2 could not run)."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Annotated
 import typer
 
 from conformance.commands import (
-    clustering,
-    differing,
-    file_damage,
-    fuzzing,
+    clauses,
+    cluster,
+    corrupt,
+    damage,
+    diff,
+    exhaustive,
+    fuzz,
+    implementations,
+    init,
     interleave,
     kafka,
-    listing,
-    power,
-    power_historical,
+    known_bugs,
+    mutate,
     power_loss,
-    power_small_world,
-    recording,
-    replaying,
-    reporting,
-    running,
+    record_golden,
+    replay,
+    report,
+    run,
     scoreboard,
     site,
-    smoking,
-    start_damage,
-    starting,
-    subjects,
+    smoke,
     tiers,
     vectors,
 )
@@ -39,36 +39,36 @@ from kidx.commands.line import run_app, version_printer
 app = typer.Typer(
     name="conformance",
     cls=accepting(COMMANDS),
-    help="Proves whether an implementation of Kafka's log indexes is Kafka's: byte for byte, answer for answer.",
+    help="Test whether an implementation of Kafka's log indexes behaves like Kafka's: every byte, every result.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run")(running.run_command)
-app.command("init")(starting.init_command)
-app.command("smoke")(smoking.smoke_command)
-app.command("replay")(replaying.replay_command)
-app.command("report")(reporting.report_command)
+app.command("run")(run.run_command)
+app.command("init")(init.init_command)
+app.command("smoke")(smoke.smoke_command)
+app.command("replay")(replay.replay_command)
+app.command("report")(report.report_command)
 app.command("scoreboard")(scoreboard.scoreboard_command)
 app.command("site")(site.site_command)
-app.command("clauses")(listing.list_command)
-app.command("record-golden")(recording.record_command)
-app.command("fuzz")(fuzzing.fuzz_command)
-app.command("diff")(differing.diff_command)
-app.command("cluster")(clustering.cluster_command)
-app.command("corrupt")(file_damage.file_damage_command)
-app.command("damage")(start_damage.start_damage_command)
+app.command("clauses")(clauses.clauses_command)
+app.command("record-golden")(record_golden.record_golden_command)
+app.command("fuzz")(fuzz.fuzz_command)
+app.command("diff")(diff.diff_command)
+app.command("cluster")(cluster.cluster_command)
+app.command("corrupt")(corrupt.corrupt_command)
+app.command("damage")(damage.damage_command)
 app.command("tiers")(tiers.tiers_command)
 app.command("vectors")(vectors.vectors_command)
-app.command("mutate")(power.power_command)
-app.command("known-bugs")(power_historical.historical_command)
-app.command("exhaustive")(power_small_world.small_world_command)
+app.command("mutate")(mutate.mutate_command)
+app.command("known-bugs")(known_bugs.known_bugs_command)
+app.command("exhaustive")(exhaustive.exhaustive_command)
 app.command("interleave")(interleave.interleave_command)
 app.command("power-loss")(power_loss.power_loss_command)
 app.command("man", help=(manual.man_command.__doc__ or "").replace("kidx man", "conformance man"))(manual.man_command)
 app.add_typer(kafka.app, name="kafka")
-app.add_typer(subjects.app, name="implementations")
+app.add_typer(implementations.app, name="implementations")
 
 
 @app.callback()
@@ -80,11 +80,11 @@ def common(
         ),
     ] = False,
 ) -> None:
-    """Proves whether an implementation of Kafka's log indexes is Kafka's: byte for byte, answer for answer."""
+    """Test whether an implementation of Kafka's log indexes behaves like Kafka's: every byte, every result."""
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command line."""
     run_app(app, "conformance")
 
 

@@ -1,8 +1,7 @@
-"""The ways the harness can fail to do its work at all, as opposed to finding a divergence.
+"""Errors that keep the harness from running, as opposed to divergences.
 
-A command line prints ``str(error)`` as one line on stderr and exits 2, so every message here is one
-complete sentence for the person at the terminal: what could not be done, with which file, release or
-address, and, where there is one, the way out.
+A command line prints ``str(error)`` as one line on stderr and exits with 2. So every message is one complete sentence
+for the person at the terminal: what failed, with which file, release or address, and a remedy if there is one.
 """
 
 from __future__ import annotations
@@ -23,24 +22,24 @@ __all__ = [
 
 
 class UnknownReleaseError(ToolError):
-    """A Kafka release was asked for that has no lock file; the message lists those that have."""
+    """Request for a Kafka release that has no lock file; the message lists the locked ones."""
 
 
 class NotDrivenError(ToolError):
-    """A machine has no way of driving an implementation: an index behind a pipe has no segment, a broker no index."""
+    """Implementation that a machine cannot drive: a program with indexes has no segment, a broker no index."""
 
 
 class CoverageError(ToolError):
-    """The generator of the harness has left out what this run demanded; its verdict has been printed before."""
+    """Missed coverage that the run demanded of the harness's generator; its verdict has been printed before."""
 
 
 class FetchError(ToolError):
-    """A locked jar is not in the cache and could not be brought there."""
+    """Locked jar that is not in the cache and could not be downloaded."""
 
 
 class HashMismatchError(FetchError):
-    """What arrived is not what was locked; nothing of it was kept."""
+    """Downloaded file that is not the locked one; it was deleted."""
 
 
 class CacheError(FetchError):
-    """The cache directory cannot hold the jars: not writable, not a directory, or full."""
+    """Cache directory that cannot store the jars: not writable, not a directory, or full."""

@@ -1,7 +1,7 @@
-"""What happens during a run, as one stream of events that many writers consume.
+"""Events of a run, as one stream that many writers consume.
 
-A run starts with :class:`RunStarted` and ends with :class:`RunFinished`; a stream without the latter was cut off. Each
-event is a JSON object with the name of its class in ``event``.
+A run starts with :class:`RunStarted` and ends with :class:`RunFinished`; a stream without the latter is incomplete.
+Each event is a JSON object with the name of its class in ``event``.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ Verdict = Literal["conforms", "diverges", "expected-divergence", "unsupported", 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened."""
+    """Base class of the events."""
 
     def to_json(self) -> Json:
-        """The event as one JSON object."""
+        """Return the event as one JSON object."""
         return {"event": type(self).__name__} | dataclasses.asdict(self)
 
 
 @dataclass(frozen=True)
 class RunStarted(Event):
-    """The header: what is run against what, with which versions of everything.
+    """Header: implementations, releases and machines of the run, and the versions of all software.
 
-    ``seed_source`` is ``"given"``, ``"fixed"`` (by the profile) or ``"drawn"``; empty in streams that do not tell.
-    ``command`` does the same once more; empty in streams that do not tell, or where no command line does it.
+    ``seed_source`` is ``"given"``, ``"fixed"`` (by the profile) or ``"drawn"``; empty in streams without it.
+    ``command`` repeats the run; it is empty in streams without it, or if no command line can repeat the run.
     """
 
     releases: tuple[str, ...]
@@ -54,7 +54,7 @@ class RunStarted(Event):
 
 @dataclass(frozen=True)
 class Progressed(Event):
-    """A round of a machine is done. ``examples`` and ``steps`` count from the machine's start."""
+    """Completed round of a machine. ``examples`` and ``steps`` count from the machine's start."""
 
     machine: str
     examples: int
@@ -63,7 +63,7 @@ class Progressed(Event):
 
 
 class _Failure(TypedDict):
-    """A difference, as a trace has it."""
+    """Divergence, as in a trace."""
 
     step: int
     party: str
@@ -75,8 +75,8 @@ class _Failure(TypedDict):
     clauses: list[str]
 
 
-class _Sight(TypedDict):
-    """Another sight of a difference."""
+class _Related(TypedDict):
+    """Related divergence: another symptom of the same root cause."""
 
     shape: str
     clause: str
@@ -87,33 +87,33 @@ class _Sight(TypedDict):
 
 
 class _Objects(TypedDict):
-    """What the writers of reports read in the objects of a :class:`Diverged`."""
+    """Fields that the writers of reports read in the objects of a :class:`Diverged`."""
 
     failure: _Failure
-    also: list[_Sight]
+    also: list[_Related]
 
 
 @dataclass(frozen=True)
 class Diverged(Event):
-    """A difference that counts, shrunk.
+    """Divergence that counts for the verdict, shrunk.
 
     Attributes:
-        failure: as in a trace.
-        requirements: (id, level, statement) of the clauses at stake.
-        steps: the shrunk operations, in words.
-        trace: path of the trace.
-        replay: the command that replays it.
-        implementation: how it was asked for, such as ``"jvm"``; empty for the reference itself.
-        shrinking: how far the trace was shrunk, such as ``"minimal"``; empty if it was not.
-        releases: all in which the same difference shows, the newest first; ``failure`` is about that one.
-        machines: all in which it shows; ``machine`` comes first.
-        clause: the one of the clauses at stake that fails; empty if none speaks of the step.
-        shape: what a difference without a clause is known by.
-        detail: what comes behind the shape to tell it from others: ``" of end_offset"``; mostly empty.
-        times: how often it was seen.
-        also: other sights of the same difference: objects with ``shape``, ``clause``, ``clauses``, ``times``, ``trace``
-            and ``because``, which says in words why it is no difference of its own.
-        note: what could not be done for it, in words, such as writing its trace; mostly empty.
+        failure: The divergence, as in a trace.
+        requirements: The id, level and statement of each implicated clause.
+        steps: The shrunk operations, as text.
+        trace: The path of the trace.
+        replay: The command that replays the trace.
+        implementation: The implementation as given on the command line, such as ``"jvm"``; empty for the reference.
+        shrinking: The result of shrinking, such as ``"minimal"``; empty if the trace was not shrunk.
+        releases: All releases with the same divergence, the newest first; ``failure`` belongs to that one.
+        machines: All machines that found it; ``machine`` comes first.
+        clause: The failing clause among the implicated ones; empty if no clause covers the step.
+        shape: The signature, which identifies a divergence without a clause.
+        detail: A suffix that distinguishes equal signatures: ``" of end_offset"``; usually empty.
+        times: The number of occurrences.
+        also: The related divergences: objects with ``shape``, ``clause``, ``clauses``, ``times``, ``trace`` and
+            ``because``, which states the common root cause.
+        note: A problem in reporting it, such as a trace that could not be written; usually empty.
     """
 
     machine: str
@@ -135,21 +135,21 @@ class Diverged(Event):
 
     @property
     def clauses(self) -> tuple[str, ...]:
-        """Ids of the clauses at stake, in its other sights as well."""
-        also = (clause for sight in self.also for clause in sight["clauses"])
+        """Ids of the implicated clauses, including those of related divergences."""
+        also = (clause for each in self.also for clause in each["clauses"])
         return tuple(dict.fromkeys((*self.failure["clauses"], *also)))
 
     def is_about(self, machine: str, implementation: str, release: str) -> bool:
-        """Whether it shows there."""
+        """Return True if the divergence occurred with this machine, implementation and release."""
         releases, machines = self.releases or (self.failure["release"],), self.machines or (self.machine,)
         return machine in machines and implementation == self.implementation and release in releases
 
 
 @dataclass(frozen=True)
 class Replayed(Event):
-    """The traces that the package keeps of a machine have been performed, before anything new is tried.
+    """Replay of a machine's regression traces, before new examples are tried.
 
-    ``traces`` are their ids, ``diverged`` those of them that ended in a difference that counts.
+    ``traces`` are their ids, ``diverged`` the ids of those that ended in a divergence that counts.
     """
 
     machine: str
@@ -159,13 +159,13 @@ class Replayed(Event):
 
 @dataclass(frozen=True)
 class Measured(Event):
-    """A figure about the harness itself, one row of a table.
+    """Metric of the harness itself, one row of a table.
 
     Attributes:
-        table: what was measured, e.g. ``"mutants"``.
-        name: of what, e.g. the mutant.
-        holds: whether it is what it has to be; None for a figure that nothing is demanded of.
-        figures: the columns, e.g. ``{"examples to kill": 12}``.
+        table: The name of the table, e.g. ``"mutants"``.
+        name: The measured thing, e.g. the mutant.
+        holds: True if the metric meets its target; None for a metric without a target.
+        figures: The columns, e.g. ``{"examples to kill": 12}``.
     """
 
     table: str
@@ -176,7 +176,7 @@ class Measured(Event):
 
 @dataclass(frozen=True)
 class Result(Event):
-    """What one implementation did on one machine in one release's dialect."""
+    """Result of one implementation on one machine in one release's dialect."""
 
     machine: str
     implementation: str
@@ -186,26 +186,26 @@ class Result(Event):
     seconds: float
     divergences: int
     clauses: dict[str, int]
-    """How many steps exercised each clause that this machine is said to exercise in this release."""
+    """Number of steps that exercised each clause that this machine can exercise in this release."""
     verdicts: dict[str, Verdict]
     details: dict[str, Any] = field(default_factory=dict)
 
     @property
     def unsupported(self) -> bool:
-        """Whether the implementation has nothing that the machine could drive."""
+        """True if the implementation has nothing that the machine could drive."""
         return not self.steps and bool(self.verdicts) and self.count("unsupported") == len(self.verdicts)
 
     def count(self, verdict: Verdict) -> int:
-        """How many clauses have a verdict."""
+        """Return the number of clauses with a verdict."""
         return sum(1 for value in self.verdicts.values() if value == verdict)
 
 
 @dataclass(frozen=True)
 class RunFinished(Event):
-    """The footer.
+    """Footer of the stream.
 
-    ``verdict`` is ``"conforms"``, ``"diverges"``, or ``"stale"`` if nothing differs but expectations have not been met,
-    which ``details`` names; as "not seen" it names those that the run says nothing about.
+    ``verdict`` is ``"conforms"``, ``"diverges"``, or ``"stale"`` if there is no divergence but stale expectations.
+    ``details`` lists them under "stale", and under "not seen" the expectations that the run could not check.
     """
 
     verdict: str
@@ -219,18 +219,18 @@ Sink = Callable[[Event], None]
 KINDS: Final = {
     kind.__name__: kind for kind in (RunStarted, Progressed, Diverged, Replayed, Measured, Result, RunFinished)
 }
-"""Every kind of event by its name."""
+"""All classes of events by name."""
 
 
 def event_from_json(document: Json) -> Event | None:
-    """An event from its JSON object; None for a kind of event that this version does not know.
+    """Return an event from its JSON object, or None for a kind of event that this version does not know.
 
     Raises:
-        ValueError: it is no event, or lacks a field that this version needs, or a field is of another type.
+        ValueError: The object is no event, lacks a field, or has a field of another type.
     """
     name = document.get("event")
     if not isinstance(name, str):
-        raise ValueError(f"{document!r:.80} is not an event")  # noqa: TRY004 -- as json.loads says it
+        raise ValueError(f"{document!r:.80} is not an event")  # noqa: TRY004 -- json.loads raises ValueError, too
     kind = KINDS.get(name)
     try:
         event: Event | None = None if kind is None else convert(document, kind)

@@ -1,4 +1,4 @@
-"""Batches and records as a consumer sees them, read from their bytes: it shares no code with kidx, which it judges."""
+"""Batches and records as a consumer reads them; it tests kidx, and so shares no code with it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Final, NamedTuple
 import cramjam
 
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
-"""A batch of magic 2: offset, length, epoch, magic, checksum, attributes, last delta, base and largest timestamp, …"""
+"""Header of a batch of magic 2: offset, length, epoch, magic, checksum, attributes, last delta, two timestamps, …"""
 _MAGIC: Final = 2
 _LENGTH_COUNTS_FROM: Final = 12
-_STAMPED: Final = 1 << 3
+_LOG_APPEND_TIME: Final = 1 << 3
 _TRANSACTIONAL: Final = 1 << 4
 _CONTROL: Final = 1 << 5
 _SMALL: Final = 1 << 12
 _XERIAL: Final = b"\x82SNAPPY\x00"
 
 
-class SeenRecord(NamedTuple):
-    """A record as a consumer sees it; ``segment`` is the number of its file, ``epoch`` that of its batch."""
+class ConsumerRecord(NamedTuple):
+    """Record as a consumer reads it; ``segment`` is the number of its file, ``epoch`` its batch's leader epoch."""
 
     offset: int
     timestamp: int
@@ -30,8 +30,8 @@ class SeenRecord(NamedTuple):
     segment: int
 
 
-class SeenBatch(NamedTuple):
-    """What a batch says of its producer; both offsets are inclusive."""
+class ConsumerBatch(NamedTuple):
+    """Producer fields of a batch; both offsets are inclusive."""
 
     first_offset: int
     last_offset: int
@@ -40,28 +40,28 @@ class SeenBatch(NamedTuple):
     is_marker: bool
 
 
-def records_of(data: bytes, segment: int = 0) -> Iterator[SeenRecord]:
-    """The records of batches of magic 2, one after another, up to the first that is incomplete or damaged.
+def records_of(data: bytes, segment: int = 0) -> Iterator[ConsumerRecord]:
+    """Yield the records of batches of magic 2, in order, up to the first incomplete or corrupt batch.
 
-    Batches of the old formats are left out.
+    Batches of the old formats are skipped.
     """
-    for batch in _whole_batches(data):
+    for batch in _complete_batches(data):
         try:
-            read = _kept_records_of_batch if len(batch) <= _SMALL else _records_of_batch
+            read = _cached_records_of_batch if len(batch) <= _SMALL else _records_of_batch
             yield from read(batch, segment)
         except (cramjam.DecompressionError, zlib.error, struct.error, IndexError):
             return
 
 
-def batches_of(data: bytes) -> Iterator[SeenBatch]:
-    """The batches of magic 2, one after another, up to the first that is incomplete."""
-    for batch in _whole_batches(data):
+def batches_of(data: bytes) -> Iterator[ConsumerBatch]:
+    """Yield the batches of magic 2, in order, up to the first incomplete one."""
+    for batch in _complete_batches(data):
         base, _, _, _, _, attributes, last_delta, _, _, producer, *_ = _HEADER.unpack_from(batch)
         is_transactional, is_marker = bool(attributes & _TRANSACTIONAL), bool(attributes & _CONTROL)
-        yield SeenBatch(base, base + last_delta, producer, is_transactional, is_marker)
+        yield ConsumerBatch(base, base + last_delta, producer, is_transactional, is_marker)
 
 
-def _whole_batches(data: bytes) -> Iterator[bytes]:
+def _complete_batches(data: bytes) -> Iterator[bytes]:
     position = 0
     while position + _HEADER.size <= len(data):
         _, length, _, magic, *_ = _HEADER.unpack_from(data, position)
@@ -73,8 +73,8 @@ def _whole_batches(data: bytes) -> Iterator[bytes]:
         position = end
 
 
-def _records_of_batch(batch: bytes, segment: int) -> list[SeenRecord]:
-    """All records of a batch, or none of them and what stopped it: a consumer gets them together."""
+def _records_of_batch(batch: bytes, segment: int) -> list[ConsumerRecord]:
+    """Return all records of a batch, or raise an error and return none: a consumer receives a batch as a whole."""
     base, _, epoch, _, _, attributes, _, first, largest, _, _, _, count = _HEADER.unpack_from(batch)
     body = _decompressed(attributes & 7, batch[_HEADER.size :])
     found, at = [], 0
@@ -84,18 +84,18 @@ def _records_of_batch(batch: bytes, segment: int) -> list[SeenRecord]:
             raise IndexError("a record of negative size")
         timestamp_delta, inner = _varint(body, at + 1)
         offset_delta, _ = _varint(body, inner)
-        timestamp = largest if attributes & _STAMPED else first + timestamp_delta
-        found.append(SeenRecord(base + offset_delta, timestamp, epoch, segment))
+        timestamp = largest if attributes & _LOG_APPEND_TIME else first + timestamp_delta
+        found.append(ConsumerRecord(base + offset_delta, timestamp, epoch, segment))
         at += size
     return found
 
 
-_kept_records_of_batch = lru_cache(maxsize=1024)(_records_of_batch)
-"""A log is judged after every step, and most of its batches are those of the step before."""
+_cached_records_of_batch = lru_cache(maxsize=1024)(_records_of_batch)
+"""Decoder with a cache: a log is checked after every step, and most of its batches have not changed since."""
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A zigzag number of seven bits a byte, and where the next one begins."""
+    """Return a zigzag varint with seven bits per byte, and the position of the next one."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -117,7 +117,7 @@ def _decompressed(codec: int, data: bytes) -> bytes:
 
 
 def _snappy(data: bytes) -> bytes:
-    """Blocks with their lengths before them, after a header of 16 bytes."""
+    """Decompress blocks with their lengths before them, after a header of 16 bytes."""
     if not data.startswith(_XERIAL):
         return bytes(cramjam.snappy.decompress_raw(data))
     at, blocks = 16, []

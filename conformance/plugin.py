@@ -4,8 +4,8 @@
 
     pytest --kafka 4.3.1 --conformance-impl exec:./my-index
 
-collects a test for each machine × clause of the catalogue, beside the repository's own tests. Every
-session of pytest loads this module where the package is installed, so it imports nothing until it is asked for.
+collects a test for each machine × clause of the catalogue, in addition to the repository's own tests. Every session of
+pytest loads this module if the package is installed, so it imports nothing until conformance tests are requested.
 
 PYTEST_DONT_REWRITE: it asserts nothing, and naming it twice (entry point and ``-p``) then gives no warning.
 """
@@ -17,49 +17,49 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pytest
 
-_GROUP = "conformance: is an implementation of Kafka's log indexes Kafka's?"
+_GROUP = "conformance: tests of an implementation of Kafka's log indexes"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options; all but --require ask for conformance tests or shape them."""
+    """Add the options; all but --require request conformance tests or configure them."""
     group = parser.getgroup("conformance", _GROUP)
     add = group.addoption
-    add("--kafka", action="append", default=[], metavar="RELEASE|all", help="Kafka release; several times for several")
+    add("--kafka", action="append", default=[], metavar="RELEASE|all", help="Kafka release (repeatable)")
     add(
         "--conformance-impl",
         action="append",
         default=[],
         metavar="IMPL",
-        help="jvm, broker, exec:COMMAND or python:MODULE:FACTORY; several times for several; default: jvm",
+        help="jvm, broker, exec:COMMAND or python:MODULE:FACTORY (repeatable); default: jvm",
     )
     add(
         "--conformance-machine",
         action="append",
         default=[],
         metavar="NAME",
-        help="machine to run; several times for several; default: all",
+        help="machine to run (repeatable); default: all",
     )
-    add("--conformance-profile", default="dev", metavar="NAME", help="how much to do: dev, ci or nightly")
-    add("--conformance-seed", metavar="N|random", help="start here; the same seed does the same")
+    add("--conformance-profile", default="dev", metavar="NAME", help="size of the run: dev, ci or nightly")
+    add("--conformance-seed", metavar="N|random", help="random seed; a fixed seed reproduces the run")
     add("--conformance-max-examples", type=int, metavar="N", help="examples for each machine")
     add("--conformance-max-time", type=float, metavar="S", help="seconds for each machine")
     add(
         "--conformance-level",
         default="observed",
         metavar="LEVEL",
-        help="must leaves OBSERVED clauses out of the verdict",
+        help="lowest level that counts for the verdict: must, api or observed",
     )
     add("--conformance-expectations", metavar="DIR", help="known divergences, each with a reason and a link")
-    add("--conformance-report", metavar="DIR", help="keep events and traces here, for `conformance report DIR`")
-    add("--require", default="", metavar="TIER,...", help="fail instead of skipping what needs these tiers")
+    add("--conformance-report", metavar="DIR", help="write events and traces here, for `conformance report DIR`")
+    add("--require", default="", metavar="TIER,...", help="fail instead of skipping tests that need these tiers")
     parser.addini("conformance_tiers", "markers of this repository that are tiers", type="args", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers the markers and, where conformance tests are asked for, what collects them."""
+    """Register the markers and, if conformance tests are requested, their collector."""
     from conformance.pytest_plugin.tiers import TIERS, required  # noqa: PLC0415 -- a conftest may have added its own by now
 
-    config.addinivalue_line("markers", "conformance: a clause that an implementation is held to")
+    config.addinivalue_line("markers", "conformance: a clause that an implementation is tested for")
     for name, tier in TIERS.items():
         config.addinivalue_line("markers", f"{name}: {tier.marker}")
     required(config)
@@ -70,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Looks after the tiers of conformance tests, and of the tests of a repository that says so."""
+    """Enforce the tiers of conformance tests, and of a repository's own tests if it declares tiers."""
     from conformance.pytest_plugin.tiers import TIERS, enforce  # noqa: PLC0415
 
     if item.get_closest_marker("conformance") is not None:
@@ -80,7 +80,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Says which tiers did not run."""
+    """Report the tiers that did not run."""
     from conformance.pytest_plugin.tiers import report_missing_tiers  # noqa: PLC0415
 
     report_missing_tiers(terminalreporter)

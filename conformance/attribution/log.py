@@ -16,7 +16,7 @@ from conformance.attribution.log_producers import PRODUCER_ROWS
 from conformance.attribution.log_step import Files, LogStep, TrackedLog
 from conformance.attribution.rules import ANY, Conditions, Row, Rules
 from conformance.operations.log import LOG_ERROR_KINDS
-from conformance.oracle import SeenBatch, SeenRecord, batches_of, records_of
+from conformance.oracle import ConsumerBatch, ConsumerRecord, batches_of, records_of
 from kidx.log.epochs import FILE_NAME as EPOCHS
 from kidx.log.lookup import MAX_TIMESTAMP
 from kidx.records.record import NO_TIMESTAMP
@@ -135,7 +135,7 @@ def misses_because_of_deleted(step: LogStep) -> bool:
     return step.now is not None and step.now.segments[0][0] < step.now.start_offset and misses(step)
 
 
-def promised(target: int, records: list[SeenRecord]) -> tuple[int, int] | None:
+def promised(target: int, records: list[ConsumerRecord]) -> tuple[int, int] | None:
     """Return timestamp and offset of the record that KIP-79 (for a time) or KIP-734 (for the largest one) requires."""
     if target == MAX_TIMESTAMP:
         target = max(0, max((record.timestamp for record in records), default=0))
@@ -196,7 +196,7 @@ def settles(step: LogStep) -> bool:
     if step.now is None or not truncates(step):
         return False
     begun: set[int] = set()
-    ended: list[SeenBatch] = []
+    ended: list[ConsumerBatch] = []
     for content in logs(step):
         ended = []
         for batch in batches_of(content):
@@ -213,7 +213,7 @@ def logs(step: LogStep) -> list[bytes]:
     return [step.files[name] for name in sorted(name for name in step.files if name.endswith(".log"))]
 
 
-def visible(step: LogStep) -> list[SeenRecord]:
+def visible(step: LogStep) -> list[ConsumerRecord]:
     """Return the records that a consumer may read."""
     now = step.now
     if now is None:

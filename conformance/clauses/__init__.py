@@ -1,33 +1,32 @@
-"""The clause catalogue: every numbered statement about Kafka's behaviour, as data.
+"""Clause catalogue: every numbered statement about Kafka's behaviour, as data.
 
-One file a chapter, ``<chapter>.toml``; the file says which section of the behaviour it holds and then its clauses::
+There is one file per chapter, ``<chapter>.toml``: its section of the behaviour, and then its clauses::
 
     section = "1"
     title = "AbstractIndex"
 
     [[clause]]
-    id = "AI-16c"                     # the letter is a variant of AI-16, mostly one for other releases
+    id = "AI-16c"                     # the letter is a variant of AI-16, usually for other releases
     title = "Trimming an unmapped index does nothing"
     statement = "On an unmapped index …"
-    level = "MUST"                    # or API or OBSERVED: then with a reason, and what it excuses
+    level = "MUST"                    # or API or OBSERVED: then with a reason, and the facets that it excuses
     releases = "3.9.2, 4.0.1.."       # or "where close_trims": see kidx.dialect.release_range, behaviour_range
-    promise = "files: …"              # of a MUST or API: its source, or what of Kafka depends on it
-    promises = ["kind"]               # of a MUST that promises which kind of refusal it is, too
+    promise = "files: …"              # of a MUST or API: its source, or the part of Kafka that depends on it
+    promises = ["kind"]               # of a MUST that guarantees the kind of an error, too
     source = "AbstractIndex.java: trimToValidSize"
     evidence = "E"                    # executed, S read in the source, I from an issue, U unverified
-    trace = "log-cc64cea2742d"        # the smallest trace that shows it, where one is in conformance/traces
-    not_exercised = "…"               # of a clause that no machine can show: why
+    trace = "log-cc64cea2742d"        # the smallest trace that shows it, if one is in conformance/traces
+    not_exercised = "…"               # of a clause that no machine can exercise: the reason
 
-``MUST`` is what users and other tools depend on: ``promise`` names the KIP, the page of Kafka's documentation or the
-public Javadoc that promises it, or begins with ``files:`` and says what of Kafka cannot read or believe other files.
-``API`` is promised as well, but to callers of Kafka's Java classes alone: nobody notices it who reads the files with
-Kafka, or consumes from the log. Which kind of refusal it is, how much room there is behind the entries of an index, and
-what a closed index answers is theirs, too, whatever clause speaks of it.
-``OBSERVED`` is an accident or a defect of Kafka that an implementation need not copy. ``reason`` says of both why.
-``excuses`` names the parts of a step (:data:`FACETS`) in which it may do better: if it is left out, all of them for an
-OBSERVED clause, none for one of the API. A part of a part may stand there, too:
-``state/FIELD``, ``bytes/SUFFIX`` for the files whose names end so, and ``bytes/room``, ``bytes/sound``,
-``bytes/sparseSUFFIX`` and ``bytes/absentSUFFIX`` by how a file differs (see
+Users and other tools depend on ``MUST``. ``promise`` names the KIP, the documentation page or the public Javadoc that
+guarantees it; or it begins with ``files:`` and names the part of Kafka that cannot read, or does not trust, other
+files. ``API`` is guaranteed as well, but only to callers of Kafka's Java classes: nobody notices it who reads the files
+with Kafka, or consumes from the log. The kind of an error, the free space after an index's entries, and the results of
+a closed index belong to it, too, whichever clause is about them. ``OBSERVED`` is an accident or a defect of Kafka that
+an implementation need not copy. ``reason`` explains both levels. ``excuses`` lists the facets of a step
+(:data:`FACETS`) in which an implementation may differ; by default all of them for an OBSERVED clause, and none for an
+API clause. A part of a facet is possible, too: ``state/FIELD``, ``bytes/SUFFIX`` for files with this suffix, and
+``bytes/room``, ``bytes/sound``, ``bytes/sparseSUFFIX`` and ``bytes/absentSUFFIX`` for a kind of file difference (see
 :mod:`conformance.lockstep.file_differences`).
 """
 
@@ -48,10 +47,10 @@ from kidx.dialect.release_range import ReleaseRange, ReleaseRangeError
 
 Level = Literal["MUST", "API", "OBSERVED"]
 LEVELS: Final = ("MUST", "API", "OBSERVED")
-"""From what everyone is promised to what Kafka merely does; a verdict at one of them leaves the later ones out."""
+"""Levels from the guarantees to everyone to mere behaviour of Kafka; a verdict at one level ignores the later ones."""
 EVIDENCE: Final = {"E": "executed", "S": "read in the source", "I": "from an issue", "U": "unverified"}
 FACETS: Final = ("outcome", "text", "state", "bytes")
-"""The parts of a step that are compared: value or error kind, Kafka's own text, the state after it, the files."""
+"""Compared parts of a step: value or kind of error, Kafka's own text, the state after it, the files."""
 MACHINES: Final = ("offset", "time", "transaction", "segment", "log", "cleaned", "cache", "broker", "wire")
 
 _ID: Final = re.compile(r"[A-Z]{2,3}-\d+[a-z]?")
@@ -60,7 +59,7 @@ _ALLOWED: Final = frozenset({*_NEEDED, "promise", "promises", "reason", "ticket"
 
 
 class CatalogueError(ToolError):
-    """The catalogue contradicts itself: the message names the file, the clause and what is wrong with it."""
+    """Contradiction in the catalogue: the message names the file, the clause and the mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,22 +67,22 @@ class Clause:
     """One numbered statement.
 
     Attributes:
-        id: e.g. ``"AI-16c"``; the letters before the dash name the chapter, a letter at the end a part.
-        chapter: the file it is in, e.g. ``"abstract_index"``.
-        section: the section it belongs to, e.g. ``"1.1"``.
-        title: three to eight words.
-        statement: what holds, in full.
+        id: The id, e.g. ``"AI-16c"``; the letters before the dash name the chapter, a letter at the end a variant.
+        chapter: The name of its file, e.g. ``"abstract_index"``.
+        section: The section that it belongs to, e.g. ``"1.1"``.
+        title: A title of three to eight words.
+        statement: The full requirement.
         level: ``"MUST"``, ``"API"`` or ``"OBSERVED"``.
-        releases: where it holds.
+        releases: The releases that it applies to.
         source: Kafka's file, class and method.
         evidence: ``E``, ``S``, ``I`` or ``U``, see :data:`EVIDENCE`.
-        not_exercised: why no step of a machine can show it; empty if one can.
-        promise: of a MUST or API clause, the source of the promise, or what depends on it.
-        promises_kind: whether a MUST clause promises which kind of refusal it is.
-        reason: of another one, why it is none.
-        ticket: Kafka's issue about it, where one is known.
-        trace: the smallest recorded trace that shows it, ``<machine>-<id>`` in ``conformance/traces``.
-        excuses: of such a clause, the facets, or parts of them, in which a step may differ because of it.
+        not_exercised: The reason why no step of a machine can exercise it; empty if one can.
+        promise: The source of the guarantee of a MUST or API clause, or the part of Kafka that depends on it.
+        promises_kind: True if a MUST clause guarantees the kind of an error.
+        reason: The reason why another clause is not a MUST.
+        ticket: Kafka's issue about it, if one is known.
+        trace: The smallest recorded trace that shows it, ``<machine>-<id>`` in ``conformance/traces``.
+        excuses: The facets, or parts of them, in which a step may differ because of an API or OBSERVED clause.
     """
 
     id: str
@@ -104,16 +103,16 @@ class Clause:
     promises_kind: bool = False
 
     def applies_to(self, release: str) -> bool:
-        """Whether the clause says something about a release."""
+        """Return True if the clause applies to a release."""
         return release in self.releases
 
 
 @cache
 def load_clauses() -> dict[str, Clause]:
-    """The whole catalogue by id, in the order of its sections. The dictionary is shared: do not change it.
+    """Return the whole catalogue by id, in the order of its sections. The dictionary is shared: do not change it.
 
     Raises:
-        CatalogueError: the packaged data is malformed.
+        CatalogueError: The packaged data is malformed.
     """
     chapters = {
         entry.name.removesuffix(".toml"): entry.read_text("utf-8")
@@ -125,7 +124,7 @@ def load_clauses() -> dict[str, Clause]:
 
 @cache
 def load_chapters() -> dict[str, str]:
-    """The title of each chapter by its name, e.g. ``"offset_index"``: ``"OffsetIndex"``; do not change it."""
+    """Return the title of each chapter by its name, e.g. ``"offset_index"``: ``"OffsetIndex"``; do not change it."""
     chapters = (entry for entry in files(__package__).iterdir() if entry.name.endswith(".toml"))
     return {e.name.removesuffix(".toml"): str(tomllib.loads(e.read_text("utf-8")).get("title", "")) for e in chapters}
 
@@ -136,13 +135,13 @@ def family(clause: str) -> str:
 
 
 def read_catalogue(chapters: Mapping[str, str]) -> dict[str, Clause]:
-    """A catalogue from the texts of its chapters.
+    """Parse a catalogue from the texts of its chapters.
 
     Args:
-        chapters: the TOML text of each chapter by its name.
+        chapters: The TOML text of each chapter by its name.
 
     Raises:
-        CatalogueError: a text is no TOML, a clause is malformed, or two clauses have one id.
+        CatalogueError: A text is not TOML, a clause is malformed, or two clauses have the same id.
     """
     found: list[Clause] = []
     for chapter, text in chapters.items():
@@ -152,7 +151,7 @@ def read_catalogue(chapters: Mapping[str, str]) -> dict[str, Clause]:
             raise CatalogueError(f"{chapter}.toml is not TOML: {error}") from None
         section = table.get("section")
         if not isinstance(section, str):
-            raise CatalogueError(f"{chapter}.toml does not say which section it holds")
+            raise CatalogueError(f"{chapter}.toml has no section")
         found += [_read_clause(chapter, section, entry) for entry in table.get("clause", [])]
     catalogue: dict[str, Clause] = {}
     for clause in sorted(found, key=_reading_order):
@@ -194,17 +193,17 @@ def _check_keys(where: str, entry: Mapping[str, Any]) -> None:
     if missing := [key for key in _NEEDED if not entry.get(key)]:
         raise CatalogueError(f"{where} has no {', '.join(missing)}")
     if unknown := sorted(set(entry) - _ALLOWED):
-        raise CatalogueError(f"{where} has {', '.join(unknown)}, which no clause has")
+        raise CatalogueError(f"{where} has unknown keys: {', '.join(unknown)}")
     level = entry["level"]
     _one_of(where, "level", [level], LEVELS)
     if (level != "MUST") != bool(entry.get("reason")):
-        raise CatalogueError(f"{where} is {level}: a clause of API or OBSERVED has a reason, a MUST has none")
+        raise CatalogueError(f"{where} is {level}: a clause of API or OBSERVED requires a reason, a MUST has none")
     if (level != "OBSERVED") != bool(entry.get("promise")):
-        raise CatalogueError(f"{where} is {level}: a clause of MUST or API has a promise, an OBSERVED one has none")
+        raise CatalogueError(f"{where} is {level}: a clause of MUST or API requires a promise, an OBSERVED has none")
     if "excuses" in entry and level == "MUST":
-        raise CatalogueError(f"{where} is MUST and excuses nothing")
+        raise CatalogueError(f"{where} is MUST and cannot have excuses")
     if "promises" in entry and level != "MUST":
-        raise CatalogueError(f"{where} is {level} and promises no kind of refusal")
+        raise CatalogueError(f"{where} is {level} and cannot promise the kind of an error")
 
 
 def _check_values(where: str, entry: Mapping[str, Any]) -> None:
@@ -218,4 +217,4 @@ def _check_values(where: str, entry: Mapping[str, Any]) -> None:
 def _one_of(where: str, what: str, values: Iterable[str], known: Iterable[str]) -> None:
     for value in values:
         if value not in known:
-            raise CatalogueError(f"{where}: {what} {value!r} is none of {', '.join(known)}")
+            raise CatalogueError(f"{where}: unknown {what} {value!r}; choose from {', '.join(known)}")

@@ -1,9 +1,9 @@
-"""The range of a clause that states a behaviour of the table: ``where close_trims``.
+"""Release range of a clause that states a behaviour of the table: ``where close_trims``.
 
 =================================== ===================================================
-``where close_trims``               the releases that have the behaviour
-``where not close_trims``           those that lack it
-``where max_lookup is read``        those in which it has this value
+``where close_trims``               releases that have the behaviour
+``where not close_trims``           releases that lack it
+``where max_lookup is read``        releases in which it has this value
 =================================== ===================================================
 
 The range of the row (:mod:`kidx.dialect.table`) is the only place that names releases: one edit changes both.
@@ -21,11 +21,11 @@ _WHERE: Final = re.compile(r"where (?P<not>not )?(?P<name>\w+)(?: is (?P<value>.
 
 
 class BehaviourRange(ReleaseRange):
-    """The releases in which a behaviour has one value.
+    """Releases in which a behaviour has one value.
 
     Attributes:
-        behaviour: the name of the row.
-        value: its value in these releases.
+        behaviour: The name of the row.
+        value: Its value in these releases.
     """
 
     behaviour: str
@@ -34,9 +34,9 @@ class BehaviourRange(ReleaseRange):
     def __init__(self, behaviour: str, value: Any) -> None:
         object.__setattr__(self, "behaviour", behaviour)
         object.__setattr__(self, "value", value)
-        held = [release for release in PUBLISHED.split() if ROWS[behaviour].value_in(release) == value]
-        if held:
-            parsed = ReleaseRange.parse(range_of(held, PUBLISHED.split()))
+        supported = [release for release in PUBLISHED.split() if ROWS[behaviour].value_in(release) == value]
+        if supported:
+            parsed = ReleaseRange.parse(range_of(supported, PUBLISHED.split()))
             super().__init__(parsed.text, parsed.spans)
         else:
             super().__init__("no published release", ())
@@ -48,10 +48,10 @@ class BehaviourRange(ReleaseRange):
 
 
 def parse_range(text: str) -> ReleaseRange:
-    """Parse the range of a clause.
+    """Parse the release range of a clause.
 
     Raises:
-        ReleaseRangeError: it is no range, or it names a behaviour or a value that the table does not have.
+        ReleaseRangeError: The text is no range, or it names a behaviour or a value that the table does not have.
     """
     if not text.startswith("where "):
         return ReleaseRange.parse(text)

@@ -1,4 +1,4 @@
-"""A range of releases with one release more, or one less, as its author would write it."""
+"""Release ranges with one release added or removed, as their author would write them."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ _FIRST: Final = re.compile(r"\d+\.\d+\.\d+")
 
 
 def with_release(text: str, release: str, known: Sequence[str]) -> str:
-    """A range that a release is in, too.
+    """Return a range that includes one more release.
 
     Args:
-        text: a range without it.
-        release: the new one. If it is newer than all others, the range stays open behind it.
-        known: the other releases.
+        text: A range without the release.
+        release: The new release. If it is newer than all others, the range stays open after it.
+        known: The other releases.
     """
     newest = all(version_of(other) < version_of(release) for other in known)
     spans = [span.strip() for span in text.split(",")]
-    behind = (number for number, span in enumerate(spans) if version_of(_FIRST.findall(span)[0]) > version_of(release))
-    spans.insert(next(behind, len(spans)), f"{release}{'..' if newest else ''}")
+    later = (number for number, span in enumerate(spans) if version_of(_FIRST.findall(span)[0]) > version_of(release))
+    spans.insert(next(later, len(spans)), f"{release}{'..' if newest else ''}")
     return _checked(", ".join(spans), release, known, text, holds=True)
 
 
 def without_release(text: str, release: str, known: Sequence[str]) -> str:
-    """A range that a release is not in, and every other known one as before.
+    """Return a range that excludes a release, and includes the other known ones as before.
 
     Args:
-        text: a range with it. If the release is newer than all others, the range ends before it.
-        release: the one that is left out.
-        known: the other releases.
+        text: A range with the release. If the release is newer than all others, the range ends before it.
+        release: The release to exclude.
+        known: The other releases.
 
     Raises:
-        ValueError: nothing would be left.
+        ValueError: The range would be empty.
     """
     before = sorted((other for other in known if version_of(other) < version_of(release)), key=version_of)
-    behind = sorted((other for other in known if version_of(other) > version_of(release)), key=version_of)
+    newer = sorted((other for other in known if version_of(other) > version_of(release)), key=version_of)
     range_ = ReleaseRange.parse(text)
     spans = _spans([(other, other in range_) for other in before])
-    later = _spans([(other, other in range_) for other in behind])
-    if later and behind[-1] in range_ and "99999.0.0" in range_:
+    later = _spans([(other, other in range_) for other in newer])
+    if later and newer[-1] in range_ and "99999.0.0" in range_:
         later[-1] = f"{later[-1].partition('..')[0]}.."
     if not (spans or later):
         raise ValueError(f"no other release is in the range {text!r}")
@@ -52,11 +52,11 @@ def without_release(text: str, release: str, known: Sequence[str]) -> str:
     return _checked(", ".join(spans + later), release, known, text, holds=False)
 
 
-def _spans(held: Sequence[tuple[str, bool]]) -> list[str]:
-    """Runs of releases that are in a range, oldest first."""
+def _spans(included: Sequence[tuple[str, bool]]) -> list[str]:
+    """Return the runs of releases that are in a range, oldest first."""
     spans: list[list[str]] = []
     open_ = False
-    for release, holds in held:
+    for release, holds in included:
         if holds and open_:
             spans[-1].append(release)
         elif holds:

@@ -1,1 +1,1 @@
-"""The commands of ``conformance``, one file each: arguments and printing, no logic of their own."""
+"""Commands of ``conformance``, one file each: arguments and printing without further logic."""

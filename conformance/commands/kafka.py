@@ -1,4 +1,4 @@
-"""``conformance kafka list | fetch | lock | propose | image | java``: what is locked, cached, packed and found."""
+"""``conformance kafka list | fetch | lock | infer-dialect | image | java``: Kafka's jars, images and Java."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from conformance.commands.aliases import KAFKA
-from conformance.commands.options import JsonOption, chosen_releases, echo
-from conformance.commands.proposing import propose_command
+from conformance.commands.infer_dialect import infer_dialect_command
+from conformance.commands.options import JsonOption, echo, resolve_releases
 from conformance.errors import JavaNotFoundError, ToolError
 from conformance.kafka.broker.image import BASE, assemble, build, image_name
 from conformance.kafka.builds import release_of
@@ -27,18 +27,18 @@ from kidx.commands.aliases import accepting
 
 app = typer.Typer(
     cls=accepting(KAFKA),
-    help="Kafka's jars and the Java to run them: what is locked, cached and found.",
+    help="Kafka's jars and the Java that runs them: locks, cache and installations.",
     no_args_is_help=True,
 )
-app.command("infer-dialect")(propose_command)
+app.command("infer-dialect")(infer_dialect_command)
 
 
 @app.command("list")
 def list_command(as_json: JsonOption = False) -> None:
-    """List the locked releases, your own locks among them, and how much of each is in the cache.
+    """List the locked releases, including your own locks, and how many of their jars are cached.
 
-    `--kafka all` means those of the package, `--kafka every` each published release from 2.4.0 on; what is not locked
-    is locked on its first use.
+    `--kafka all` means the package's locked releases, `--kafka every` each published release from 2.4.0 on; a release
+    without a lock is locked on its first use.
 
     Example: `conformance kafka list`
     """
@@ -55,54 +55,54 @@ def list_command(as_json: JsonOption = False) -> None:
 
 @app.command("fetch")
 def fetch_command(
-    release: Annotated[str, typer.Argument(metavar="RELEASE|all", help="What to bring into the cache.")],
-    group: Annotated[str, typer.Option(help=f"Which class path: {', '.join(GROUPS)}.")] = "broker",
+    release: Annotated[str, typer.Argument(metavar="RELEASE|all", help="Release to download.")],
+    group: Annotated[str, typer.Option(help=f"Class path: {', '.join(GROUPS)}.")] = "broker",
     as_json: JsonOption = False,
 ) -> None:
-    """Bring a release's jars into the cache, checked against the lock.
+    """Download a release's jars into the cache, and check them against the lock.
 
     Example: `conformance kafka fetch 3.9.2`
     """
     if group not in GROUPS:
-        raise ToolError(f"there is no group {group!r}; there are {', '.join(GROUPS)}")
-    for name in chosen_releases([release]):
+        raise ToolError(f"unknown group {group!r}; choose from {', '.join(GROUPS)}")
+    for name in resolve_releases([release]):
         with show_progress(f"Kafka {name}") as progress:
             fetched = fetch_release(name, group, progress=progress)
-        said = f"{name}: {len(fetched.jars)} jars, {decimal(fetched.size)}, {fetched.new_jars} of them new, in"
+        summary = f"{name}: {len(fetched.jars)} jars, {decimal(fetched.size)}, {fetched.new_jars} of them new, in"
         document = {"release": name, "jars": [str(jar) for jar in fetched.jars], "new": fetched.new_jars}
-        typer.echo(json.dumps(document) if as_json else f"{said} {fetched.directory}")
+        typer.echo(json.dumps(document) if as_json else f"{summary} {fetched.directory}")
 
 
 @app.command("lock")
 def lock_command(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="A published release that is not locked.")],
     repository: Annotated[
-        bool, typer.Option("--in-package", help="Write it beside the package's own locks, for a commit.")
+        bool, typer.Option("--in-package", help="Write the lock next to the package's own, for a commit.")
     ] = False,
     work: Annotated[
-        Path | None, typer.Option("--download-dir", metavar="DIR", help="Keep downloads here, for the next time.")
+        Path | None, typer.Option("--download-dir", metavar="DIR", help="Keep downloads here for later runs.")
     ] = None,
 ) -> None:
     """Lock a release: resolve its class path, download every jar, and write coordinates and SHA-256.
 
-    From then on `--kafka RELEASE` works. A release that is not known has the dialect of the newest before it, and
-    `conformance diff` says where that is wrong.
+    `--kafka RELEASE` works from then on. An unknown release gets the dialect of the newest release before it;
+    `conformance diff` shows where that is wrong.
 
     Example: `conformance kafka lock 4.2.0`
     """
     directory = LOCKS if repository else user_locks()
     path, jars = write_lock(release, directory, work)
     echo(f"{release}: {jars} jars, {path}")
-    echo(f"compare it: conformance diff {release_of(release, before=True)} {release}")
-    echo(f"what the package would say of it: conformance kafka infer-dialect {release}")
+    echo(f"compare:  conformance diff {release_of(release, before=True)} {release}")
+    echo(f"propose its dialect:  conformance kafka infer-dialect {release}")
 
 
 @app.command("image")
 def image_command(
-    release: Annotated[str, typer.Argument(metavar="RELEASE|all", help="Whose brokers to pack.")],
-    base: Annotated[str, typer.Option(metavar="IMAGE", help="What to build on: bash and a Java.")] = BASE,
+    release: Annotated[str, typer.Argument(metavar="RELEASE|all", help="Release whose broker is packed.")],
+    base: Annotated[str, typer.Option(metavar="IMAGE", help="Base image, with bash and a Java.")] = BASE,
     context: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write the build context here, and build nothing.")
+        Path | None, typer.Option(metavar="DIR", help="Write the build context here, without building.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -110,9 +110,9 @@ def image_command(
 
     Example: `conformance kafka image 4.3.1`
     """
-    releases = chosen_releases([release])
+    releases = resolve_releases([release])
     if context is not None and len(releases) > 1:
-        raise ToolError("--context takes one release")
+        raise ToolError("--context accepts one release")
     for name in releases:
         with show_progress(f"Kafka {name}") as progress:
             if context is not None:
@@ -141,4 +141,4 @@ def java_command(as_json: JsonOption = False) -> None:
         if search.found is not None:
             echo(f"uses         {search.found.home} ({search.found.source}): Java {search.found.version}")
     if search.found is None:
-        raise JavaNotFoundError("no usable Java was found; pip install 'kidx[jvm]' brings one")
+        raise JavaNotFoundError("found no usable Java; install with pip install 'kidx[jvm]'")

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the checks that make a bad one a clear line."""
+"""Options that several commands share, with their validation."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from conformance.runs.no_answer import NoAnswer
 
 PANEL_RUN, PANEL_VERDICT, PANEL_BROKER, PANEL_OUTPUT = (
-    "What is run",
-    "What counts, and how it is told",
+    "Selection",
+    "Verdict",
     "Real brokers (-i broker)",
     "Output",
 )
-"""Groups of options in help."""
-_SEVERAL = "May be given several times."
+"""Groups of options in help texts."""
+_SEVERAL = "Repeatable."
 
 
 def _releases(default: str, panel: str | None = None) -> Any:
     return typer.Option(
         "--kafka",
         metavar="RELEASE|all|every",
-        help=f"Kafka release from 2.4.0 on. {_SEVERAL} all: those that the package has locked, see `conformance kafka"
-        " list`; every: each published release. What is not locked is locked on first use.",
+        help=f"Kafka release from 2.4.0 on. {_SEVERAL} all: the package's locked releases, see `conformance kafka"
+        " list`; every: each published release. A release without a lock is locked on first use.",
         show_default=default,
         rich_help_panel=panel,
     )
@@ -55,13 +55,13 @@ def _implementations(text: str, panel: str | None = None) -> Any:
 
 
 _DRIVEN = (
-    "jvm (Kafka's own classes), jvm:DIR (those of a build), exec:COMMAND (your program; {release} in it is replaced by"
+    "jvm (Kafka's own classes), jvm:DIR (a build's classes), exec:COMMAND (your program; {release} in it is replaced by"
     " the release), python:MODULE:FACTORY, mutant:NAME (see `conformance mutate --list`)"
 )
 _ANY = f"{_DRIVEN}, subject:NAME (see `conformance implementations list`), broker, broker:DIR or wire:HOST:PORT."
 ReleaseOption = Annotated[list[str] | None, _releases(newest())]
 RunReleaseOption = Annotated[list[str] | None, _releases(newest(), PANEL_RUN)]
-TraceReleaseOption = Annotated[list[str] | None, _releases("the release of the trace")]
+TraceReleaseOption = Annotated[list[str] | None, _releases("the trace's release")]
 ImplementationOption = Annotated[list[str] | None, _implementations(_ANY)]
 RunImplementationOption = Annotated[list[str] | None, _implementations(_ANY, PANEL_RUN)]
 IndexImplementationOption = Annotated[list[str] | None, _implementations(f"{_DRIVEN}.")]
@@ -71,7 +71,7 @@ MachineOption = Annotated[
         "--machine",
         metavar="NAME",
         help=f"Machine to run: {', '.join((*MACHINES, *SERVER_MACHINES))}. {_SEVERAL}",
-        show_default="all that drive the implementation",
+        show_default="all machines that can drive the implementation",
         rich_help_panel=PANEL_RUN,
     ),
 ]
@@ -82,14 +82,14 @@ Level = StrEnum("Level", ["must", "api", "observed"])
 
 def _profiles() -> str:
     each = (f"{one.name} {one.examples:,} of up to {one.steps} steps" for one in PROFILES.values())
-    return f"Examples for each machine: {', '.join(each)}; fewer of segments and logs, where a step costs more."
+    return f"Examples for each machine: {', '.join(each)}; fewer for segments and logs, where a step takes longer."
 
 
 PROFILE_HELP = _profiles()
 
 
 class BrokerChoice(StrEnum):
-    """Where a broker runs."""
+    """Kind of place where a broker runs."""
 
     auto = "auto"
     container = "container"
@@ -100,7 +100,7 @@ BrokerOption = Annotated[
     BrokerChoice,
     typer.Option(
         "--broker",
-        help="Where brokers run; auto: in a container where an engine has the image, else local.",
+        help="Where brokers run; auto: in a container if a container engine has the image, else as local processes.",
         rich_help_panel=PANEL_BROKER,
     ),
 ]
@@ -120,7 +120,7 @@ SeedOption = Annotated[
         parser=_seed,
         metavar="N|random",
         help="Random seed (N or random); a fixed seed reproduces the run.",
-        show_default="0 for the profiles dev and ci, drawn for nightly",
+        show_default="0 for the profiles dev and ci, random for nightly",
         rich_help_panel=PANEL_RUN,
     ),
 ]
@@ -130,8 +130,8 @@ StepTimeoutOption = Annotated[
         "--step-timeout",
         min=0.1,
         metavar="S",
-        help="Seconds for a step of what runs in this process (jvm, python, mutant): one that takes longer is a"
-        " difference, and ends the run. A program behind exec: has 10 s for each reply, and is started again.",
+        help="Seconds for a step of an implementation in this process (jvm, python, mutant): a longer one is a"
+        " divergence, and ends the run. A program (exec:) has 10 s for each reply, and is restarted.",
         rich_help_panel=PANEL_VERDICT,
     ),
 ]
@@ -141,21 +141,21 @@ HangShrinkTimeOption = Annotated[
         "--max-shrink-time",
         min=0,
         metavar="S",
-        help="If a step does not come back: seconds for finding fewer steps that lead there.",
+        help="After a hang: seconds for finding a shorter sequence of steps that hangs, too.",
         rich_help_panel=PANEL_VERDICT,
     ),
 ]
-FiguresOption = Annotated[
+MetricsReportOption = Annotated[
     Path | None,
     typer.Option(
-        "--report", metavar="DIR", help="Write the figures for `conformance report`.", rich_help_panel=PANEL_OUTPUT
+        "--report", metavar="DIR", help="Write metrics for `conformance report` here.", rich_help_panel=PANEL_OUTPUT
     ),
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document instead of text.", rich_help_panel=PANEL_OUTPUT)
 ]
 QuietOption = Annotated[
-    bool, typer.Option("-q", "--quiet", help="Differences and the verdict only.", rich_help_panel=PANEL_OUTPUT)
+    bool, typer.Option("-q", "--quiet", help="Print divergences and the verdict only.", rich_help_panel=PANEL_OUTPUT)
 ]
 
 
@@ -163,30 +163,30 @@ def _verbose(text: str) -> Any:
     return typer.Option("-v", "--verbose", help=text, rich_help_panel=PANEL_OUTPUT)
 
 
-VerboseOption = Annotated[bool, _verbose("Also the clauses that no step exercised.")]
-ListVerboseOption = Annotated[bool, _verbose("Also source, evidence, promise, and which machines exercise it.")]
-DiffVerboseOption = Annotated[bool, _verbose("Also differences that are meant.")]
+VerboseOption = Annotated[bool, _verbose("Also print the clauses that no step exercised.")]
+ListVerboseOption = Annotated[bool, _verbose("Also print source, evidence, guarantee and machines.")]
+DiffVerboseOption = Annotated[bool, _verbose("Also print expected differences.")]
 
 
 _WIDE = 120
-"""Columns of a log file."""
+"""Width in columns of a table that is not printed to a terminal."""
 
 
-def chosen_releases(names: list[str] | None, implementations: Sequence[str] = ()) -> tuple[str, ...]:
-    """The releases of ``--kafka``, oldest first; by default the newest locked one, or the one that builds are of.
+def resolve_releases(names: list[str] | None, implementations: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return the releases of ``--kafka``, oldest first; by default the builds' release, else the newest locked one.
 
-    Where builds are all that takes part, a release needs no lock.
+    If only builds take part, a release needs no lock.
 
     Raises:
-        UnknownReleaseError: one is neither published nor locked.
-        ToolError: two builds are of different releases, or one is no build of Kafka.
+        UnknownReleaseError: A release is neither published nor locked.
+        ToolError: Two builds are of different releases, or a directory is no build of Kafka.
     """
     builds = {directory: open_build(directory) for text in implementations if (directory := directory_of(text))}
     if not names:
         mine = {build.release: build for build in builds.values()}
         if len(mine) > 1:
-            said = ", ".join(f"{build.text} is {build.version}" for build in mine.values())
-            raise ToolError(f"{said}: hold them to one release with --kafka, or run them one at a time")
+            versions = ", ".join(f"{build.text} is {build.version}" for build in mine.values())
+            raise ToolError(f"{versions}: choose one release with --kafka, or run the builds one at a time")
         return tuple(mine) if mine else (newest(),)
     if "every" in names:
         names = [*PUBLISHED.split(), *RELEASES]
@@ -197,42 +197,42 @@ def chosen_releases(names: list[str] | None, implementations: Sequence[str] = ()
     return tuple(sorted(chosen, key=version_of))
 
 
-def chosen_machines(names: list[str] | None, implementations: Collection[str] = ("jvm",)) -> tuple[str, ...]:
-    """The machines of ``--machine``; by default all that drive one of the implementations.
+def resolve_machines(names: list[str] | None, implementations: Collection[str] = ("jvm",)) -> tuple[str, ...]:
+    """Return the machines of ``--machine``; by default all that can drive one of the implementations.
 
     Raises:
-        ToolError: there is no such machine, or it drives none of the implementations.
+        ToolError: A machine is unknown, or cannot drive any of the implementations.
     """
     every = (*MACHINES, *SERVER_MACHINES)
     own = {machine_of(text) for text in implementations}
     fitting = tuple(name for name in every if (name if name in SERVER_MACHINES else "") in own)
     for name in names or ():
         if name not in every:
-            raise ToolError(f"there is no machine {name!r}; there are {', '.join(every)}")
+            raise ToolError(f"unknown machine {name!r}; choose from {', '.join(every)}")
         if name not in fitting:
             missing = (
                 f"-i {FORMS[name]}" if name in SERVER_MACHINES else "-i jvm, exec:COMMAND or python:MODULE:FACTORY"
             )
-            raise ToolError(f"the {name} machine needs {missing}")
+            raise ToolError(f"the {name} machine requires {missing}")
     return tuple(dict.fromkeys(names)) if names else fitting
 
 
 def plain_console() -> Console:
-    """Standard output; as wide as a table needs where it is not a terminal."""
+    """Return a console for standard output; wide enough for a table if it is not a terminal."""
     console = Console()
     return sanitizing(console if console.is_terminal else Console(width=_WIDE))
 
 
 def echo(text: str, *, nl: bool = True) -> None:
-    """Prints lines of text; what is not printable in them is shown as an escape."""
+    """Print lines of text, with unprintable characters escaped."""
     typer.echo(printable_lines(text), nl=nl)
 
 
-def no_answer_teller(*, as_json: bool) -> Callable[[NoAnswer], None]:
-    """What prints a step that does not come back."""
-    return lambda told: typer.echo(json.dumps(told.to_json())) if as_json else echo(str(told))
+def hang_printer(*, as_json: bool) -> Callable[[NoAnswer], None]:
+    """Return a callback that prints a hang."""
+    return lambda hang: typer.echo(json.dumps(hang.to_json())) if as_json else echo(str(hang))
 
 
 def state_directory() -> Path:
-    """Where traces go that no report directory was given for."""
+    """Return the directory of traces when no report directory is given."""
     return user_state_path("kidx")

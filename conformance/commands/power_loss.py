@@ -1,4 +1,4 @@
-"""``conformance power-loss``: what Kafka's log makes of every state that a disk may be in when power is lost."""
+"""``conformance power-loss``: Kafka's log after a power failure, in every state that the disk may have."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conformance.commands.options import JsonOption, ReleaseOption, chosen_releases, echo, state_directory
+from conformance.commands.options import JsonOption, ReleaseOption, echo, resolve_releases, state_directory
 from conformance.errors import ToolError
 from conformance.experiments.power_loss import trace
 from conformance.experiments.power_loss.experiment import Explored, Explorer, Plan
@@ -32,41 +32,40 @@ _LIVES = Plan().lives
 
 def power_loss_command(
     kafka: ReleaseOption = None,
-    seed: Annotated[int, typer.Option(help="Start here; the same seed tries the same.")] = 0,
-    max_examples: Annotated[int, typer.Option(min=1, help="Lives of a log, for each release.")] = _LIVES,
+    seed: Annotated[int, typer.Option(help="Random seed; a fixed seed reproduces the run.")] = 0,
+    max_examples: Annotated[int, typer.Option(min=1, help="Examples for each release.")] = _LIVES,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for each release.")] = None,
     planted: Annotated[
         list[str] | None,
-        typer.Option("--planted", metavar="GLOB", help="Look for these planted defects instead: is the check strong?"),
+        typer.Option("--planted", metavar="GLOB", help="Search for these planted defects instead, to test the check."),
     ] = None,
     replay: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Perform one power failure again, of the release that it names.")
+        Path | None, typer.Option(metavar="FILE", help="Replay one power failure, with the release in the file.")
     ] = None,
     shrink_time: Annotated[
         float,
         typer.Option(
-            "--max-shrink-time", min=0, metavar="S", help="Seconds for shrinking the operations of each cause."
+            "--max-shrink-time", min=0, metavar="S", help="Seconds for shrinking the operations of each root cause."
         ),
     ] = 10,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write power failures and traces here.")] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table of all releases here.")] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Cut the power while Kafka's own log appends, rolls, truncates and closes, and open what the disk may hold then.
+    """Cut the power while Kafka's own log appends, rolls, truncates and closes, and open every possible disk state.
 
-    Every write, rename and sync of Kafka's classes is recorded. What was not synced may be lost, page by page. The log
-    has to open, without a hole, with all that was synced, and its look-ups have to find what a scan finds; and kidx has
-    to make the same of it. Exit code 0: nothing that is not known (`conformance clauses PF-1`), 1: something new,
-    2: could not do the work.
+    Every write, rename and sync of Kafka's classes is recorded. Unsynced data may be lost, page by page. The log has to
+    open, without a gap, with all synced data; its lookups have to find what a scan finds; and kidx has to get the same
+    result. Exit code 0: only known causes (`conformance clauses PF-1`), 1: something new, 2: could not run.
 
     Example: `conformance power-loss --kafka 4.3.1 --max-time 60`
     """
     directory = (report or state_directory()) / "traces"
     with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
         if replay is not None:
-            told = trace.load(replay)
-            return _replay(told, Explorer(told["release"], scratch, progress), as_json=as_json)
-        releases = chosen_releases(kafka)
+            document = trace.load(replay)
+            return _replay(document, Explorer(document["release"], scratch, progress), as_json=as_json)
+        releases = resolve_releases(kafka)
         plan = Plan(seed, max_examples, seconds=max_time)
         if planted:
             explorer = Explorer(releases[-1], scratch, progress)
@@ -77,7 +76,7 @@ def power_loss_command(
             explored = explorer.explore(plan)
             findings = [(shrunk(each, explorer, shrink_time), known.of(each, release)) for each in explored.findings]
             new += sum(found is None for _, found in findings)
-            rows.append(_told(explored, findings, directory, as_json=as_json))
+            rows.append(_print_release(explored, findings, directory, as_json=as_json))
     if markdown is not None:
         options = f" --max-time {max_time:g}" if max_time else ""
         write_text(markdown, table(rows, f"conformance power-loss --kafka all --seed {seed}{options} --markdown FILE"))
@@ -91,13 +90,13 @@ def power_loss_command(
 
 
 _MORE = 4
-"""How many times as many lives may be needed for a planted defect."""
+"""Factor for the number of examples that a planted defect may need."""
 
 
-def _told(
+def _print_release(
     explored: Explored, findings: Sequence[tuple[Finding, Known | None]], directory: Path, *, as_json: bool
 ) -> Json:
-    """Prints what one release came to, and returns it as JSON."""
+    """Print the results of one release, and return them as JSON."""
     row: Json = {"release": explored.release, "lives": explored.lives, "states": explored.states, "findings": []}
     if not as_json:
         echo(f"Kafka {explored.release}: {explored.lives} lives, {explored.states} states of the disk")
@@ -142,21 +141,21 @@ def _lines(finding: Finding, clause: str | None, path: Path, of_log: Path) -> li
     ]
 
 
-def _replay(told: Json, explorer: Explorer, *, as_json: bool) -> int:
-    finding = trace.performed(told, explorer.recorder)
+def _replay(document: Json, explorer: Explorer, *, as_json: bool) -> int:
+    finding = trace.performed(document, explorer.recorder)
     judge = Judge(finding.life, explorer.opener)
     shown = judge.shows(finding.failure, finding.signature.promise)
     if as_json:
         typer.echo(json.dumps({"shown": bool(shown), "text": shown}))
     else:
-        echo(f"FAILED · {finding.signature}: {shown}" if shown else f"HOLDS · {len(told['steps'])} steps")
+        echo(f"FAILED · {finding.signature}: {shown}" if shown else f"HOLDS · {len(document['steps'])} steps")
     return 1 if shown else 0
 
 
 def _planted(globs: Sequence[str], explorer: Explorer, plan: Plan, *, as_json: bool) -> int:
     chosen = find_planted(globs)
     if not chosen:
-        raise ToolError(f"there is no planted defect {', '.join(globs)}; there are {', '.join(PLANTED)}")
+        raise ToolError(f"unknown planted defect {', '.join(globs)}; choose from {', '.join(PLANTED)}")
     plan = plan._replace(lives=_MORE * plan.lives, lockstep=False)
     rows = []
     for name in chosen:

@@ -13,15 +13,15 @@ from conformance.commands.options import (
     QuietOption,
     ReleaseOption,
     SeedOption,
-    chosen_machines,
-    chosen_releases,
     echo,
     plain_console,
+    resolve_machines,
+    resolve_releases,
     state_directory,
 )
-from conformance.commands.reaching import CommandConfigOption, StartCommandOption, WithoutOption, wire_options
-from conformance.commands.running import ProfileName
-from conformance.commands.writing import write_texts
+from conformance.commands.output_files import write_texts
+from conformance.commands.run import ProfileName
+from conformance.commands.wire_options import CommandConfigOption, SkipFeatureOption, StartCommandOption, wire_options
 from conformance.errors import ToolError
 from conformance.implementations.forms import form_of
 from conformance.kafka.progress import show_progress
@@ -46,43 +46,45 @@ def scoreboard_command(
         list[str],
         typer.Argument(
             metavar="NAME...",
-            help="A report directory (`run --report DIR`), or an IMPL that is run now; LABEL=NAME names its rows.",
+            help="A report directory (`run --report DIR`), or an IMPL to run now; LABEL=NAME names its rows.",
         ),
     ],
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="One page, for a browser.")] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="The same in Markdown.")] = None,
     kafka: ReleaseOption = None,
     machine: Annotated[
-        list[str] | None, typer.Option("--machine", metavar="NAME", help="Of what is run now: these machines.")
+        list[str] | None, typer.Option("--machine", metavar="NAME", help="Machines of the runs that are made now.")
     ] = None,
-    profile: Annotated[ProfileName, typer.Option(help="Of what is run now: how much.")] = _DEV,
+    profile: Annotated[ProfileName, typer.Option(help="Size of the runs that are made now.")] = _DEV,
     seed: SeedOption = None,
     max_examples: Annotated[int | None, typer.Option(min=1, help="Examples for each machine.")] = None,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for each implementation.")] = None,
     command_config: CommandConfigOption = None,
     start_command: StartCommandOption = "",
-    without: WithoutOption = None,
-    report: Annotated[Path | None, typer.Option(metavar="DIR", help="Events and traces of what is run now.")] = None,
+    without: SkipFeatureOption = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write events and traces of the runs made now here.")
+    ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Put implementations side by side, Kafka's releases among them: what each came to in every area.
+    """Compare implementations, Kafka's releases among them, side by side: verdict and divergences in every area.
 
-    Runs that were made elsewhere are read; what is run now is run without expectations, so that known differences are
-    shown like the others. Exit code 0: all conform, 1: one differs, 2: a run was cut off, or could not be done.
+    Results of earlier runs are read from their directories. New runs have no expectations, so that known divergences
+    are shown like the others. Exit code 0: all conform, 1: one diverges, 2: a run is incomplete or failed.
 
     Example: `conformance scoreboard jvm subject:fluss "my broker=out/wire" --kafka 4.3.1 --html board.html`
     """
     from conformance.experiments.scoreboard.making import Source, board_of  # noqa: PLC0415 -- only where it is wanted
     from conformance.experiments.scoreboard.performing import RunBudget  # noqa: PLC0415
 
-    parted = [_parted(name) for name in names]
-    running = [name for _, name in parted if form_of(name) is not None]
+    labelled = [_split_label(name) for name in names]
+    running = [name for _, name in labelled if form_of(name) is not None]
     wire = wire_options(running, command_config, tuple(without or ()), start_command)
     extent = RunBudget(PROFILES[profile.value], seed, max_examples, max_time)
     place = (report if report is not None else state_directory()) / "scoreboard"
     sources: list[Source] = []
-    for label, name in parted:
+    for label, name in labelled:
         if form_of(name) is None:
             sources.append(Source(label, read_streams([Path(name)])))
         else:
@@ -98,23 +100,23 @@ def scoreboard_command(
         plain_console().print(summary(board), markup=False, highlight=False, soft_wrap=True, end="")
     elif not quiet:
         differences = sum(len(row.faults) for row in board.rows)
-        echo(f"{len(board.rows)} rows · {differences} differences · {', '.join(map(str, texts))}")
+        echo(f"{len(board.rows)} rows · {differences} divergences · {', '.join(map(str, texts))}")
     if board.verdict == "incomplete":
         raise ToolError("; ".join(board.cut_off))
     return 0 if board.verdict == "conforms" else 1
 
 
-def _parted(name: str) -> tuple[str, str]:
-    """Label and NAME; a name that is an IMPL, or a path that is there, has no label.
+def _split_label(name: str) -> tuple[str, str]:
+    """Split an argument into label and NAME; an IMPL or an existing path has no label.
 
     Raises:
-        ToolError: one of them is empty.
+        ToolError: One part is empty.
     """
     if form_of(name) is not None or Path(name).exists() or "=" not in name:
         return "", name
     label, _, rest = name.partition("=")
     if not label.strip() or not rest:
-        raise ToolError(f"{name!r} is no LABEL=NAME: a report directory or an IMPL stands behind its label")
+        raise ToolError(f"{name!r} is not LABEL=NAME, with a report directory or an IMPL after the label")
     return label.strip(), rest
 
 
@@ -135,11 +137,11 @@ def _performed(
     held_to = kafka
     if held_to is None and name.startswith("subject:"):
         held_to = list(load_subject(name.partition(":")[2]).releases)
-    releases = chosen_releases(held_to, (name,))
-    machines = chosen_machines(None, (name,))
+    releases = resolve_releases(held_to, (name,))
+    machines = resolve_machines(None, (name,))
     chosen: Sequence[str] = [each for each in machines if not machine or each in machine]
     if not chosen:
-        raise ToolError(f"none of the machines {', '.join(machine or ())} drives {name}; {', '.join(machines)} do")
+        raise ToolError(f"{name} cannot be driven by {', '.join(machine or ())}; choose from {', '.join(machines)}")
 
     def announce(text: str) -> None:
         if not quiet:
@@ -153,7 +155,7 @@ def _performed(
 
 
 def _texts(board: Board, *, html: Path | None, markdown: Path | None) -> dict[Path, str]:
-    """Each file that is to be written and its text: all are made before one is written."""
+    """Return the files to write and their texts: all texts are rendered before a file is written."""
     from conformance.report.scoreboard import html as page  # noqa: PLC0415 -- jinja2 only where a page is wanted
     from conformance.report.scoreboard import markdown as summary  # noqa: PLC0415
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from conformance.commands.options import QuietOption, echo
-from conformance.commands.writing import write_texts
+from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
 from conformance.machines import MACHINES
 from conformance.operations.trace_file import load_traces

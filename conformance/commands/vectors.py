@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from conformance.commands.options import QuietOption, ReleaseOption, chosen_releases, echo
+from conformance.commands.options import QuietOption, ReleaseOption, echo, resolve_releases
 from conformance.errors import ToolError
 from conformance.kafka.progress import show_progress
 
@@ -38,7 +38,7 @@ def vectors_command(
         raise ToolError("nothing to do: write --out DIR, --check DIR or both")
     wrong = 0
     with show_progress("Kafka's jars") as progress:
-        for release in chosen_releases(kafka) if out is not None else ():
+        for release in resolve_releases(kafka) if out is not None else ():
             document = write_release(out, release, load_cases(), progress)  # type: ignore[arg-type]
             if not quiet:
                 asked = sum(len(vector.questions) for vector in document.vectors)
@@ -60,7 +60,7 @@ def _roots(directory: Path, kafka: list[str] | None) -> list[Path]:
         ToolError: there is none, or none of a release.
     """
     if kafka:
-        roots = [directory / release for release in chosen_releases(kafka)]
+        roots = [directory / release for release in resolve_releases(kafka)]
     else:
         roots = sorted((path.parent for path in directory.glob("*/vectors.json")), key=_numbers)
     if not roots:

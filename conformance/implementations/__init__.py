@@ -1,1 +1,1 @@
-"""The implementations a lockstep can hold: reference, model, Kafka's own classes, brokers, external programs."""
+"""Implementations that a lockstep can drive: reference, model, Kafka's own classes, brokers, external programs."""

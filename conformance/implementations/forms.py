@@ -1,4 +1,4 @@
-"""The forms that ``-i IMPL`` has, and what the harness can do with the implementations of each."""
+"""Forms of ``-i IMPL``, and what the harness can do with the implementations of each."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class Form(NamedTuple):
     """One form of IMPL.
 
     Attributes:
-        name: what stands before the colon.
-        argument: what stands behind it, in words; empty if there is no colon.
-        optional: whether it may stand without the colon, too.
-        machine: the machine that asks a server, one release at a time; empty where the machines of index files,
-            segments and logs drive the implementation.
+        name: The text before the colon.
+        argument: A description of the text after the colon; empty if there is no colon.
+        optional: True if the form may also be used without the colon.
+        machine: The machine that drives a server, one release at a time; empty if the machines of index files, segments
+            and logs drive the implementation.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Form(NamedTuple):
 
     @property
     def is_server(self) -> bool:
-        """Whether it has a protocol and files of its own: it opens no file that it is handed."""
+        """True if it has its own protocol and files: it cannot open a given file."""
         return bool(self.machine)
 
     def __str__(self) -> str:
@@ -49,11 +49,11 @@ FORMS: Final = {
 
 
 SERVER_MACHINES: Final = tuple(dict.fromkeys(form.machine for form in FORMS.values() if form.is_server))
-"""The machines of servers; each drives nothing else."""
+"""Machines of servers; each drives only servers."""
 
 
 def form_of(text: str) -> Form | None:
-    """Return the form of an IMPL; None if it has none of them."""
+    """Return the form of an IMPL, or None."""
     name, colon, rest = text.partition(":")
     form = FORMS.get(name)
     if form is None or (form.optional and bool(colon) != bool(rest)):
@@ -62,7 +62,7 @@ def form_of(text: str) -> Form | None:
 
 
 def is_server(text: str) -> bool:
-    """Tell whether an IMPL is a server, which has a machine of its own and is run one release at a time."""
+    """Return True if an IMPL is a server, which has a separate machine and is run one release at a time."""
     form = form_of(text)
     if form is not None and form.name == "subject":
         subject = load_subjects().get(text.partition(":")[2])
@@ -71,18 +71,18 @@ def is_server(text: str) -> bool:
 
 
 def is_program(text: str) -> bool:
-    """Tell whether an IMPL is a program behind the line protocol, which is started once for each release."""
+    """Return True if an IMPL is a program that speaks the line protocol and is started once for each release."""
     form = form_of(text)
     return form is not None and form.name == "exec"
 
 
 def machine_of(text: str) -> str:
-    """The machine of an IMPL that is a server; empty for every other one."""
+    """Return the machine of an IMPL that is a server, or an empty string."""
     form = form_of(text)
     return form.machine if form is not None and is_server(text) else ""
 
 
 def directory_of(text: str) -> str | None:
-    """The DIR of ``jvm:DIR`` and ``broker:DIR``; None for every other IMPL."""
+    """Return the DIR of ``jvm:DIR`` and ``broker:DIR``, or None."""
     form = form_of(text)
     return text.partition(":")[2] or None if form is not None and form.optional else None

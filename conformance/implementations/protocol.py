@@ -1,4 +1,4 @@
-"""What an implementation has to offer to be driven."""
+"""Interfaces of implementations."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Implementation(Protocol):
     """One participant of a lockstep. It owns one directory and has at most one index open.
 
     Attributes:
-        name: how reports call it, e.g. ``"jvm 3.9.2"``.
-        release: the Kafka release whose dialect it must follow.
-        speaks_kafka: its refusals carry Kafka's own texts, which are compared letter for letter.
+        name: The name in reports, e.g. ``"jvm 3.9.2"``.
+        release: The Kafka release whose dialect it must follow.
+        speaks_kafka: True if its errors have Kafka's own texts, which are compared literally.
     """
 
     name: str
@@ -27,81 +27,81 @@ class Implementation(Protocol):
     speaks_kafka: bool
 
     def begin(self, directory: Path) -> None:
-        """Starts an example in an empty directory; whatever was open before is abandoned without touching files."""
+        """Begin an example in an empty directory; an open index is abandoned without touching its files."""
 
     def supports(self, operation: str) -> bool:
-        """Whether it has an operation of this name at all."""
+        """Return True if it has an operation of this name."""
 
     def perform(self, operation: Operation) -> Observation:
-        """Performs one operation and returns its observation. A refusal is an outcome, never an exception."""
+        """Execute one operation and return its observation. An error is an outcome, never an exception."""
 
     def end(self) -> None:
-        """Ends the example: closes handles, without caring what that does to the files."""
+        """End the example: close handles, whatever that does to the files."""
 
 
 @runtime_checkable
 class Requiring(Protocol):
-    """An implementation that can tell before its first example whether it has what a kind of index needs."""
+    """Implementation that knows before its first example whether it supports a kind of index."""
 
     def require(self, kind: str) -> None:
-        """Finds what a kind of index needs.
+        """Check that it has everything that a kind of index needs.
 
         Raises:
-            NotDrivenError: it does not have it.
+            NotDrivenError: Something is missing.
         """
 
 
 class CodecLibraries(Implementation, Protocol):
-    """An implementation whose codec libraries the reference that it is held to uses: they are not Kafka's own."""
+    """Implementation whose codec libraries, which are not Kafka's own, are also used by its reference."""
 
     def compress(self, codec: Codec, data: bytes, magic: int) -> bytes:
-        """The bytes as a batch of this magic has them."""
+        """Compress data for a batch of this magic."""
 
     def decompress(self, codec: Codec, data: bytes, magic: int, *, mode: ReadMode) -> DecompressedStream | None:
-        """What comes of the bytes of a batch of this magic; see :class:`kidx.dialect.Decompressor`."""
+        """Decompress the data of a batch of this magic; see :class:`kidx.dialect.Decompressor`."""
 
 
 def lends_libraries(implementation: Any) -> TypeGuard[CodecLibraries]:
-    """Whether it has them; it may pass on those of another one."""
+    """Return True if an implementation provides codec libraries, possibly another one's."""
     return hasattr(implementation, "decompress")
 
 
 def with_libraries_of(dialect: Dialect, implementations: Iterable[Any]) -> Dialect:
-    """The dialect, with the codec libraries of the first implementation that lends them."""
+    """Return the dialect, with the codec libraries of the first implementation that provides them."""
     lender = next(filter(lends_libraries, implementations), None)
     return dialect if lender is None else dialect.with_libraries(lender.compress, lender.decompress)
 
 
 class Watchable(Protocol):
-    """An implementation that performs steps in threads that are not Python's; a watchdog asks it from another one."""
+    """Implementation that executes steps in non-Python threads; a watchdog queries it from another thread."""
 
     def step_in_progress(self) -> int:
-        """A number of the step that is being performed, another one for each; 0 if there is none."""
+        """Return a number that identifies the step in progress, or 0."""
 
     def stack(self) -> str:
-        """Where the thread that performs it is, a frame a line."""
+        """Return the stack of the thread that executes the step, one frame per line."""
 
 
 class Follower(Implementation, Protocol):
-    """An implementation that takes many steps in one call, with the expected observation of each (batched execution).
+    """Implementation that takes many steps in one call, with the expected observation of each (batched execution).
 
-    It performs them on its own, some steps behind the references, and stops behind the first that comes out otherwise;
-    only then a lockstep asks for its observation and looks at its files.
+    It executes them independently, some time after the references, and stops after the first that differs. Only then
+    does a lockstep request its observation and read its files.
     """
 
     @staticmethod
     def followers(rules: int, members: Sequence[tuple[Follower, int]]) -> Followers:
-        """Those of one kind, each with the number of the set of rules that it must follow, below ``rules``."""
+        """Return the group of these members, each with the number of its set of rules, below ``rules``."""
 
     def observation(self, operation: Operation) -> Observation:
-        """The observation of the last operation performed, which ``operation`` repeats."""
+        """Return the observation of the last executed operation, which ``operation`` repeats."""
 
 
 class Script(Protocol):
-    """Steps, each with what the references make of it: one item for every set of rules.
+    """Steps, each with the references' expected results: one item for every set of rules.
 
     Attributes:
-        steps: how many there are.
+        steps: The number of steps.
     """
 
     steps: int
@@ -113,42 +113,42 @@ class Script(Protocol):
         by_name: Callable[[Any, Any], Mapping[str, Any]],
         name: Any,
     ) -> None:
-        """An operation; the observation and the files that have to come of it.
+        """Add an operation, with the expected observation and files.
 
         Args:
-            operation: what to perform.
-            expected: for each set of rules, the observation and the files of a level.
-            by_name: makes paths and contents of the files of a level and their name.
-            name: of the files.
+            operation: The operation.
+            expected: The observation and the files of a scope, for each set of rules.
+            by_name: A function that returns paths and contents, given the files of a scope and their name.
+            name: The name of the files.
         """
 
     def overwrite(self, name: str, contents: Sequence[bytes | None]) -> None:
-        """The harness gives a file another content, or removes it (None)."""
+        """Add a step that gives a file another content, or removes it (None)."""
 
     def compare_listings(self, listings: Sequence[Sequence[str]]) -> None:
-        """The names of all files, sorted, have to be these."""
+        """Add a check that the names of all files, sorted, are these."""
 
 
 class Followers(Protocol):
-    """Several followers, which perform a script together while the next one is made."""
+    """Several batched implementations, which execute a batch of steps together while the next one is prepared."""
 
     def begin(self) -> None:
-        """Begins an example for all releases; those that have stopped go on."""
+        """Begin an example for all releases, including stopped ones."""
 
     def script(self) -> Script:
-        """A new one without any step."""
+        """Return a new batch without any step."""
 
     def start(self, script: Script, *, alone: bool) -> None:
-        """Begins to perform a script; ``finish`` must be called before anything else, and at once if ``alone``."""
+        """Start to execute a batch; ``finish`` must be called before anything else, and immediately if ``alone``."""
 
     def finish(self) -> int:
-        """Returns when all have performed it or have stopped: how many have stopped in it."""
+        """Wait until all members have executed the batch or have stopped; return how many have stopped."""
 
     def stopped_at(self, number: int) -> int:
-        """Behind which step of the script a member has stopped; -1 if it has not."""
+        """Return the step of the batch after which a member has stopped, or -1."""
 
     def resume(self, number: int) -> None:
-        """A member goes on behind the step at which it has stopped, to the end or to the next such step."""
+        """Let a member continue after the step at which it has stopped, to the end or to the next such step."""
 
     def performing(self, number: int) -> int:
-        """The step that a member performs right now, from 0 on; the number of all if none. Any thread may ask."""
+        """Return the step that a member is executing, from 0 on, or the number of all; any thread may call this."""

@@ -1,11 +1,11 @@
-"""The shape of each reply of the line protocol, operation by operation.
+"""Validation of the replies of the line protocol, operation by operation.
 
-The JSON Schema ``conformance/schemas/protocol.json`` says the same for readers and for other languages; that both
-accept the same replies is tested. Replies are read twice in every step of a lockstep, so this is plain code: one costs
-about a microsecond.
+The JSON Schema ``conformance/schemas/protocol.json`` defines the same for readers and for other languages; a test
+checks that both accept the same replies. Replies are read twice in every step of a lockstep, so this is plain code: one
+takes about a microsecond.
 
-Numbers are looked at closely on purpose. In Python ``7.0 == 7`` and ``True == 1``, so a program that keeps 64-bit
-integers in doubles, or answers 1 for true, would otherwise agree with the reference until the numbers get large.
+Numbers are checked strictly. In Python ``7.0 == 7`` and ``True == 1``, so a program that stores 64-bit integers in
+doubles, or replies 1 for true, would otherwise agree with the reference until the numbers get large.
 """
 
 from __future__ import annotations
@@ -21,28 +21,31 @@ from conformance.quoting import quoted
 from kidx.java_numbers import LONG_MAX, LONG_MIN
 
 FAILURE: Final = "failure"
-"""The error of an outcome that is no refusal: the implementation crashed, was late, or talked nonsense."""
+"""Error of an outcome that is not one of Kafka's errors: a crash, a late reply or a malformed reply."""
 
 WAITED: Final = ("gave no reply within", "did not read its input within")
-"""How the text of a failure begins for which the harness had to wait until a deadline."""
+"""Beginnings of the text of a failure for which the harness had to wait until a deadline."""
 
 STDERR_SAYS: Final = "; its stderr says:\n"
-"""Stands in the text of a failure between what happened and the program's output."""
+"""Separator in the text of a failure between the description and the program's output."""
 
 OUT_OF_MEMORY: Final = "out_of_memory"
-"""The error of an outcome without information: Kafka allocates what a damaged record claims before it looks for its
-bytes, and the outcome under a larger heap is unknown. Such a reply ends the example for that implementation."""
+"""Error of an outcome without information.
+
+Kafka allocates the size in a corrupt record before it looks for its bytes, and
+the outcome with a larger heap is unknown. Such a reply ends the example for that implementation.
+"""
 
 ESSENTIAL: Final = frozenset(name for name, effect in EFFECTS.items() if effect is not Effect.DAMAGES)
-"""Operations that a machine cannot leave out: after them it damages the file, or opens another one."""
+"""Operations that a machine cannot skip: after them it corrupts the file, or opens another one."""
 
 
 class MalformedReplyError(ValueError):
-    """A reply that the protocol does not have; the message says what was expected."""
+    """Reply that the protocol does not allow; the message states what was expected."""
 
 
 class About(NamedTuple):
-    """What a program says of itself in its reply to ``start``."""
+    """Description of a program in its reply to ``start``."""
 
     name: str
     version: str
@@ -52,10 +55,10 @@ class About(NamedTuple):
 
 
 def outcome_from(operation: str, reply: Any) -> Outcome:
-    """The outcome that a reply to an operation stands for.
+    """Return the outcome of a reply to an operation.
 
     Raises:
-        MalformedReplyError: it is not a reply to this operation.
+        MalformedReplyError: It is not a reply to this operation.
     """
     if isinstance(reply, dict):
         if operation in SHAPES and "ok" in reply and len(reply) == 1:
@@ -69,20 +72,20 @@ def outcome_from(operation: str, reply: Any) -> Outcome:
 
 
 def state_from(kind: str, reply: Any, *, is_open: bool = False) -> State | Outcome:
-    """The state that a reply to ``state`` tells, of an index of this kind; or the refusal to tell it.
+    """Return the state in a reply to ``state``, for an index of this kind; or the error in it.
 
     Args:
-        kind: of the index.
-        reply: to ``state``.
-        is_open: whether the index is open: then only an implementation without ``state`` does not tell it.
+        kind: The kind of the index.
+        reply: The reply to ``state``.
+        is_open: True if the index is open: then only a reply without ``state`` support may omit it.
 
     Raises:
-        MalformedReplyError: not all of the fields, others, or not numbers; or an open index refuses to tell.
+        MalformedReplyError: Fields are missing, unknown, or not numbers; or an open index replies with an error.
     """
     if not isinstance(reply, dict) or "ok" not in reply or len(reply) != 1:
         refusal = outcome_from("state", reply)
         if is_open and refusal != UNSUPPORTED:
-            raise MalformedReplyError("an index that is open tells its state, or declares state as unsupported")
+            raise MalformedReplyError("an open index returns its state, or declares state as unsupported")
         return refusal
     value = reply["ok"]
     names = _STATE_OF_TRANSACTIONS if kind == "transaction" else _STATE
@@ -92,19 +95,19 @@ def state_from(kind: str, reply: Any, *, is_open: bool = False) -> State | Outco
     if not isinstance(last, list) or len(last) not in _LAST[kind] or not all(map(is_long, last)):
         raise MalformedReplyError(f"last of a state of kind {kind} is {_LAST_IN_WORDS[kind]}")
     if not is_long(value["entries"]):
-        raise MalformedReplyError("entries of a state is an integer of 64 bits")
+        raise MalformedReplyError("entries of a state is a 64-bit integer")
     if kind == "transaction":
         return State(value["entries"], None, None, None, tuple(last))
     if not is_long(value["max_entries"]) or not is_long(value["length"]) or not isinstance(value["full"], bool):
-        raise MalformedReplyError("max_entries and length of a state are integers of 64 bits, full is a boolean")
+        raise MalformedReplyError("max_entries and length of a state are 64-bit integers, full is a boolean")
     return State(value["entries"], value["max_entries"], value["full"], value["length"], tuple(last))
 
 
 def about_from(reply: Any) -> About:
-    """What the reply to ``start`` says; members beyond the four and ``index_capabilities`` are left alone.
+    """Return the description in the reply to ``start``; members beyond the four and ``index_capabilities`` are ignored.
 
     Raises:
-        MalformedReplyError: it does not introduce an implementation of at least one kind of index.
+        MalformedReplyError: It does not describe an implementation of at least one kind of index.
     """
     value = reply.get("ok") if isinstance(reply, dict) and len(reply) == 1 else None
     if isinstance(value, dict) and all(isinstance(value.get(name), str) for name in ("name", "version", "language")):
@@ -118,7 +121,7 @@ def about_from(reply: Any) -> About:
 
 
 def _capabilities(about: Json) -> frozenset[str]:
-    """What its indexes have: everything, of a program that does not say."""
+    """Return the capabilities of its indexes: all of them if the program does not list any."""
     named = about.get("index_capabilities", list(INDEX_CAPABILITIES))
     if isinstance(named, list) and all(isinstance(name, str) and name in INDEX_CAPABILITIES for name in named):
         return frozenset(named)
@@ -126,37 +129,37 @@ def _capabilities(about: Json) -> frozenset[str]:
 
 
 def is_long(value: Any) -> bool:
-    """Whether it is an integer of 64 bits: neither a float nor a boolean."""
+    """Return True if the value is a 64-bit integer: neither a float nor a boolean."""
     return type(value) is int and LONG_MIN <= value <= LONG_MAX
 
 
 def pair(value: Any) -> tuple[int, int]:
-    """Two integers, or MalformedReplyError."""
+    """Return two integers, or raise MalformedReplyError."""
     if isinstance(value, list) and len(value) == 2 and is_long(value[0]) and is_long(value[1]):
         return value[0], value[1]
-    raise MalformedReplyError("expected a list of two integers of 64 bits")
+    raise MalformedReplyError("expected a list of two 64-bit integers")
 
 
 def pair_or_none(value: Any) -> tuple[int, int] | None:
-    """Two integers or null, or MalformedReplyError."""
+    """Return two integers or None, or raise MalformedReplyError."""
     return None if value is None else pair(value)
 
 
 def nothing(value: Any) -> None:
-    """Null, or MalformedReplyError."""
+    """Accept only null, or raise MalformedReplyError."""
     if value is not None:
-        raise MalformedReplyError('an operation that returns nothing answers {"ok": null}')
+        raise MalformedReplyError('the reply of an operation that returns nothing is {"ok": null}')
 
 
 def flag(value: Any) -> bool:
-    """A boolean, or MalformedReplyError."""
+    """Return a boolean, or raise MalformedReplyError."""
     if value is True or value is False:
         return value
     raise MalformedReplyError("expected true or false")
 
 
 def collected(value: Any) -> tuple[tuple[tuple[int, ...], ...], bool]:
-    """Aborted transactions and whether the search is complete, or MalformedReplyError."""
+    """Return aborted transactions and whether the search is complete, or raise MalformedReplyError."""
     if isinstance(value, dict) and value.keys() == {"aborted", "complete"} and isinstance(value["aborted"], list):
         transactions = value["aborted"]
         if all(isinstance(txn, list) and len(txn) == 4 and all(map(is_long, txn)) for txn in transactions):
@@ -169,14 +172,14 @@ def collected(value: Any) -> tuple[tuple[tuple[int, ...], ...], bool]:
 def _refusal(reply: Json) -> Outcome:
     kind, message = reply["error"], reply.get("message", "")
     if reply.keys() - {"error", "message"} or not isinstance(message, str):
-        raise MalformedReplyError('a refusal is {"error": KIND, "message": TEXT}')
+        raise MalformedReplyError('an error is {"error": KIND, "message": TEXT}')
     if kind not in ERROR_KINDS:
-        raise MalformedReplyError(f"there is no error kind {quoted(repr(kind))}; there are {', '.join(ERROR_KINDS)}")
+        raise MalformedReplyError(f"unknown error kind {quoted(repr(kind))}; choose from {', '.join(ERROR_KINDS)}")
     return Outcome(kind, None, message or None)
 
 
 _INTRODUCED: Final = (*KINDS, "log")
-"""What a program may have; a log is asked for in version 2 of the protocol."""
+"""Kinds that a program may have; a log needs version 2 of the protocol."""
 _STATE: Final = frozenset({"entries", "max_entries", "full", "length", "last"})
 _STATE_OF_TRANSACTIONS: Final = frozenset({"entries", "last"})
 _LAST: Final = {"offset": (1,), "time": (2,), "transaction": (0, 1)}
@@ -190,4 +193,4 @@ _READERS: Final[dict[Shape, Callable[[Any], Any]]] = {
     Shape.COLLECTED: collected,
 }
 SHAPES: Final = {name: _READERS[each.gives] for name, each in INDEX_OPS.items() if each.does}
-"""What the ``ok`` of each operation holds. These are also the operations that the line protocol has."""
+"""Readers of the ``ok`` of each operation. Their keys are also the operations of the line protocol."""

@@ -1,7 +1,7 @@
-"""Arguments that not every implementation takes.
+"""Arguments that only some implementations accept.
 
-Of an index behind the line protocol the capabilities decide; negative sizes only Kafka's classes and kidx take (AI-44).
-An implementation says so with the attributes ``capabilities`` and ``takes_negative_sizes``; without them it takes all.
+The capabilities decide for an index of the line protocol; only Kafka's classes and kidx accept negative sizes (AI-44).
+An implementation has the attributes ``capabilities`` and ``takes_negative_sizes``; without them it accepts everything.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def takes(implementation: Any, operation: Operation) -> bool:
-    """Return whether an implementation takes an operation with these arguments.
+    """Return True if an implementation accepts an operation with these arguments.
 
     Args:
-        implementation: any participant.
-        operation: on an index; others are taken.
+        implementation: Any participant.
+        operation: An operation on an index; all others are accepted.
     """
     capabilities: frozenset[str] | None = getattr(implementation, "capabilities", None)
     if capabilities is not None and missing_index_capability(operation, capabilities):

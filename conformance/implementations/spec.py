@@ -1,14 +1,14 @@
-"""What ``-i IMPL`` may say, and the implementation it stands for.
+"""Specifications for ``-i IMPL``, and the implementations that they name.
 
 ========================= ===========================================================================================
 ``jvm``                   Kafka's own classes of the release (:mod:`conformance.implementations.jvm`)
 ``exec:COMMAND``          a program that speaks the line protocol (:mod:`conformance.implementations.process`); quotes
-                          mean what they mean in a shell, nothing else does; ``{release}`` stands for the release
+                          have their meaning in a shell, all other characters are literal; ``{release}`` is replaced
 ``python:MODULE:FACTORY`` Python classes (:mod:`conformance.implementations.python.objects`)
 ``mutant:NAME``           kidx with one reviewed defect (:mod:`conformance.implementations.mutants`)
 ``wire:HOST:PORT``        any broker, by its protocol alone (:mod:`conformance.implementations.wire`)
-``subject:NAME``          a foreign implementation of the catalogue (:mod:`conformance.subjects`)
-``broker``                a real broker, which has no index that could be driven: only the broker machine takes it
+``subject:NAME``          a third-party implementation of the catalogue (:mod:`conformance.subjects`)
+``broker``                a real broker, which has no index to drive: only the broker machine accepts it
 ``jvm:DIR, broker:DIR``   the same from a build's jars (:mod:`conformance.kafka.builds`)
 ========================= ===========================================================================================
 """
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
 ImplementationFactory = Callable[[str, "Progress | None"], "Implementation"]
-"""Called with a release and a progress callback for jars being fetched."""
+"""Function that takes a release and a progress callback for downloaded jars."""
 
 
 class Spec(NamedTuple):
-    """An IMPL, taken apart.
+    """Parsed IMPL.
 
     Attributes:
         form: ``jvm``, ``broker``, ``wire``, ``exec``, ``python`` or ``mutant``.
-        words: the command of ``exec``, module and factory of ``python``, the address of ``wire``, the name of a
-            ``mutant``, the directory of ``jvm`` and ``broker`` if there is one.
+        words: The command of ``exec``, module and factory of ``python``, the address of ``wire``, the name of a
+            ``mutant``, or the directory of ``jvm`` and ``broker`` if there is one.
     """
 
     form: str
@@ -51,10 +51,10 @@ class Spec(NamedTuple):
 
 
 def parse_spec(text: str) -> Spec:
-    """Takes an IMPL apart; nothing is started or imported.
+    """Parse an IMPL, without starting or importing anything.
 
     Raises:
-        ToolError: it has none of the forms.
+        ToolError: It has none of the forms.
     """
     form = form_of(text)
     if form is None:
@@ -79,15 +79,15 @@ def parse_spec(text: str) -> Spec:
 
 
 def implementation_factory(text: str, *, deadline: float = DEADLINE) -> ImplementationFactory:
-    """What makes the implementations that an IMPL stands for, one for each release.
+    """Return a factory for the implementations that an IMPL names, one for each release.
 
     Args:
-        text: the IMPL.
-        deadline: seconds that a program behind ``exec:`` has for each reply.
+        text: The IMPL.
+        deadline: The seconds that a program (``exec:``) has for each reply.
 
     Raises:
-        ToolError: it has none of the forms, or the Python factory cannot be imported. Calling the result raises it too:
-            the program cannot be started, no Java was found, the jars cannot be fetched.
+        ToolError: It has none of the forms, or the Python factory cannot be imported. Calling the result raises it,
+            too: the program cannot be started, no Java was found, or the jars cannot be downloaded.
     """
     form, words = parse_spec(text)
     if form == "exec":
@@ -102,18 +102,18 @@ def implementation_factory(text: str, *, deadline: float = DEADLINE) -> Implemen
     if form == "subject" and load_subject(words[0]).driven == "jvm":
         return lambda release, progress: _subject(release, progress, words[0])
     if form == "subject" and load_subject(words[0]).driven == "line":
-        raise NotDrivenError(f"{text} has a log and no index of its own: only the log machine takes it")
-    raise ToolError(f"a broker has no index that could be driven: it takes part in the {form} machine only")
+        raise NotDrivenError(f"{text} has a log and no separate index: only the log machine can drive it")
+    raise ToolError(f"a broker has no index that could be driven: only the {form} machine can drive it")
 
 
 def mutant_subject(name: str, release: str, machines: Container[str]) -> Implementation:
-    """The mutant of a name.
+    """Return the mutant of a name.
 
     Raises:
-        NotDrivenError: it is spoilt in something that none of the ``machines`` drives.
-        ToolError: there is none of that name.
+        NotDrivenError: Its defect is in something that none of the ``machines`` drives.
+        ToolError: There is no mutant of that name.
     """
-    # Imported here because a mutant is made of the adapters of all machines, and no other implementation needs them.
+    # Imported here: mutants need the adapters of all machines, which no other implementation needs.
     from conformance.implementations.mutants import implementation_of, mutant  # noqa: PLC0415
 
     planted = mutant(name)
@@ -135,10 +135,10 @@ def _subject(release: str, progress: Progress | None, name: str) -> Implementati
 
 
 def build_of(directory: str) -> Build | None:
-    """The build in a directory; None for no directory, which stands for the locked release.
+    """Return the build in a directory; None for no directory, which means the locked release.
 
     Raises:
-        ToolError: there is none, or not exactly one.
+        ToolError: The directory has no build, or several.
     """
     return open_build(directory) if directory else None
 
@@ -147,7 +147,7 @@ def _command(text: str, command: str) -> tuple[str, ...]:
     try:
         words = shlex.split(command)
     except ValueError as error:
-        raise ToolError(f"the command of {text!r} cannot be read: {str(error).lower()}") from None
+        raise ToolError(f"cannot parse the command of {text!r}: {str(error).lower()}") from None
     if not words or not words[0]:
         raise ToolError(f"{text!r} has no command: write exec:COMMAND, as exec:./my-index")
     return tuple(words)

@@ -1,9 +1,9 @@
-"""The state machines, as library code.
+"""State machines, as library code.
 
-A test, a campaign or your own suite binds one to a lockstep::
+A test, a run or your own suite binds one of them to a lockstep::
 
-lockstep = Lockstep([JvmIndex("3.9.2")], scratch)
-TestOffsetIndex = OffsetMachine.bind(lockstep).TestCase
+    lockstep = Lockstep([JvmIndex("3.9.2")], scratch)
+    TestOffsetIndex = OffsetMachine.bind(lockstep).TestCase
 """
 
 from collections.abc import Callable, Iterable
@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 from conformance.kafka.jar_fetch import Progress
 from conformance.lockstep import Divergence
-from conformance.machines.cleaned import CleanedMachine
+from conformance.machines.compaction import CompactionMachine
 from conformance.machines.files import FilesMachine
 from conformance.machines.index import IndexMachine
 from conformance.machines.log import LogMachine
@@ -23,21 +23,21 @@ from conformance.machines.transaction import TransactionMachine
 
 
 class Machine(Protocol):
-    """What every machine offers to a run, whatever it drives."""
+    """Interface that every machine offers to a run, whatever it drives."""
 
     kind: ClassVar[str]
 
     @classmethod
     def bind(cls, lockstep: Any) -> type[Any]:
-        """The machine, driving a lockstep of its own kind."""
+        """Return the machine, bound to a lockstep of its own kind."""
 
     @classmethod
     def subject(cls, specification: str, release: str, progress: Progress | None = None) -> Any:
-        """The implementation that a specification such as ``jvm`` names, for a release.
+        """Return the implementation that a specification such as ``jvm`` names, for a release.
 
         Raises:
-            NotDrivenError: the machine cannot drive such a one.
-            ToolError: it cannot be had here.
+            NotDrivenError: The machine cannot drive this implementation.
+            ToolError: The implementation is not available here.
         """
 
     @classmethod
@@ -49,17 +49,17 @@ class Machine(Protocol):
         releases: Iterable[str] = (),
         on_divergence: Callable[[Divergence], int] = lambda _: False,
     ) -> Any:
-        """A lockstep of the kind the machine drives."""
+        """Return a lockstep of the kind that the machine drives."""
 
 
 MACHINES: dict[str, type[Machine]] = {
     machine.kind: machine
-    for machine in (OffsetMachine, TimeMachine, TransactionMachine, SegmentMachine, LogMachine, CleanedMachine)
+    for machine in (OffsetMachine, TimeMachine, TransactionMachine, SegmentMachine, LogMachine, CompactionMachine)
 }
 
 __all__ = [
     "MACHINES",
-    "CleanedMachine",
+    "CompactionMachine",
     "FilesMachine",
     "IndexMachine",
     "LogMachine",

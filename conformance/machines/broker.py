@@ -1,6 +1,6 @@
-"""The broker machine: a topic on a running broker, from its creation over crashes to the files it leaves.
+"""Broker machine: one topic on a running broker, with its creation, crashes, and the files of its log.
 
-Bind it to a lockstep, which is one broker and outlives many examples::
+Bind it to a lockstep, which is one broker and serves many examples::
 
     with LocalBroker("4.3.1") as broker, scratch_directory() as scratch:
         lockstep = BrokerLockstep(RunningBroker(broker), scratch)
@@ -28,15 +28,15 @@ _TRANSACTIONAL: Final = (None, None, *PRODUCERS)
 
 
 class BrokerMachine(RuleBasedStateMachine):
-    """Rules over one topic; after every one, every look-up and every file is compared (by the lockstep)."""
+    """Rules over one topic; the lockstep compares every lookup and every file after each of them."""
 
     lockstep: ClassVar[BrokerLockstep]
     restarts: ClassVar[int] = 0
-    """How many more stops the examples may make: each costs seconds."""
+    """Number of restarts that the examples may still make: each takes seconds."""
 
     @classmethod
     def bind(cls, lockstep: BrokerLockstep, *, restarts: int) -> type[BrokerMachine]:
-        """The machine on a broker; ``restarts`` is how many stops all examples together may make."""
+        """Return the machine on a broker; ``restarts`` is the number of restarts for all examples together."""
         return type(
             cls.__name__,
             (cls,),
@@ -46,17 +46,17 @@ class BrokerMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         if self.lockstep.failure is not None:
-            raise self.lockstep.failure  # Hypothesis runs a failing example again: it would only cost time
+            raise self.lockstep.failure  # Hypothesis would run a failing example again, which only takes time
         self.newest = EPOCH_MS
         self.compacted = False
         self.large = 0
 
     def do(self, name: str, *arguments: Any) -> None:
-        """Performs an operation with the broker and the reference."""
+        """Execute an operation with the broker and the reference."""
         self.lockstep.perform(Operation(name, arguments))
 
     def records(self, shape: strategies.Shape, *, keyed: bool | None = None) -> list[list[Any]]:
-        """The rows of an operation; records of a compacted topic have keys unless told otherwise."""
+        """Return the rows of an operation; records of a compacted topic have keys unless ``keyed`` is False."""
         key = 4 if (self.compacted if keyed is None else keyed) else None
         rows: list[list[Any]] = []
         for gap, value in shape.records:
@@ -67,7 +67,7 @@ class BrokerMachine(RuleBasedStateMachine):
 
     @initialize(data=st.data(), shapes=st.lists(strategies.shapes(3), min_size=4, max_size=8))
     def create(self, data: st.DataObject, shapes: list[strategies.Shape]) -> None:
-        """A fresh topic with a few batches, so that the simplest example has something to look up."""
+        """Create a topic with a few batches, so that the simplest example has something to look up."""
         settings = data.draw(strategies.settings(self.lockstep.release), "settings")
         self.compacted = "compact" in settings["cleanup.policy"]
         self.large = int(settings["segment.bytes"] >= strategies.ROLLS_BY_SIZE)
@@ -75,7 +75,7 @@ class BrokerMachine(RuleBasedStateMachine):
         self.append_all(shapes)
 
     def append_all(self, shapes: list[strategies.Shape]) -> None:
-        """Appends batches outside of transactions."""
+        """Append batches outside of transactions."""
         for shape in shapes:
             self.do("append_batch", self.records(shape), shape.codec, None)
 
@@ -83,55 +83,55 @@ class BrokerMachine(RuleBasedStateMachine):
 
     @rule(shape=strategies.shapes(), producer=st.sampled_from(_TRANSACTIONAL))
     def append_batch(self, shape: strategies.Shape, producer: str | None) -> None:
-        """One batch, by itself or as part of a transaction."""
+        """Append one batch, alone or as part of a transaction."""
         self.do("append_batch", self.records(shape), shape.codec, producer)
 
     @rule(shapes=st.lists(strategies.shapes(3), min_size=3, max_size=6))
     def append_several(self, shapes: list[strategies.Shape]) -> None:
-        """Batches one after the other, so that indexes fill."""
+        """Append batches one after the other, so that indexes fill."""
         self.append_all(shapes)
 
     @rule(shape=strategies.shapes(), codec=st.sampled_from(SENT_CODECS))
     def send_records(self, shape: strategies.Shape, codec: str) -> None:
-        """What an ordinary producer sends."""
+        """Send records with an ordinary producer."""
         self.do("send_records", self.records(shape, keyed=True), codec)
 
     @precondition(lambda self: self.compacted)
     @rule(shape=strategies.shapes(2))
     def append_without_keys(self, shape: strategies.Shape) -> None:
-        """A compacted topic refuses records without keys."""
+        """Append records without keys, which a compacted topic rejects."""
         self.do("append_batch", self.records(shape, keyed=False), shape.codec, None)
 
     @rule(shape=strategies.shapes(2))
     def append_corrupt(self, shape: strategies.Shape) -> None:
-        """A batch whose checksum is wrong is refused."""
+        """Append a batch with a wrong checksum, which the broker rejects."""
         self.do("append_corrupt", self.records(shape))
 
     @rule(producer=st.sampled_from(PRODUCERS), commit=st.booleans())
     def end_transaction(self, producer: str, commit: bool) -> None:
-        """A marker, if a transaction is open."""
+        """Write a marker if a transaction is open."""
         self.do("end_transaction", producer, commit)
 
     @rule(hours=st.sampled_from((1, 30)))
     def roll_by_time(self, hours: int) -> None:
-        """A timestamp more than ``segment.ms`` behind the segment's first one."""
+        """Append a timestamp more than ``segment.ms`` after the segment's first one."""
         self.newest += hours * strategies.HOUR_MS + 1
         self.do("append_batch", self.records(strategies.Shape(((0, 20),))), "none", None)
 
     @precondition(lambda self: self.large > 0)
     @rule(gap=st.sampled_from((10, -2000)))
     def roll_by_size(self, gap: int) -> None:
-        """Two batches that do not fit into a segment of the smallest size that every release takes; once a topic."""
+        """Append two batches that do not fit into the smallest segment that every release accepts; once per topic."""
         self.large -= 1
         large = strategies.Shape(((gap, strategies.LARGE),))
         for _ in range(2):
             self.do("append_batch", self.records(large), "none", None)
 
-    # -- cutting, stopping -------------------------------------------------------------------------------------
+    # -- deleting, stopping ------------------------------------------------------------------------------------
 
     @rule(anchor=strategies.anchors())
     def delete_records(self, anchor: tuple[str, int]) -> None:
-        """Deletes records, up to the high watermark at most."""
+        """Delete records, up to the high watermark at most."""
         place, delta = anchor
         log = self.lockstep.topic.reference.log
         bases = [segment.base_offset for segment in log.segments]
@@ -148,17 +148,17 @@ class BrokerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.restarts > 0)
     @rule(clean=st.booleans())
     def restart(self, clean: bool) -> None:
-        """A clean shutdown or kill -9, and a start."""
+        """Stop the broker cleanly or with kill -9, and start it again."""
         type(self).restarts -= 1
         self.do("restart_broker" if clean else "kill_broker")
 
 
 def finish(lockstep: BrokerLockstep) -> None:
-    """The end of a broker's life, with all topics: killed, recovered, appended to, and stopped cleanly.
+    """End a broker's examples, with all topics: kill it, recover it, append to each topic, and stop it cleanly.
 
     Raises:
-        DivergenceError: broker and reference differ.
-        BrokerError: the broker died, or does not come up or stop.
+        DivergenceError: The broker and the reference differ.
+        BrokerError: The broker died, or does not start or stop.
     """
     lockstep.perform(Operation("kill_broker", ()))
     for topic in lockstep.topics:

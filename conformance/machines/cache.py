@@ -1,4 +1,4 @@
-"""The life of the cache of remote index files (clauses RC), in front of a remote storage that fails now and then."""
+"""Cache machine: the cache of remote index files (clauses RC), and a remote storage that sometimes fails."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from conformance.lockstep.file_reader import corrupted
 from conformance.lockstep.scopes.cache import CacheLockstep
 from conformance.machines.files import FilesMachine
-from conformance.machines.seeded import initialize, rule
+from conformance.machines.seeded_rules import initialize, rule
 from conformance.operations import Operation
 from conformance.operations.cache import KINDS, CachedEntry, CacheObservation
 from conformance.strategies import cache as strategies
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
 
-ROOM: Final = 1 << 20
-"""Bytes, and in 3.6 entries, that a cache never comes to: nothing goes because of its size."""
+UNLIMITED: Final = 1 << 20
+"""Limit in bytes, and in 3.6 in entries, that a cache never reaches: no entry is evicted because of its size."""
 
 
 class CacheMachine(FilesMachine):
-    """Drives a lockstep through the life of one cache. Every rule ends with a cache open.
+    """Machine of one cache. Every rule ends with the cache open.
 
-    Which of several entries goes when there are too many is the choice of Kafka's caching library (RC-12). So a limit
-    is either one that nothing comes to, or one that leaves no choice.
+    Kafka's caching library chooses which entry it evicts when there are too many (RC-12). So a limit is either never
+    reached, or leaves only one choice.
     """
 
     kind: ClassVar[str] = "cache"
@@ -35,7 +35,7 @@ class CacheMachine(FilesMachine):
 
     @staticmethod
     def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
-        """See the base class."""
+        """Return the implementation; see the base class."""
         from conformance.implementations.jvm.cache import JvmCache  # noqa: PLC0415 -- part of an extra
 
         return JvmCache(release, progress, build)
@@ -44,33 +44,33 @@ class CacheMachine(FilesMachine):
         super().__init__()
         self.now = 0
         self.ttl = -1
-        self.limit = ROOM
-        self.holds = False
+        self.limit = UNLIMITED
+        self.holds_entry = False
         self.contents: dict[int, Content] = {}
 
     def do(self, name: str, *arguments: Any) -> CacheObservation:
-        """Performs an operation with every participant."""
+        """Execute an operation with every participant."""
         seen: CacheObservation = self.lockstep.perform(Operation(name, arguments))
         return seen
 
     def all_entries(self) -> list[CachedEntry]:
-        """The entries of all releases' caches: in some, more have gone than in others."""
+        """Return the entries of all releases' caches: some releases have evicted more than others."""
         states = [group.observation.state for group in self.lockstep.groups]
         return [entry for state in states if state is not None for entry in state.entries]
 
     def names(self) -> list[str]:
-        """The names of the files of all releases' caches."""
+        """Return the names of the files of all releases' caches."""
         return sorted({name for group in self.lockstep.groups for name in group.files})
 
     # -- storage -----------------------------------------------------------------------------------------------
 
     @initialize(
         ttl=st.sampled_from((-1, TTL, TTL)),
-        limit=st.sampled_from((ROOM, ROOM, ROOM, ROOM, 0)),
+        limit=st.sampled_from((UNLIMITED, UNLIMITED, UNLIMITED, UNLIMITED, 0)),
         contents=st.lists(strategies.contents(), min_size=len(SEGMENTS), max_size=len(SEGMENTS)),
     )
     def begin(self, ttl: int, limit: int, contents: list[Content]) -> None:
-        """Fills remote storage, and opens a cache in a directory that is not there yet."""
+        """Fill the remote storage, and open a cache in a directory that does not exist yet."""
         for number, content in enumerate(contents):
             self.supply(number, content)
         self.ttl = ttl
@@ -78,13 +78,13 @@ class CacheMachine(FilesMachine):
 
     @rule(number=strategies.segments(), content=strategies.contents())
     def supply(self, number: int, content: Content) -> None:
-        """Has storage give out the right files of a segment."""
+        """Make the storage return the correct files of a segment."""
         self.contents[number] = content
         for kind in KINDS:
-            self.heal(number, kind)
+            self.restore(number, kind)
 
-    def heal(self, number: int, kind: str) -> None:
-        """Has storage give out the right file."""
+    def restore(self, number: int, kind: str) -> None:
+        """Make the storage return the correct file."""
         segment, start = SEGMENTS[number]
         content = self.contents[number].files(start)[kind]
         missing = kind == ".txnindex" and not content
@@ -111,9 +111,9 @@ class CacheMachine(FilesMachine):
         then: str,
         delta: int,
     ) -> None:
-        """Has storage fail once, or give out a damaged file; asks, perhaps once more, or after a start."""
+        """Make the storage fail once or return a corrupt file; query once, twice, or again after a restart."""
         segment, start = SEGMENTS[number]
-        self.make_room()
+        self.lift_limit()
         does, way = answer
         right = self.contents[number].files(start)[kind]
         content = right if does == "breaks" and not way else strategies.spoilt(right, kind, way)
@@ -121,24 +121,24 @@ class CacheMachine(FilesMachine):
             how = damage[KINDS.index(kind)]
             content = corrupted(right, how.name, how.args) or b""
         self.do("store_index", segment, kind, does, content.hex())
-        self.ask(number, asks, delta)
+        self.query(number, asks, delta)
         if heals:
-            self.heal(number, kind)
+            self.restore(number, kind)
         if then == "again":
-            self.ask(number, asks, delta)
+            self.query(number, asks, delta)
         elif then == "reopen":
             self.do("crash_cache")
-            self.open(ROOM)
+            self.open(UNLIMITED)
 
-    # -- asking ------------------------------------------------------------------------------------------------
+    # -- querying ----------------------------------------------------------------------------------------------
 
-    def make_room(self) -> None:
-        """Lifts a limit before something may be added that would leave a choice."""
-        if self.limit not in (ROOM, 0):
+    def lift_limit(self) -> None:
+        """Lift the limit before adding an entry that would leave a choice of what to evict."""
+        if self.limit not in (UNLIMITED, 0):
             self.resize("room")
 
-    def ask(self, number: int, what: str, delta: int) -> None:
-        """Asks for a segment in one of the ways that there are."""
+    def query(self, number: int, what: str, delta: int) -> None:
+        """Query a segment in one of the possible ways."""
         segment, start = SEGMENTS[number]
         content = self.contents[number]
         if what == "fetch":
@@ -159,22 +159,22 @@ class CacheMachine(FilesMachine):
         delta=strategies.deltas(),
     )
     def look(self, number: int, what: str, delta: int) -> None:
-        """Asks for a segment, which may have to be fetched."""
-        self.make_room()
-        self.ask(number, what, delta)
+        """Query a segment, which may have to be fetched."""
+        self.lift_limit()
+        self.query(number, what, delta)
 
     @rule(number=strategies.segments(), other=st.sampled_from((False, False, True)))
     def hold(self, number: int, other: bool) -> None:
-        """Keeps an entry, as a reader does that is at work; metadata may give the segment another start offset."""
-        self.make_room()
+        """Keep an entry, as a working reader does; the metadata may give the segment another start offset."""
+        self.lift_limit()
         segment, start = SEGMENTS[number]
         seen = self.do("fetch_entry", segment, start + 7 * other, True)
-        self.holds |= seen.outcome.error is None
+        self.holds_entry |= seen.outcome.error is None
 
     @rule(by_time=st.booleans(), number=strategies.segments(), delta=strategies.deltas())
     def ask_held(self, by_time: bool, number: int, delta: int) -> None:
-        """Asks the entry that is kept, which may have been removed meanwhile."""
-        if self.holds:
+        """Query the kept entry, which may have been removed in the meantime."""
+        if self.holds_entry:
             self.do("ask_held", by_time, 1020 + delta if by_time else SEGMENTS[number][1] + delta, 0)
 
     # -- removing ----------------------------------------------------------------------------------------------
@@ -186,7 +186,7 @@ class CacheMachine(FilesMachine):
         kind=strategies.kinds(),
     )
     def remove(self, numbers: list[int], deletes: bool, loses: bool, kind: str) -> None:
-        """Removes entries, perhaps of a segment one file of which has gone."""
+        """Remove entries, perhaps of a segment one of whose files is missing."""
         if loses:
             segment, start = SEGMENTS[numbers[0]]
             self.do("damage_cached_file", f"{start}_{segment}{kind}", "remove_file", [])
@@ -196,32 +196,32 @@ class CacheMachine(FilesMachine):
 
     @rule()
     def delete_removed(self) -> None:
-        """Ten seconds pass."""
+        """Let ten seconds pass, after which removed files are deleted."""
         self.do("delete_removed")
 
     @rule(to=st.sampled_from(("nothing", "all", "less", "room", "negative")))
     def resize(self, to: str) -> None:
-        """Sets the limit to one that leaves no choice: nothing, all there is, less than each, or more than ever."""
+        """Set the limit to one that leaves no choice: zero, the total size, less than each entry, or never reached."""
         sizes = [entry.size for entry in self.all_entries() if entry.size > 0]
         limit = {"nothing": 0, "all": sum(sizes), "less": max(0, min(sizes, default=1) - 1), "negative": -1}.get(
-            to, ROOM
+            to, UNLIMITED
         )
         if self.do("resize_cache", limit).outcome.error is None:
             self.limit = limit
 
     @rule(milliseconds=strategies.waits(), tidies=st.booleans(), number=strategies.segments())
     def pass_time(self, milliseconds: int, tidies: bool, number: int) -> None:
-        """Lets entries grow old; the next one to ask may be the first to notice."""
-        self.make_room()
+        """Let entries expire; the next query may be the first operation that notices it."""
+        self.lift_limit()
         self.now += milliseconds
         self.do("pass_time", milliseconds, tidies)
-        self.ask(number, "fetch", 0)
+        self.query(number, "fetch", 0)
 
     # -- starting ----------------------------------------------------------------------------------------------
 
     def open(self, limit: int) -> None:
-        """Opens the cache; where a release refuses, the directory is emptied, as an operator would do."""
-        self.limit, self.holds = limit, False
+        """Open the cache; if a release rejects a file, empty the directory, as an operator would, and open it again."""
+        self.limit, self.holds_entry = limit, False
         self.do("open_cache", limit, self.ttl, self.now)
         if any(group.observation.outcome.error is not None for group in self.lockstep.groups):
             for name in self.names():
@@ -237,7 +237,7 @@ class CacheMachine(FilesMachine):
         ),
     )
     def reopen(self, how: str, number: int, after: str, damages: list[tuple[int, tuple[Operation, ...]]]) -> None:
-        """Closes or crashes, asks what is closed, damages files, and opens again."""
+        """Close or crash the cache, use it while it is closed, corrupt files, and open it again."""
         self.do(how)
         if how == "close_cache":
             self.use_closed(number, after)
@@ -248,17 +248,17 @@ class CacheMachine(FilesMachine):
                 how_ = next((d for kind, d in zip(KINDS, each, strict=True) if kind in name), each[0])
                 self.do("damage_cached_file", name, how_.name, list(how_.args))
         self.lockstep.compare_directories()
-        self.open(ROOM)
+        self.open(UNLIMITED)
 
     def use_closed(self, number: int, how: str) -> None:
-        """Uses a cache that is closed."""
+        """Use a closed cache."""
         if how in ("fetch", "look up"):
-            self.ask(number, how, 0)
+            self.query(number, how, 0)
         elif how == "remove":
             self.do("remove_entries", [SEGMENTS[number][0]])
         elif how == "twice":
             self.do("close_cache")
-        elif how == "held" and self.holds:
+        elif how == "held" and self.holds_entry:
             self.do("ask_held", False, SEGMENTS[number][1], 0)
         self.do("crash_cache")
 
@@ -269,21 +269,21 @@ class CacheMachine(FilesMachine):
         content=st.sampled_from(("", "00", "00" * 24)),
     )
     def find_foreign_file(self, pattern: str, number: int, closed: bool, content: str) -> None:
-        """A file appears in the directory that the cache has not made, while it is open or closed."""
+        """Put a file into the directory that the cache has not written, while it is open or closed."""
         if closed:
             self.do("close_cache")
             self.do("crash_cache")
         self.do("damage_cached_file", named(pattern, number), "write_file", [content])
         if not closed:
             self.do("crash_cache")
-        self.open(ROOM)
+        self.open(UNLIMITED)
 
     @rule(prefix=strategies.prefixes(), number=strategies.segments(), content=strategies.contents())
     def find_foreign_segment(self, prefix: str, number: int, content: Content) -> None:
-        """Three files that belong together appear while the cache is closed."""
+        """Put three files that belong together into the directory while the cache is closed."""
         self.do("crash_cache")
         for kind, data in content.files(SEGMENTS[number][1]).items():
             self.do("damage_cached_file", named(prefix, number) + kind, "write_file", [data.hex()])
-        self.open(ROOM)
-        self.make_room()
-        self.ask(number, "look up", 1)
+        self.open(UNLIMITED)
+        self.lift_limit()
+        self.query(number, "look up", 1)

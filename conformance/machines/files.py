@@ -1,6 +1,6 @@
-"""The common part of the machines that drive more than one file: binding and participants.
+"""Common part of the machines that drive more than one file: binding and participants.
 
-Subclass recipe: set ``kind`` and ``lockstep_type``, return Kafka's own classes from ``jvm``, add the rules.
+To write one: set ``kind`` and ``lockstep_type``, return Kafka's own classes from ``jvm``, and add the rules.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ if TYPE_CHECKING:
 
 
 class FilesMachine(RuleBasedStateMachine):
-    """Drives a lockstep; every run of the machine is one example of it."""
+    """Machine that drives a lockstep; each run of the machine is one example."""
 
     kind: ClassVar[str]
     lockstep_type: ClassVar[type[Lockstep[Any, Any]]]
     lockstep: ClassVar[Lockstep[Any, Any]]
     program: ClassVar[Callable[..., Any] | None] = None
-    """What drives a program behind the line protocol, if this machine can: called with its command and a release."""
+    """Factory for programs that speak the line protocol, called with a command and a release; None if not supported."""
 
     @classmethod
     def bind(cls, lockstep: Lockstep[Any, Any]) -> type[Self]:
-        """This machine, driving ``lockstep``."""
+        """Return this machine, bound to ``lockstep``."""
         return type(cls.__name__, (cls,), {"lockstep": lockstep, "__module__": cls.__module__})
 
     @staticmethod
     @abstractmethod
     def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
-        """Kafka's own class of a release, or a build's, held to that release.
+        """Return Kafka's own class of a release, or of a build, which is compared with that release.
 
         Raises:
-            ToolError: no Java, no jars, or a class whose parts are not known.
+            ToolError: Java or the jars are missing, or the class has unknown parts.
         """
 
     @classmethod
     def subject(cls, specification: str, release: str, progress: Progress | None = None) -> Any:
-        """The implementation that a specification such as ``jvm`` names, for a release.
+        """Return the implementation that a specification such as ``jvm`` names, for a release.
 
         Raises:
-            NotDrivenError: it has indexes, and nothing that this machine could drive.
-            ToolError: it cannot be had here, or there is no such specification.
+            NotDrivenError: The implementation has only indexes, and nothing that this machine could drive.
+            ToolError: The implementation is not available here, or the specification is unknown.
         """
         form, words = parse_spec(specification)
         if form == "jvm":
@@ -77,7 +77,7 @@ class FilesMachine(RuleBasedStateMachine):
         releases: Iterable[str] = (),
         on_divergence: Callable[[Divergence], int] = lambda _: False,
     ) -> Any:
-        """A lockstep of the kind this machine drives."""
+        """Return a lockstep of the kind that this machine drives."""
         return cls.lockstep_type(subjects, scratch, releases=releases, on_divergence=on_divergence)
 
     def __init__(self) -> None:
@@ -85,5 +85,5 @@ class FilesMachine(RuleBasedStateMachine):
         self.lockstep.begin()
 
     def teardown(self) -> None:
-        """Removes the example's files; called by Hypothesis, also after a failure."""
+        """Remove the example's files; Hypothesis calls it, also after a failure."""
         self.lockstep.end()

@@ -1,7 +1,7 @@
-"""What the machines of all three kinds of index do: open, close, crash, damage, delete, rename, read, cut.
+"""Rules that the machines of all three kinds of index share: open, close, crash, corrupt, delete, rename and read.
 
-Subclass recipe: set ``kind`` and ``suffix``, add the rules that append, and return from ``closed_calls`` what may be
-tried on an index that is closed. Every rule ends with an index open, so that no rule needs a precondition.
+To write one: set ``kind`` and ``suffix``, add the rules that append, and pass the calls for a closed index to
+``close_and_damage``. Every rule ends with an open index, so no rule needs a precondition.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ _ENTRY_SIZES = {"offset": OFFSET_INDEX.size, "time": TIME_INDEX.size, "transacti
 
 
 class IndexMachine(RuleBasedStateMachine):
-    """Drives a lockstep through the life of one index file."""
+    """Machine of one index file."""
 
     kind: ClassVar[str]
     suffix: ClassVar[str]
     lockstep: ClassVar[Lockstep]
-    left_out: ClassVar[frozenset[str]] = frozenset()
+    skipped_operations: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
     def bind(cls, lockstep: Lockstep) -> type[Self]:
-        """This machine, driving ``lockstep``; it leaves out what a participant lacks."""
-        left_out = frozenset(name for name in SIGNATURES if not lockstep.supports(name))
-        members = {"lockstep": lockstep, "left_out": left_out, "__module__": cls.__module__}
+        """Return this machine, bound to ``lockstep``; it skips operations that a participant does not support."""
+        skipped_operations = frozenset(name for name in SIGNATURES if not lockstep.supports(name))
+        members = {"lockstep": lockstep, "skipped_operations": skipped_operations, "__module__": cls.__module__}
         return type(cls.__name__, (cls,), members)
 
     @classmethod
     def subject(cls, specification: str, release: str, progress: Progress | None = None) -> Implementation:
-        """The implementation that a specification such as ``jvm`` names, for a release.
+        """Return the implementation that a specification such as ``jvm`` names, for a release.
 
         Raises:
-            NotDrivenError: a build that does not have what the machine needs.
-            ToolError: it cannot be had here.
+            NotDrivenError: A build that lacks something that the machine needs.
+            ToolError: The implementation is not available here.
         """
         implementation = implementation_factory(specification)(release, progress)
         if isinstance(implementation, Requiring):
@@ -71,7 +71,7 @@ class IndexMachine(RuleBasedStateMachine):
         releases: Iterable[str] = (),
         on_divergence: Callable[[Divergence], int] = lambda _: False,
     ) -> Lockstep:
-        """A lockstep of the kind this machine drives."""
+        """Return a lockstep of the kind that this machine drives."""
         return Lockstep(subjects, scratch, releases=releases, on_divergence=on_divergence)
 
     def __init__(self) -> None:
@@ -83,13 +83,13 @@ class IndexMachine(RuleBasedStateMachine):
         self.lockstep.begin()
 
     def teardown(self) -> None:
-        """Removes the example's files; called by Hypothesis, also after a failure."""
+        """Remove the example's files; Hypothesis calls it, also after a failure."""
         self.lockstep.end()
 
     def do(self, name: str, *arguments: Any) -> Observation | None:
-        """Performs an operation with every participant. None without participants (the benchmark's baseline)."""
+        """Execute an operation with every participant; None if there are no participants (the benchmark's baseline)."""
         operation = Operation(name, arguments)
-        if name in self.left_out or (has_unusual_arguments(operation) and not self.has("odd_arguments")):
+        if name in self.skipped_operations or (has_unusual_arguments(operation) and not self.has("odd_arguments")):
             return None
         if self.lockstep.groups:
             return self.lockstep.perform(operation)
@@ -98,18 +98,18 @@ class IndexMachine(RuleBasedStateMachine):
 
     @property
     def state(self) -> State | None:
-        """The state of the newest dialect's reference; None if nothing has been opened, or without participants."""
+        """State of the newest dialect's reference, or None if no index was opened or there are no participants."""
         groups = self.lockstep.groups
         return groups[-1].observation.state if groups else None
 
     def has(self, capability: str) -> bool:
-        """Return whether every participant has a capability of indexes."""
+        """Return True if every participant has a capability of indexes."""
         return capability in self.lockstep.capabilities
 
     # -- opening -----------------------------------------------------------------------------------------------
 
     def create(self, base_offset: int, max_index_size: int) -> None:
-        """Opens a file that does not exist yet."""
+        """Open a file that does not exist yet."""
         if not self.has("odd_arguments") and self.kind in _MAPPED:
             base_offset, max_index_size = abs(base_offset), max(max_index_size, _ENTRY_SIZES[self.kind])
         self.probe.base_offset = base_offset
@@ -118,10 +118,10 @@ class IndexMachine(RuleBasedStateMachine):
         self.open("read-write")
 
     def open(self, how: str) -> None:
-        """Opens the file read-write, read-only, or after an attempt in a directory that does not exist.
+        """Open the file read-write, read-only, or after an attempt in a directory that does not exist.
 
-        A new file that is refused is left behind empty, and then is opened (AI-3, AI-4, AI-5). Releases differ in
-        what an unmapped index does to the file, so it may be new to some only; in the end it is open in all of them.
+        A rejected new file remains, empty, and is then opened (AI-3, AI-4, AI-5). Releases differ in what an unmapped
+        index does to its file, so the file may be new to some of them only; afterwards it is open in all of them.
         """
         needed = {"read-only": "read_only", "missing": "odd_arguments"}
         if how in needed and not self.has(needed[how]):
@@ -139,14 +139,14 @@ class IndexMachine(RuleBasedStateMachine):
 
     @rule(aim=strategies.cut_points())
     def truncate_to(self, aim: Aim) -> None:
-        """Removes what is at or beyond an offset."""
+        """Remove the entries at or beyond an offset."""
         self.do("truncate_to", self.probe.offset(aim))
 
     @rule(suffix=st.sampled_from(_SUFFIXES), directory=st.sampled_from(("", "", "", _NOWHERE)))
     def rename(self, suffix: str, directory: str) -> None:
-        """Moves the open index's file, as Kafka does before deleting or swapping; a move to nowhere fails (AI-21)."""
+        """Rename the open index's file, as before a deletion or swap; a missing directory fails (AI-21)."""
         name = f"{self.probe.base_offset:020d}{self.suffix}{suffix}"
-        if "rename" in self.left_out:
+        if "rename" in self.skipped_operations:
             return
         self.move(directory + name)
         if not directory:
@@ -154,13 +154,13 @@ class IndexMachine(RuleBasedStateMachine):
         self.lockstep.compare_directories()
 
     def move(self, path: str) -> None:
-        """Renames; a failure changes the name all the same, and the name may then be another file's (AI-21)."""
+        """Rename the file; a failure changes the name nevertheless, and the name may then be another file's (AI-21)."""
         seen = self.do("rename", path)
         self.misnamed = self.misnamed or (seen is not None and seen.outcome.error is not None)
 
     def close_and_damage(self, how: str, calls: list[Operation], damages: list[Operation]) -> None:
-        """Closes, crashes or deletes, tries calls on what is closed, and damages the file."""
-        if how in self.left_out:
+        """Close, crash or delete the index, try calls on the closed index, and corrupt the file."""
+        if how in self.skipped_operations:
             how = "close"
         self.do(how)
         if how != "crash" and self.has("calls_after_close"):
@@ -173,12 +173,12 @@ class IndexMachine(RuleBasedStateMachine):
 
 
 def closings() -> st.SearchStrategy[str]:
-    """How an index is released: closed as Kafka does, as a killed process leaves it, or deleted."""
+    """Draw how an index is released: closed by Kafka, left by a killed process, or deleted."""
     return st.sampled_from(("close", "close", "crash", "delete"))
 
 
 def calls_on_closed(kind: str, suffix: str) -> st.SearchStrategy[list[Operation]]:
-    """Calls that some release answers although the file is unmapped (AI-16, AI-19, AI-20)."""
+    """Draw calls that some release executes although the file is unmapped (AI-16, AI-19, AI-20)."""
     plain = [Operation(name) for name in ("close", "flush", "sanity_check", "reset", "delete")]
     plain += [Operation("truncate_to", (0,)), Operation("rename", (f"closed{suffix}",))]
     if kind == "transaction":
@@ -196,10 +196,10 @@ def calls_on_closed(kind: str, suffix: str) -> st.SearchStrategy[list[Operation]
 
 
 def openings() -> st.SearchStrategy[str]:
-    """How a file is opened again."""
+    """Draw how a file is reopened."""
     return st.sampled_from(("read-write", "read-write", "read-only", "missing"))
 
 
 def damages_of(kind: str) -> st.SearchStrategy[list[Operation]]:
-    """Up to two damages: the second one finds the file as the first one left it."""
+    """Draw up to two corruptions: the second one is applied to the result of the first."""
     return st.lists(strategies.damages(_ENTRY_SIZES[kind]), max_size=2)

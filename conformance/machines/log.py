@@ -1,6 +1,6 @@
-"""The life of a partition's log (clauses LG and LO).
+"""Log machine: a partition's log (clauses LG and LO).
 
-Segments hold a few batches, so that every run spans several. Bind it as the other machines::
+Segments have a few batches, so that every run spans several. Bind it as the other machines::
 
     lockstep = LogLockstep([JvmLog("3.9.2")], scratch)
     TestLog = LogMachine.bind(lockstep).TestCase
@@ -13,11 +13,11 @@ from typing import Any, Self
 from hypothesis.stateful import invariant
 
 from conformance.lockstep.lockstep import Lockstep
-from conformance.machines.log_foreign import ForeignRules
+from conformance.machines.log_boundaries import BoundaryRules
+from conformance.machines.log_external import ExternalLogRules
 from conformance.machines.log_leader import LeaderRules
-from conformance.machines.log_limits import LimitRules
 from conformance.machines.log_producers import ProducerRules
-from conformance.machines.seeded import initialize, rule
+from conformance.machines.seeded_rules import initialize, rule
 from conformance.operations import Operation
 from conformance.strategies import draws as st
 from conformance.strategies import log as strategies
@@ -25,38 +25,38 @@ from conformance.strategies.leader import topics
 from kidx.producers import SNAPSHOT_SUFFIX
 
 _SPECIAL = (-1, -2, -3, -4, -5, -6, -7)
-"""Every target that some release knows, and one that none does."""
+"""Every target that some release knows, and one that is unknown to all."""
 
 
-class LogMachine(ProducerRules, LeaderRules, LimitRules):
-    """Drives a lockstep through the life of one log."""
+class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
+    """Machine of one log."""
 
     @classmethod
     def bind(cls, lockstep: Lockstep[Any, Any]) -> type[Self]:
-        """This machine, driving ``lockstep``; with :class:`ForeignRules` where a program takes part."""
+        """Return this machine, bound to ``lockstep``; with :class:`ExternalLogRules` if a program takes part."""
         bound: type[Self] = super().bind(lockstep)
         if all(getattr(subject, "capabilities", None) is None for subject in lockstep.subjects):
             return bound
-        return type(cls.__name__, (ForeignRules, bound), {"__module__": cls.__module__})
+        return type(cls.__name__, (ExternalLogRules, bound), {"__module__": cls.__module__})
 
     # -- opening and closing -----------------------------------------------------------------------------------
 
     @initialize(settings=strategies.settings(), strict=topics(), asks=st.sampled_from((True, True, False)))
     def begin(self, settings: dict[str, Any], strict: dict[str, Any], asks: bool) -> None:
-        """Makes the log; two of three examples ask for offsets after every step, which opens every time index."""
-        self.settings, self.asks = self.topic(settings | strict), asks
+        """Create the log; two of three examples list offsets after every step, which opens every time index."""
+        self.settings, self.lists_offsets = self.topic(settings | strict), asks
         self.open(clean=True, recovery_point=0, start=0)
 
     def open(self, *, clean: bool, recovery_point: int, start: int) -> None:
-        """Opens the log with the checkpoints' offsets, as a broker does; ends the example if a release refuses."""
+        """Open the log with the checkpoints' offsets, as a broker does; end the example if a release fails."""
         arguments = (self.settings, start, recovery_point, clean, self.now)
         self.lockstep.perform(Operation("open_log", arguments))
         self.is_open = all(group.observation.state is not None for group in self.lockstep.groups)
-        self.is_half_cut = False
+        self.stopped_halfway = False
 
     @rule(how=strategies.closings(), opening=strategies.openings(), damages=strategies.damages())
     def reopen(self, how: str, opening: tuple[bool, str, str], damages: list[strategies.Damage]) -> None:
-        """Closes or crashes, damages files, and opens again."""
+        """Close or crash the log, corrupt files, and reopen it."""
         if not self.is_open:
             return
         clean, recovery_anchor, start_anchor = opening
@@ -78,7 +78,7 @@ class LogMachine(ProducerRules, LeaderRules, LimitRules):
         self.open(clean=clean, recovery_point=recovery_point, start=start)
 
     def damaged_file(self, damage: strategies.Damage, bases: list[int]) -> str | None:
-        """The name of the file that a damage is about; None if there is none."""
+        """Return the name of the file that a corruption applies to, or None if no such file exists."""
         if not damage.suffix.startswith("."):
             return damage.suffix
         if damage.suffix != SNAPSHOT_SUFFIX:
@@ -90,7 +90,7 @@ class LogMachine(ProducerRules, LeaderRules, LimitRules):
 
     @rule(shape=strategies.shapes(gaps=False), newer=strategies.newer_epochs())
     def append_as_leader(self, shape: strategies.Shape, newer: int) -> None:
-        """Appends a producer's batch as a leader, which assigns its offsets."""
+        """Append a producer's batch as a leader, which assigns its offsets."""
         self.epoch += newer
         batch: dict[str, Any] = {"records": self.keyed(self.records(shape)), **shape.options()}
         self.timestamps.add(self.now)
@@ -102,7 +102,7 @@ class LogMachine(ProducerRules, LeaderRules, LimitRules):
         compacted=st.sampled_from((0, 0, 0, 4)),
     )
     def append_as_follower(self, shapes: list[strategies.Shape], newer: int, compacted: int) -> None:
-        """Appends several batches as a follower, perhaps behind offsets that compaction has removed."""
+        """Append several batches as a follower, perhaps after a gap of offsets that compaction has removed."""
         self.epoch += newer
         base, batches = self.state.end_offset + compacted, []
         for shape in shapes:
@@ -113,31 +113,31 @@ class LogMachine(ProducerRules, LeaderRules, LimitRules):
 
     @rule(start=st.sampled_from((-1, -3)), repeated=st.booleans(), newer=st.sampled_from((0, 1)))
     def append_what_is_refused(self, start: int, repeated: bool, newer: int) -> None:
-        """Appends, as a follower, batches that begin before the end, are out of order, or are of a newer epoch."""
+        """Append, as a follower, batches that begin before the end, are out of order, or are of a newer epoch."""
         end = self.state.end_offset
         first = {"base": max(0, end + (0 if repeated else start)), "epoch": self.epoch + newer, "records": [[0, 50]]}
         self.do("append_as_follower", [first, dict(first)] if repeated else [first], self.epoch)
 
     @rule()
     def roll(self) -> None:
-        """Starts a new segment."""
+        """Start a new segment."""
         self.do("roll_log")
 
-    # -- cutting -----------------------------------------------------------------------------------------------
+    # -- truncating --------------------------------------------------------------------------------------------
 
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near())
     def truncate_to(self, anchor: str, delta: int) -> None:
-        """Truncates, as a follower does whose end is not the leader's."""
-        self.cut("truncate_log", self.offset(anchor, delta))
+        """Truncate, as a follower whose end is not the leader's."""
+        self.truncate("truncate_log", self.offset(anchor, delta))
 
     @rule(delta=st.sampled_from((0, 5, -3)))
     def truncate_fully(self, delta: int) -> None:
-        """Truncates fully, as a follower does that is too far behind or ahead."""
-        self.cut("truncate_fully", self.offset("end", delta))
+        """Truncate fully, as a follower that is too far behind or ahead of its leader."""
+        self.truncate("truncate_fully", self.offset("end", delta))
 
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near(), replicated=st.booleans(), cleaned=st.booleans())
     def delete_records(self, anchor: str, delta: int, replicated: bool, cleaned: bool) -> None:
-        """Deletes records, up to the high watermark at most; the cleaner's next round removes files."""
+        """Delete records, up to the high watermark at most; the next retention round deletes the files."""
         if replicated:
             self.do("update_high_watermark", self.offset("end"))
         self.do("delete_records", self.offset(anchor, delta))
@@ -146,37 +146,37 @@ class LogMachine(ProducerRules, LeaderRules, LimitRules):
 
     @rule()
     def apply_retention(self) -> None:
-        """Runs one round of the cleaner."""
+        """Run one retention round."""
         self.do("apply_retention")
 
     # -- moving ------------------------------------------------------------------------------------------------
 
     @rule(anchor=st.sampled_from(("end", "end", "half", "start", "active")), delta=strategies.near())
     def update_high_watermark(self, anchor: str, delta: int) -> None:
-        """Raises the high watermark."""
+        """Raise the high watermark."""
         self.do("update_high_watermark", self.offset(anchor, delta))
 
     @rule(newer=st.sampled_from((1, 0, 2)))
     def become_leader(self, newer: int) -> None:
-        """Begins a new leader epoch at the end."""
+        """Begin a new leader epoch at the end."""
         self.epoch += newer
         self.do("assign_epoch", self.epoch, self.state.end_offset)
 
     @rule(milliseconds=st.sampled_from((10, 1000, 0, 100_000, -500)))
     def pass_time(self, milliseconds: int) -> None:
-        """Moves the clock, also backwards."""
+        """Move the clock, also backwards."""
         self.now = max(0, self.now + milliseconds)
         self.do("set_clock", self.now)
 
-    # -- asking ------------------------------------------------------------------------------------------------
+    # -- querying ----------------------------------------------------------------------------------------------
 
     @rule()
     def list_offsets(self) -> None:
-        """Asks for every special target, and around every timestamp that was ever appended."""
-        self.ask(special_first=True)
+        """List offsets for every special target, and around every appended timestamp."""
+        self.query(special_first=True)
 
-    def ask(self, *, special_first: bool) -> None:
-        """Asks; the special targets first, which then may open other indexes than timestamps do, or last."""
+    def query(self, *, special_first: bool) -> None:
+        """List offsets: special targets first, which may then open other indexes than timestamps do, or last."""
         latest = sorted(self.timestamps)[-12:]
         around = {timestamp + delta for timestamp in latest for delta in (-1, 0, 1)}
         targets = [*_SPECIAL, *sorted(around - set(_SPECIAL)), (1 << 63) - 1]
@@ -186,23 +186,23 @@ class LogMachine(ProducerRules, LeaderRules, LimitRules):
 
     @rule(anchor=st.sampled_from(("end", "start", "half")))
     def snapshot_offsets(self, anchor: str) -> None:
-        """Asks for the offsets of a fetch, some of the log replicated: the last stable one may be the watermark."""
+        """Request the offsets of a fetch while a part of the log is replicated: the LSO may be the high watermark."""
         self.do("update_high_watermark", self.offset(anchor))
         self.do("offset_snapshot")
 
     @invariant()
     def every_target_is_answered_as_the_reference_does(self) -> None:
-        """Asks after every step, in the examples that ask; the special targets last, when all indexes are open."""
-        if self.asks and self.is_open:
-            self.ask(special_first=False)
+        """List offsets after every step of some examples; special targets come last, when all indexes are open."""
+        if self.lists_offsets and self.is_open:
+            self.query(special_first=False)
 
     @invariant()
     def offsets_are_in_order(self) -> None:
-        """Last stable offset ≤ high watermark ≤ end, and segments do not overlap.
+        """Check that LSO ≤ high watermark ≤ end, and that segments do not overlap.
 
-        The first need not hold behind a truncation that stopped half way, until the log is opened anew.
+        The first condition may fail after a truncation that stopped halfway, until the log is reopened.
         """
         state = self.state
-        if not self.is_half_cut:
+        if not self.stopped_halfway:
             assert state.last_stable_offset <= state.high_watermark <= state.end_offset, state
         assert [base for base, _ in state.segments] == sorted({base for base, _ in state.segments}), state

@@ -1,4 +1,4 @@
-"""What the rules of the log machine have in common: what they know of the log, and how they name places in it."""
+"""Base of the rules of the log machine: its knowledge of the log, and its names for places in the log."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EMPTY = LogState(0, 0, 0, 0, 0, (), 0, (), (), ())
 
 
 class LogBase(FilesMachine):
-    """A lockstep of logs, and one example's knowledge of its log."""
+    """Machine of a lockstep of logs, with what one example has written to its log."""
 
     kind: ClassVar[str] = "log"
     lockstep_type = LogLockstep
@@ -32,7 +32,7 @@ class LogBase(FilesMachine):
 
     @staticmethod
     def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
-        """See the base class."""
+        """Return the implementation; see the base class."""
         from conformance.implementations.jvm.log import JvmLog  # noqa: PLC0415 -- part of an extra
 
         return JvmLog(release, progress, build)
@@ -44,42 +44,42 @@ class LogBase(FilesMachine):
         self.now = 10_000
         self.newest = 1000
         self.epoch = 0
-        self.asks = False
+        self.lists_offsets = False
         self.is_open = False
-        self.is_half_cut = False
+        self.stopped_halfway = False
 
     def do(self, name: str, *arguments: Any) -> None:
-        """Performs an operation with every participant, if the log is open and every participant has what it takes."""
+        """Execute an operation with every participant, if the log is open and every participant supports it."""
         operation = Operation(name, arguments)
         if self.is_open and self.lockstep.can(operation):
             self.lockstep.perform(operation)
 
-    def cut(self, name: str, offset: int) -> None:
-        """Truncates, and notes if that stops half way (LG-11, LG-73)."""
+    def truncate(self, name: str, offset: int) -> None:
+        """Truncate, and remember whether it stopped halfway (LG-11, LG-73)."""
         self.do(name, offset)
-        self.is_half_cut |= any(group.observation.outcome.error is not None for group in self.lockstep.groups)
+        self.stopped_halfway |= any(group.observation.outcome.error is not None for group in self.lockstep.groups)
 
     def topic(self, settings: dict[str, Any]) -> dict[str, Any]:
-        """A topic's settings as every participant takes them."""
+        """Return a topic's settings, in the form that every participant accepts."""
         return settings_for(settings, self.lockstep.capabilities)
 
-    def sendable(self, batch: dict[str, Any]) -> dict[str, Any]:
-        """A producer's batch that every participant has to change alike, if it changes it."""
+    def as_producer_batch(self, batch: dict[str, Any]) -> dict[str, Any]:
+        """Return a producer's batch that all participants have to rewrite in the same way, if they rewrite it."""
         return batch
 
     @abstractmethod
     def open(self, *, clean: bool, recovery_point: int, start: int) -> None:
-        """Opens the log with the checkpoints' offsets, as a broker does; ends the example if a release refuses."""
+        """Open the log with the checkpoints' offsets, as a broker does; end the example if a release fails."""
 
-    # -- what there is -----------------------------------------------------------------------------------------
+    # -- state of the log --------------------------------------------------------------------------------------
 
     @property
     def state(self) -> LogState:
-        """What the newest dialect's reference says of its log."""
+        """State of the log in the newest dialect's reference."""
         return self.lockstep.primary.observation.state or _EMPTY
 
     def offset(self, anchor: str, delta: int = 0) -> int:
-        """The offset that an anchor names, not negative."""
+        """Return the offset that an anchor names; never negative."""
         state = self.state
         bases = [base for base, _ in state.segments] or [0]
         anchors = {
@@ -95,7 +95,7 @@ class LogBase(FilesMachine):
         return max(0, anchors[anchor] + delta)
 
     def timestamp(self, gap: int | None) -> int:
-        """The next record's timestamp: some distance from the newest one, or none at all."""
+        """Return the next record's timestamp: the newest one plus a gap, or -1 for no timestamp."""
         if gap is None:
             return -1
         timestamp = max(0, self.newest + gap)
@@ -104,7 +104,7 @@ class LogBase(FilesMachine):
         return timestamp
 
     def records(self, shape: Shape) -> list[list[int]]:
-        """The records of a batch."""
+        """Return the records of a batch."""
         offset, records = 0, []
         for gap, distance in shape.records:
             offset += distance
@@ -113,12 +113,12 @@ class LogBase(FilesMachine):
         return records
 
     def keyed(self, records: list[list[int]]) -> list[list[int]]:
-        """The records as a leader of this topic takes them: with keys, where it is compacted."""
+        """Return the records as a leader of this topic accepts them: with keys if the topic is compacted."""
         if "compact" not in self.settings.get("cleanup.policy", ""):
             return records
         return [[*record, 0, 1] if len(record) == 2 else record for record in records]
 
     def append_one(self, of_producer: dict[str, Any]) -> None:
-        """Appends a batch of one record as a follower."""
+        """Append a batch of one record as a follower."""
         batch = {"base": self.state.end_offset, "epoch": self.epoch, "records": [[0, self.timestamp(1)]]}
         self.do("append_as_follower", [batch | of_producer], self.epoch)

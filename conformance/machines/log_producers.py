@@ -1,27 +1,27 @@
-"""Rules of the log machine about producers: transactions, sequence numbers and epochs, also those that are refused."""
+"""Rules of the log machine for producers: transactions, sequence numbers and epochs, accepted or rejected."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from conformance.machines.log_base import LogBase
-from conformance.machines.seeded import rule
+from conformance.machines.seeded_rules import rule
 from conformance.strategies import draws as st
 from conformance.strategies.producers import Write, many, markers, writes
 from kidx.java_numbers import INT_MAX
 
 _SHORT: int = 1 << 15
 _CALL: int = 4
-"""Batches of one call, so that it fits into most segments."""
+"""Batches per call, so that a call fits into most segments."""
 
 
 def in_transaction(producer: int) -> dict[str, Any]:
-    """What a batch says of a producer in a transaction."""
+    """Return the fields of a producer's batch in a transaction."""
     return {"transactional": True, "producer": [producer, 0, 0]}
 
 
 def marker(producer: int, ends: str) -> dict[str, Any]:
-    """What the end of a transaction says."""
+    """Return the fields of the end of a transaction."""
     return {"marker": ends, "producer": [producer, 0, -1]}
 
 
@@ -29,7 +29,7 @@ class ProducerRules(LogBase):
     """Appends of producers and coordinators."""
 
     def written(self, write: Write, *, base: int | None = None) -> dict[str, Any]:
-        """The batch of a write; ``base`` is None for a leader, which gives it its offsets."""
+        """Return the batch of a write; ``base`` is None for a leader, which assigns the offsets."""
         _, epoch, coordinator, _, _, batches = next(
             (entry for entry in self.state.producers if entry[0] == write.producer), (0, 0, 0, 0, 0, ())
         )
@@ -50,7 +50,7 @@ class ProducerRules(LogBase):
 
     @staticmethod
     def sequence(write: Write, batches: tuple[tuple[int, ...], ...]) -> int:
-        """The first sequence number of a write, given what is remembered of its producer's batches."""
+        """Return the first sequence number of a write, given the remembered batches of its producer."""
         last = batches[-1][0] if batches else -1
         following = 0 if last in (-1, INT_MAX) else last + 1
         if write.sequence == "repeated" and batches:
@@ -61,7 +61,7 @@ class ProducerRules(LogBase):
 
     @rule(written=st.lists(writes(), min_size=1, max_size=4), compacted=st.sampled_from((0, 0, 0, 3)))
     def replicate_writes(self, written: list[Write], compacted: int) -> None:
-        """Appends, as a follower, batches of producers and coordinators that a leader has accepted."""
+        """Append, as a follower, batches of producers and coordinators that a leader has accepted."""
         base, batches = self.state.end_offset + compacted, []
         for write in written:
             batches.append(self.written(write, base=base))
@@ -70,12 +70,12 @@ class ProducerRules(LogBase):
 
     @rule(write=writes(client=True))
     def produce(self, write: Write) -> None:
-        """Appends a producer's batch as a leader: perhaps a duplicate, out of order, or of an old epoch."""
+        """Append a producer's batch as a leader: perhaps a duplicate, out of order, or of an old epoch."""
         self.do("append_as_leader", [self.written(write)], self.epoch)
 
     @rule(write=markers())
     def end_transaction(self, write: Write) -> None:
-        """Appends a coordinator's marker as a leader: perhaps of an old epoch, or twice."""
+        """Append a coordinator's marker as a leader: perhaps of an old epoch, or twice."""
         self.do("append_as_leader", [self.written(write)], self.epoch)
 
     @rule(
@@ -85,7 +85,7 @@ class ProducerRules(LogBase):
         version=st.sampled_from((0, 2)),
     )
     def verify_and_produce(self, write: Write, asked: int | None, raises_epochs: bool, version: int) -> None:
-        """Begins a transaction with a guard: new, for another sequence number, or one that was given out before."""
+        """Begin a transaction with a verification guard: new, for another sequence number, or used before."""
         batch = self.written(write._replace(transactional=True))
         producer, epoch, sequence = batch["producer"]
         if asked is not None:
@@ -106,18 +106,18 @@ class ProducerRules(LogBase):
 
     @rule(write=writes(client=True), raises_epochs=st.booleans())
     def verify_transaction(self, write: Write, raises_epochs: bool) -> None:
-        """Begins to verify a transaction, and no more."""
+        """Begin to verify a transaction, without a following append."""
         producer, epoch, sequence = self.written(write)["producer"]
         self.do("verify_transaction", producer, sequence, epoch, raises_epochs)
 
     @rule(write=markers(), version=st.sampled_from((0, 1, 2, 2, 2)))
     def end_transaction_of_version(self, write: Write, version: int) -> None:
-        """Appends a coordinator's marker of a version, whose epoch may be that of its transaction."""
+        """Append a coordinator's marker of a version, whose epoch may equal its transaction's."""
         self.do("append_verified", [self.written(write)], self.epoch, version)
 
     @rule(producers=many(), transactional=st.booleans())
     def meet_many(self, producers: range, transactional: bool) -> None:
-        """Many producers write one batch each, so that the order of a snapshot is that of a grown hash table."""
+        """Write one batch for each of many producers, so that a snapshot has the order of a grown hash table."""
         end, kind = self.state.end_offset, {"transactional": True} if transactional else {}
         batches = [
             {"base": base, "epoch": self.epoch, "records": [[0, self.timestamp(1)]], "producer": [producer, 0, 0]}
@@ -129,21 +129,21 @@ class ProducerRules(LogBase):
 
     @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from((None, None, "abort", "commit")))
     def append_transaction(self, producer: int, ends: str | None) -> None:
-        """Appends a batch of a transaction, or its end, as a follower."""
+        """Append a batch of a transaction, or its end, as a follower."""
         self.append_one(in_transaction(producer) if ends is None else marker(producer, ends))
 
     @rule(producer=st.sampled_from((1, 2)), ends=st.sampled_from(("commit", "abort")), replicated=st.integers(1, 4))
     def cut_behind_a_transaction(self, producer: int, ends: str, replicated: int) -> None:
-        """Appends a transaction as a follower, may raise the high watermark over it, truncates behind it (LG-31)."""
+        """Append a transaction as a follower, raise the high watermark, and truncate after it (LG-31)."""
         end = self.state.end_offset
-        # One batch a call, as a refused call may leave some of its batches in the log (LG-27).
+        # One batch per call: a rejected call may leave some of its batches in the log (LG-27).
         for part in (in_transaction(producer), marker(producer, ends), {}, {}):
             self.append_one(part)
         self.do("update_high_watermark", end + replicated)
-        self.cut("truncate_log", end + 3)
+        self.truncate("truncate_log", end + 3)
         self.append_one({})
 
     @rule()
     def expire_producers(self) -> None:
-        """Expires producers that have been silent for too long."""
+        """Expire producers that have been idle for too long."""
         self.do("expire_producers")

@@ -1,4 +1,4 @@
-"""The life of a ``.index`` file (clauses AI and OI)."""
+"""Offset index machine: a ``.index`` file (clauses AI and OI)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAST = Aim("last", 0)
 
 
 class OffsetMachine(MappedIndexMachine):
-    """Appends, looks up, cuts and damages an offset index."""
+    """Machine that appends to, looks up in, truncates and corrupts an offset index."""
 
     kind = "offset"
     suffix = ".index"
@@ -29,10 +29,10 @@ class OffsetMachine(MappedIndexMachine):
         position_step=st.sampled_from((100, 100, 0, -1)),
     )
     def begin(self, base_offset: int, start: Start, position_step: int) -> None:
-        """Creates the file, mostly with entries in it; one in six past the warm section.
+        """Create the file, usually with entries; one in six extends past the warm section.
 
-        No clause says that positions grow. Where they are equal or go back, the bound of a fetch tells which slots the
-        search has looked at (AI-35, AI-36).
+        No clause requires that positions increase. If they are equal or decrease, the bound of a fetch shows which
+        slots the search has read (AI-35, AI-36).
         """
         self.create(base_offset, start.max_index_size)
         if self.fits(start):
@@ -41,18 +41,18 @@ class OffsetMachine(MappedIndexMachine):
 
     @rule(gap=strategies.gaps(), step=strategies.positions())
     def append_next(self, gap: int, step: int) -> None:
-        """Appends behind the last entry, as a segment does."""
+        """Append after the last entry, as a segment does."""
         offset, position = self.probe.column(_LAST, 0), self.probe.column(_LAST, 1)
         self.do("append", to_long(offset + gap), to_int(position + step))
 
     @rule(aim=strategies.aimed_offsets(), position=st.sampled_from((0, 7, -1, INT_MAX, INT_MIN)))
     def append_anywhere(self, aim: Aim, position: int) -> None:
-        """Appends where it is likely to be refused."""
+        """Append an entry that is likely to be rejected."""
         self.do("append", self.probe.column(aim, 0), position)
 
     @rule(count=strategies.bulk_counts(), gap=strategies.gaps(), step=strategies.positions())
     def bulk_append(self, count: int, gap: int, step: int) -> None:
-        """Appends several entries in one step."""
+        """Append several entries in one step."""
         offset = self.probe.column(_LAST, 0)
         if offset + (count + 1) * gap > LONG_MAX or count * abs(step) > INT_MAX:
             gap = step = 0
@@ -60,20 +60,21 @@ class OffsetMachine(MappedIndexMachine):
 
     @rule(aim=strategies.targets(), size=strategies.fetch_sizes())
     def fetch_upper_bound(self, aim: Aim, size: int) -> None:
-        """Asks how far a fetch of some size may reach."""
+        """Query how far a fetch of some size may reach."""
         self.do("fetch_upper_bound", self.probe.column(aim, 0), to_int(self.probe.column(aim, 1)), size)
 
     @rule(anchor=st.sampled_from(("last", "first", "warm", "middle")))
     def bound_around(self, anchor: str) -> None:
-        """Asks for the bounds of fetches that end at an entry and next to it."""
+        """Query the bounds of fetches that end at an entry or next to it."""
         for delta in strategies.NEAR if self.probe.entries else (0,):
             self.do("fetch_upper_bound", self.probe.base_offset, to_int(self.probe.column(Aim(anchor, delta), 1)), 0)
 
     @rule(count=st.sampled_from((2, 3, 5)), size=st.sampled_from((0, 100, -1)))
     def fetch_up_to_equal_positions(self, count: int, size: int) -> None:
-        """Appends entries of one position and asks for a fetch that ends there: which one answers (AI-36)?
+        """Append entries with equal positions and query a fetch that ends there: which one is found (AI-36)?
 
-        By chance positions are equal often enough, and fetches end at one often enough, but hardly ever the same one.
+        Random draws often have equal positions, and fetches that end at an entry's position, but hardly ever both at
+        the same position.
         """
         offset, position = self.probe.column(_LAST, 0), to_int(self.probe.column(_LAST, 1) + 1)
         if offset + count > LONG_MAX:
@@ -92,6 +93,6 @@ class OffsetMachine(MappedIndexMachine):
     def reopen(
         self, how: str, calls: list[Operation], damages: list[Operation], opening: str, limit: int | None, then: str
     ) -> None:
-        """Closes or crashes, damages the file, and opens it again, read-write or read-only."""
+        """Close or crash the index, corrupt the file, and reopen it, read-write or read-only."""
         self.close_and_damage(how, calls, damages)
         self.open_again(opening, limit, then)

@@ -1,4 +1,4 @@
-"""The life of a segment (clauses SEG): four files, in lockstep with Kafka's ``LogSegment``."""
+"""Segment machine: a segment's four files, in lockstep with Kafka's ``LogSegment`` (clauses SEG)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis.stateful import invariant
 
 from conformance.lockstep.scopes.segment import SegmentLockstep
 from conformance.machines.files import FilesMachine
-from conformance.machines.seeded import initialize, rule
+from conformance.machines.seeded_rules import initialize, rule
 from conformance.operations import Operation
 from conformance.operations.segment import SUFFIXES, SegmentObservation
 from conformance.strategies import draws as st
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
 
 _ENTRY_SIZES = {".log": 61, ".index": 8, ".timeindex": 12, ".txnindex": 34}
 _LEADERS = ("3.6.2", "3.7.2", "3.9.0")
-"""A release of each rule, L1 to L3."""
+"""One release for each of the rules L1 to L3."""
 
 
-class Spot(NamedTuple):
-    """A place in the log to be found when the rule runs: a batch, one of its numbers, and a distance from it."""
+class BatchPosition(NamedTuple):
+    """Relative place in the log, resolved when the rule runs: the index of a batch, and a distance from its numbers."""
 
     batch: int
     delta: int
 
 
 class Batch(NamedTuple):
-    """What a machine knows of a batch in the log."""
+    """Batch in the log, as the machine knows it."""
 
     base_offset: int
     last_offset: int
@@ -48,24 +48,24 @@ class Batch(NamedTuple):
     size: int
 
 
-def spots() -> Draw[Spot]:
-    """The last batch, the first, those between, and their neighbourhood."""
-    return st.builds(Spot, st.sampled_from((-1, -1, 0, 1, -2, 2, 5)), st.sampled_from((*NEAR, 50, -50)))
+def spots() -> Draw[BatchPosition]:
+    """Draw a place: the last batch, the first, one between them, or their neighbourhood."""
+    return st.builds(BatchPosition, st.sampled_from((-1, -1, 0, 1, -2, 2, 5)), st.sampled_from((*NEAR, 50, -50)))
 
 
 def sizes() -> Draw[int]:
-    """Sizes of index files: the usual ones, nothing, no multiple of an entry, and one that is refused (AI-44)."""
+    """Draw a size of index files: common ones, zero, no multiple of an entry, and one that is rejected (AI-44)."""
     return st.sampled_from((96, 1200, 48, 0, 7, -12))
 
 
 def file_damages() -> Draw[list[tuple[str, Operation]]]:
-    """Mostly none; else one or two of what may happen to the closed files."""
+    """Draw corruptions of the closed files: usually none, else one or two."""
     one = st.sampled_from(SUFFIXES).flatmap(lambda kind: damages(_ENTRY_SIZES[kind], st).map(lambda how: (kind, how)))
     return st.just([]) | st.lists(one, max_size=2)
 
 
 class SegmentMachine(FilesMachine):
-    """Drives a lockstep through the life of a segment. Every rule ends with a segment open."""
+    """Machine of one segment. Every rule ends with an open segment."""
 
     kind: ClassVar[str] = "segment"
     lockstep_type = SegmentLockstep
@@ -73,7 +73,7 @@ class SegmentMachine(FilesMachine):
 
     @staticmethod
     def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
-        """See the base class."""
+        """Return the implementation; see the base class."""
         from conformance.implementations.jvm.segment import JvmSegment  # noqa: PLC0415 -- part of an extra
 
         return JvmSegment(release, progress, build)
@@ -88,14 +88,14 @@ class SegmentMachine(FilesMachine):
         self._batches: list[Batch] = []
 
     def do(self, name: str, *arguments: Any) -> SegmentObservation:
-        """Performs an operation with every participant."""
+        """Execute an operation with every participant."""
         seen: SegmentObservation = self.lockstep.perform(Operation(name, arguments))
         return seen
 
-    # -- what the machine sees of the log ----------------------------------------------------------------------
+    # -- batches in the log ------------------------------------------------------------------------------------
 
     def batches(self) -> list[Batch]:
-        """The batches in the newest reference's log, as far as they can be read."""
+        """Return the batches in the newest reference's log, up to the first unreadable one."""
         content = self.lockstep.primary.files[0] or b""
         if content is not self._read:
             if not content.startswith(self._read):
@@ -107,22 +107,22 @@ class SegmentMachine(FilesMachine):
                     self._batches += [Batch(b.base_offset, b.last_offset, b.max_timestamp, b.position, b.size_in_bytes)]
         return self._batches
 
-    def at(self, spot: Spot) -> Batch:
-        """The batch that a spot names; one at the base if there is none."""
+    def at(self, spot: BatchPosition) -> Batch:
+        """Return the batch that a place names, or an empty one at the base offset if the log has none."""
         batches = self.batches()
         if not batches:
             return Batch(self.base_offset, self.base_offset, -1, 0, 0)
         return batches[max(-len(batches), min(spot.batch, len(batches) - 1))]
 
     def ends(self) -> tuple[int, int]:
-        """The next offset, and the largest timestamp to count from."""
+        """Return the next offset, and the largest timestamp to count from."""
         batches = self.batches()
         next_offset = to_long(batches[-1].last_offset + 1) if batches else self.base_offset
         largest = max((batch.max_timestamp for batch in batches), default=-1)
         return next_offset, 1000 if largest < 0 else min(largest, LONG_MAX // 2)
 
     def bytes_of(self, plans: tuple[BatchPlan, ...]) -> bytes:
-        """The batches of a call, behind what is in the log."""
+        """Return the batches of a call, continuing the log."""
         next_offset, largest = self.ends()
         records = b""
         for plan in plans:
@@ -142,38 +142,38 @@ class SegmentMachine(FilesMachine):
         room=st.sampled_from((0, 0, 0, 5000, 100)),
     )
     def create(self, base_offset: int, interval: int, index_size: int, jitter: int, room: int) -> None:
-        """Opens a segment that does not exist yet, with or without room reserved for its log."""
+        """Open a segment that does not exist yet, with or without a preallocated log file."""
         self.base_offset = base_offset
         self.settings = (interval, index_size, jitter)
         self.open(exists=False, room=room)
 
     def open(self, *, exists: bool, room: int = 0) -> None:
-        """Opens the segment."""
+        """Open the segment."""
         self.now += 10
         self.do("open_segment", self.base_offset, *self.settings, exists, room, room > 0, self.suffix, self.now)
 
     @rule(plans=calls())
     def append_as_follower(self, plans: tuple[BatchPlan, ...]) -> None:
-        """Appends what comes next, with the numbers that a follower passes."""
+        """Append the next batches, with the numbers that a follower passes."""
         records = self.bytes_of(plans)
         self.do("append_records", records.hex(), *follower_append_info(records))
 
     @rule(plans=calls(), release=st.sampled_from(_LEADERS))
     def append_as_leader(self, plans: tuple[BatchPlan, ...], release: str) -> None:
-        """Appends what comes next, with the numbers that a leader of some release passes (SEG-8)."""
+        """Append the next batches, with the numbers that a leader of some release passes (SEG-8)."""
         records = self.bytes_of(plans)
         self.do("append_records", records.hex(), *leader_append_info(records, dialect=release))
 
     @rule(plans=st.lists(plain_plans(), min_size=2, max_size=6), in_one_call=st.booleans())
     def append_row(self, plans: list[BatchPlan], in_one_call: bool) -> None:
-        """Appends plain batches, in one call or in a call each: what an index gets depends on that (SEG-3, SEG-4)."""
+        """Append plain batches, in one call or one call each: index entries depend on it (SEG-3, SEG-4)."""
         for call in (tuple(plans),) if in_one_call else tuple((plan,) for plan in plans):
             records = self.bytes_of(call)
             self.do("append_records", records.hex(), *follower_append_info(records))
 
     @rule(plans=transactions())
     def append_transactions(self, plans: tuple[BatchPlan, ...]) -> None:
-        """Appends transactions and their ends, which a recovery has to find again."""
+        """Append transactions and their ends, which a recovery has to find again."""
         records = self.bytes_of(plans)
         self.do("append_records", records.hex(), *follower_append_info(records))
 
@@ -188,7 +188,7 @@ class SegmentMachine(FilesMachine):
     def append_oddly(
         self, plans: tuple[BatchPlan, ...], how: str, at: int, last: int, timestamp: int, damage: RecordDamage
     ) -> None:
-        """Appends no or broken bytes, passes wrong numbers about them, or copies them from a file."""
+        """Append no bytes or corrupt ones, pass wrong numbers for them, or copy them from a file."""
         if how == "record":
             self.append_unreadable(plans[-1], damage)
             return
@@ -204,15 +204,15 @@ class SegmentMachine(FilesMachine):
         self.do("append_records", bytes(records).hex(), *info)
 
     def append_unreadable(self, plan: BatchPlan, damage: RecordDamage) -> None:
-        """Appends a batch whose records are damaged, and looks for a timestamp that only they can have (SEG-46)."""
+        """Append a batch with corrupt records, and search for a timestamp that only they can have (SEG-46)."""
         records = damage.of(plan, *self.ends())
         info = follower_append_info(records)
         self.do("append_records", records.hex(), *info)
         self.do("find_offset", info.largest_timestamp, self.base_offset, INT_MAX - 8)
 
     @rule(spot=spots(), span=st.sampled_from((0, 1, 5)), stable=st.sampled_from((1, 0, 5)), is_aborted=st.booleans())
-    def complete_transaction(self, spot: Spot, span: int, stable: int, is_aborted: bool) -> None:
-        """Ends a transaction, as a log does after the append."""
+    def complete_transaction(self, spot: BatchPosition, span: int, stable: int, is_aborted: bool) -> None:
+        """End a transaction, as a log does after the append."""
         last = max(self.at(spot).last_offset + spot.delta, 0)
         self.do("update_txn_index", 1, max(last - span, 0), last, is_aborted, last + stable)
 
@@ -223,16 +223,16 @@ class SegmentMachine(FilesMachine):
         size=st.sampled_from((0, 100, INT_MAX)),
         max_ms=st.sampled_from((0, 100, 2000, LONG_MAX)),
     )
-    def should_roll(self, reason: str, near: int, spot: Spot, size: int, max_ms: int) -> None:
-        """Asks whether to roll, at the very edge of one reason and far from the others, or only by age."""
+    def should_roll(self, reason: str, near: int, spot: BatchPosition, size: int, max_ms: int) -> None:
+        """Query whether to roll, exactly at one limit and far from the others, or only by age."""
         timestamp = to_long(self.at(spot).max_timestamp + spot.delta)
         limit, max_bytes, offset = LONG_MAX, INT_MAX, 0
         if reason == "time":
-            limit = max(0, timestamp - self.at(Spot(-100, 0)).max_timestamp + self.settings[2] + near)
+            limit = max(0, timestamp - self.at(BatchPosition(-100, 0)).max_timestamp + self.settings[2] + near)
         elif reason == "age":
             limit = max_ms
         elif reason == "size":
-            last = self.at(Spot(-1, 0))
+            last = self.at(BatchPosition(-1, 0))
             max_bytes = to_int(max(0, last.position + last.size + size + near))
         elif reason == "offset":
             offset = INT_MAX + near
@@ -241,14 +241,14 @@ class SegmentMachine(FilesMachine):
         self.do("should_roll", limit, max_bytes, timestamp, to_long(self.base_offset + offset), size, self.now + 500)
 
     @rule(spot=spots())
-    def truncate(self, spot: Spot) -> None:
-        """Cuts at, in or between batches."""
+    def truncate(self, spot: BatchPosition) -> None:
+        """Truncate at, in or between batches."""
         self.now += 10
         self.do("truncate_segment", to_long(self.at(spot).last_offset + spot.delta), self.now)
 
     @rule(spot=spots(), start=st.sampled_from((0, 0, 0, 61, -1)))
-    def translate_offset(self, spot: Spot, start: int) -> None:
-        """Asks where an offset is."""
+    def translate_offset(self, spot: BatchPosition, start: int) -> None:
+        """Query the position of an offset."""
         self.do("translate_offset", to_long(self.at(spot).base_offset + spot.delta), start)
 
     @rule(
@@ -257,15 +257,15 @@ class SegmentMachine(FilesMachine):
         limit=st.sampled_from((0, 1, 61, -61, LONG_MAX)),
         min_one=st.booleans(),
     )
-    def read(self, spot: Spot, size: int, limit: int, min_one: bool) -> None:
-        """Reads from an offset, up to a position behind or before it."""
+    def read(self, spot: BatchPosition, size: int, limit: int, min_one: bool) -> None:
+        """Read from an offset, up to a position after or before it."""
         batch = self.at(spot)
         position = limit if limit == LONG_MAX else batch.position + batch.size + limit
         self.do("read_segment", to_long(batch.base_offset + spot.delta), size, position, min_one)
 
     @rule(spot=spots(), start=spots(), from_base=st.booleans(), body=st.sampled_from((INT_MAX - 8, INT_MAX - 8, 5)))
-    def find_offset(self, spot: Spot, start: Spot, from_base: bool, body: int) -> None:
-        """Looks for a timestamp around those of a batch."""
+    def find_offset(self, spot: BatchPosition, start: BatchPosition, from_base: bool, body: int) -> None:
+        """Search for a timestamp around the timestamps of a batch."""
         timestamp = to_long(self.at(spot).max_timestamp + spot.delta)
         offset = self.base_offset if from_base else to_long(self.at(start).base_offset + start.delta)
         self.do("find_offset", timestamp, offset, body)
@@ -286,8 +286,8 @@ class SegmentMachine(FilesMachine):
         upper=spots(),
         size=st.sampled_from((0, 100, INT_MAX)),
     )
-    def ask(self, name: str, spot: Spot, upper: Spot, size: int) -> None:
-        """Asks a segment for everything else."""
+    def ask(self, name: str, spot: BatchPosition, upper: BatchPosition, size: int) -> None:
+        """Execute one of the remaining queries of a segment."""
         batch = self.at(spot)
         arguments: tuple[int, ...] = ()
         if name == "largest_timestamp":
@@ -300,7 +300,7 @@ class SegmentMachine(FilesMachine):
 
     @rule(is_last=st.sampled_from((True, True, False)))
     def recover(self, is_last: bool) -> None:
-        """Rebuilds the indexes of the open segment; loading makes room again in those of a log's last one (SEG-34)."""
+        """Rebuild the indexes of the open segment; loading preallocates the last segment's indexes again (SEG-34)."""
         self.do("recover_segment")
         if is_last:
             self.do("resize_indexes", self.settings[1])
@@ -313,7 +313,7 @@ class SegmentMachine(FilesMachine):
         after=st.sampled_from(("check last", "recover last", "last", "recover", "check", "")),
     )
     def reopen(self, how: str, again: bool, damage: list[tuple[str, Operation]], exists: bool, after: str) -> None:
-        """Closes or crashes, damages the files, opens again, and does what loading a log does."""
+        """Close or crash the segment, corrupt files, reopen it, and execute the steps of loading a log."""
         self.do(how)
         if again and how != "crash_segment":
             self.do(how)
@@ -331,7 +331,7 @@ class SegmentMachine(FilesMachine):
 
     @rule(then=st.sampled_from(("close_segment", "close_segment", "flush_segment", "delete_segment", "resize_indexes")))
     def lose_directory(self, then: str) -> None:
-        """The directory goes, and a call that opens a file again finds none: does it say so (SEG-24)?"""
+        """Remove the directory, and make a call that opens a file again: does it report the missing file (SEG-24)?"""
         self.do("lose_directory")
         self.do(then, *((self.settings[1],) if then == "resize_indexes" else ()))
         self.do("crash_segment")
@@ -343,7 +343,7 @@ class SegmentMachine(FilesMachine):
         size=sizes(),
     )
     def keep_house(self, what: str, size: int) -> None:
-        """What a log does to a segment: finish it for a roll, change the length of its indexes, rename, delete it."""
+        """Execute one of a log's operations on a segment: end it for a roll, resize, rename or delete it."""
         if what == "inactive":
             self.do("become_inactive")
         elif what == "resize":
@@ -360,7 +360,7 @@ class SegmentMachine(FilesMachine):
 
     @invariant()
     def the_log_is_as_long_as_the_segment_says(self) -> None:
-        """Without reserved room, the size of the segment is that of its file, unless another step removed it."""
+        """Check that the file is at least as long as the segment's size, unless another step removed the file."""
         state, log = self.lockstep.primary.observation.state, self.lockstep.primary.files[0]
         if state is not None and log is not None:
             assert state.size <= len(log), state

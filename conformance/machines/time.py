@@ -1,4 +1,4 @@
-"""The life of a ``.timeindex`` file (clauses AI and TI)."""
+"""Time index machine: a ``.timeindex`` file (clauses AI and TI)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAST = Aim("last", 0)
 
 
 class TimeMachine(MappedIndexMachine):
-    """Appends, looks up, cuts and damages a time index."""
+    """Machine that appends to, looks up in, truncates and corrupts a time index."""
 
     kind = "time"
     suffix = ".timeindex"
@@ -29,10 +29,10 @@ class TimeMachine(MappedIndexMachine):
         offset_step=st.sampled_from((1, 1, 0)),
     )
     def begin(self, base_offset: int, start: Start, offset_step: int) -> None:
-        """Creates the file, mostly with entries in it; one in six past the warm section.
+        """Create the file, usually with entries; one in six extends past the warm section.
 
-        Where all offsets are equal, what a truncation leaves tells which slots the search has looked at (AI-36); past
-        the warm section that is asked at once, because it is the only question that a time index answers so.
+        If all offsets are equal, the entries that a truncation leaves show which slots the search has read (AI-36).
+        Past the warm section this truncation is the first step, because no other operation of a time index shows it.
         """
         self.create(base_offset, start.max_index_size)
         if self.fits(start):
@@ -46,7 +46,7 @@ class TimeMachine(MappedIndexMachine):
         skip_full_check=st.sampled_from((False, False, True)),
     )
     def maybe_append_next(self, gap: int, offset_gap: int, skip_full_check: bool) -> None:
-        """Appends behind the last entry, as a segment does; a third of the time as a roll does."""
+        """Append after the last entry, as a segment does; in one of three cases as a roll does."""
         timestamp, offset = self.probe.column(_LAST, 0), self.probe.column(_LAST, 1)
         self.do("maybe_append", to_long(timestamp + gap), to_long(offset + offset_gap), skip_full_check)
 
@@ -56,17 +56,17 @@ class TimeMachine(MappedIndexMachine):
         skip_full_check=st.sampled_from((False, True)),
     )
     def maybe_append_anywhere(self, timestamp: Aim, offset: Aim, skip_full_check: bool) -> None:
-        """Appends where it is likely to be refused or ignored."""
+        """Append an entry that is likely to be rejected or ignored."""
         self.do("maybe_append", self.probe.column(timestamp, 0), self.probe.column(offset, 1), skip_full_check)
 
     @rule(timestamp=st.sampled_from((-1, -2, 0, LONG_MIN)), gap=strategies.offset_gaps_of_times())
     def maybe_append_no_timestamp(self, timestamp: int, gap: int) -> None:
-        """Appends "no timestamp" and its neighbours: nothing is written to an empty index (TI-3)."""
+        """Append "no timestamp" and its neighbours: an empty index stays empty (TI-3)."""
         self.do("maybe_append", timestamp, to_long(self.probe.column(_LAST, 1) + gap), False)
 
     @rule(count=strategies.bulk_counts(), gap=strategies.timestamp_gaps(), offset_gap=strategies.offset_gaps_of_times())
     def bulk_maybe_append(self, count: int, gap: int, offset_gap: int) -> None:
-        """Appends several entries in one step."""
+        """Append several entries in one step."""
         timestamp, offset = self.probe.column(_LAST, 0), self.probe.column(_LAST, 1)
         if timestamp + (count + 1) * abs(gap) > LONG_MAX or offset + (count + 1) * abs(offset_gap) > LONG_MAX:
             return
@@ -76,9 +76,10 @@ class TimeMachine(MappedIndexMachine):
 
     @rule(count=st.sampled_from((2, 3, 5)))
     def truncate_to_equal_offsets(self, count: int) -> None:
-        """Appends entries of one offset and truncates to it: what is left depends on which of them is met (AI-36).
+        """Append entries with equal offsets and truncate to that offset: the result shows which entry is found (AI-36).
 
-        By chance offsets are equal often enough, but hardly ever are they still there when one is truncated to.
+        Random draws often have equal offsets, but hardly ever are they still in the index at a truncation to that
+        offset.
         """
         timestamp, offset = self.probe.column(_LAST, 0), to_long(self.probe.column(_LAST, 1) + 1)
         if timestamp + count > LONG_MAX:
@@ -97,6 +98,6 @@ class TimeMachine(MappedIndexMachine):
     def reopen(
         self, how: str, calls: list[Operation], damages: list[Operation], opening: str, limit: int | None, then: str
     ) -> None:
-        """Closes or crashes, damages the file, and opens it again, read-write or read-only."""
+        """Close or crash the index, corrupt the file, and reopen it, read-write or read-only."""
         self.close_and_damage(how, calls, damages)
         self.open_again(opening, limit, then)

@@ -1,4 +1,4 @@
-"""The life of a ``.txnindex`` file (clauses TX)."""
+"""Transaction index machine: a ``.txnindex`` file (clauses TX)."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _DISTANCES = st.sampled_from((1, 1, 2, 5, 0, 100, LONG_MAX // 2))
 
 
 class TransactionMachine(IndexMachine):
-    """Appends, collects, cuts and damages a transaction index."""
+    """Machine that appends to, collects from, truncates and corrupts a transaction index."""
 
     kind = "transaction"
     suffix = ".txnindex"
 
     @initialize(base_offset=st.sampled_from((0, 0, 10, 5_000_000_000)), prefill=st.sampled_from((0, 0, 1, 3)))
     def begin(self, base_offset: int, prefill: int) -> None:
-        """Opens the index; no file exists before the first append (TX-2). Half of all examples have records then."""
+        """Open the index; no file exists before the first append (TX-2). Half of all examples begin with records."""
         self.create(base_offset, 0)
         for producer_id in range(prefill):
             first = base_offset + 10 * producer_id
@@ -33,7 +33,7 @@ class TransactionMachine(IndexMachine):
         producer_id=strategies.producers(), gap=_DISTANCES, span=_DISTANCES, stable=st.sampled_from((1, 0, -1, -5, 9))
     )
     def append_next(self, producer_id: int, gap: int, span: int, stable: int) -> None:
-        """Appends a transaction that ends behind the last one; it may overlap it, or be open beside another."""
+        """Append a transaction that ends after the last one; both may overlap."""
         last = _offset(self.probe.offset(_LAST) + gap)
         self.do("append_aborted", producer_id, _offset(last - span), last, _offset(last + stable))
 
@@ -44,18 +44,18 @@ class TransactionMachine(IndexMachine):
         stable=strategies.targets(),
     )
     def append_anywhere(self, producer_id: int, first: Aim, last: Aim, stable: Aim) -> None:
-        """Appends where it is likely to be refused, or makes no sense."""
+        """Append a transaction that is likely to be rejected, or makes no sense."""
         offsets = (_offset(self.probe.column(aim, 0)) for aim in (first, last, stable))
         self.do("append_aborted", producer_id, *offsets)
 
     @rule(fetch=strategies.targets(), upper=strategies.targets())
     def collect_aborted(self, fetch: Aim, upper: Aim) -> None:
-        """Collects what a fetch has to hide; ends are first and last offsets and their neighbours."""
+        """Collect the aborted transactions of a fetch; its ends are first and last offsets and their neighbours."""
         self.do("collect_aborted", _offset(self.probe.column(fetch, 0)), _offset(self.probe.column(upper, 1)))
 
     @rule(name=st.sampled_from(("all_aborted", "sanity_check", "flush", "reset")))
     def housekeep(self, name: str) -> None:
-        """The operations without arguments."""
+        """Execute an operation without arguments."""
         self.do(name)
 
     @rule(
@@ -65,7 +65,7 @@ class TransactionMachine(IndexMachine):
         check=st.booleans(),
     )
     def reopen(self, how: str, calls: list[Operation], damages: list[Operation], check: bool) -> None:
-        """Closes or crashes, damages the file, and opens it again; every other time it is checked at once."""
+        """Close or crash the index, corrupt the file, and reopen it; in every second case it is checked immediately."""
         self.close_and_damage(how, calls, damages)
         self.open("read-write")
         if check:
@@ -73,5 +73,5 @@ class TransactionMachine(IndexMachine):
 
 
 def _offset(value: int) -> int:
-    """The nearest offset that a transaction can have: 0 … 2**63 - 1."""
+    """Return the nearest offset that a transaction can have: 0 … 2**63 - 1."""
     return min(max(value, 0), LONG_MAX)

@@ -19,13 +19,13 @@ import pytest
 
 from conformance.attribution.tables import clauses_for
 from conformance.clauses import load_chapters, load_clauses
-from conformance.commands.options import chosen_machines, chosen_releases, state_directory
+from conformance.commands.options import resolve_machines, resolve_releases, state_directory
 from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.forms import is_server
 from conformance.implementations.process import ProcessIndex
 from conformance.implementations.python.objects import load_factory
 from conformance.implementations.spec import parse_spec
-from conformance.implementations.wire.opening import is_wire
+from conformance.implementations.wire.endpoint import is_wire
 from conformance.report.divergence import format_divergence
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
@@ -62,11 +62,11 @@ class SessionRuns:
 
     def __init__(self, config: pytest.Config) -> None:
         option = config.getoption
-        self.releases = chosen_releases(option("--kafka"))
+        self.releases = resolve_releases(option("--kafka"))
         self.implementations: tuple[str, ...] = tuple(dict.fromkeys(option("--conformance-impl") or ["jvm"]))
         for specification in self.implementations:
             parse_spec(specification)
-        self.machines = chosen_machines(option("--conformance-machine"), self.implementations)
+        self.machines = resolve_machines(option("--conformance-machine"), self.implementations)
         self.driven = tuple(name for name in self.implementations if not is_server(name))
         if option("--conformance-profile") not in PROFILES:
             raise ToolError(f"unknown profile {option('--conformance-profile')!r}; choose from {', '.join(PROFILES)}")

@@ -180,7 +180,7 @@ class _Life:
         try:
             yield participant
         finally:
-            participant.hang_up()
+            participant.disconnect()
 
     def _examples(self, lockstep: BrokerLockstep) -> None:
         budget, started = self.run.budget, time.monotonic()

@@ -64,5 +64,5 @@ def replay_on_broker(
                 ) from None
             return None, len(operations)
         finally:
-            participant.hang_up()
+            participant.disconnect()
     return None, len(operations)

@@ -50,7 +50,7 @@ def _performed(
         prefix=prefix,
     )
     try:
-        lockstep.broker.ensure_started()
+        lockstep.broker.start_if_stopped()
         for operation in operations:
             fresh.perform(operation)
         if failure.divergence.operation.name not in ("restart_broker", "kill_broker"):

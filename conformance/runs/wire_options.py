@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conformance.implementations.wire.broker import WireBroker
-from conformance.implementations.wire.opening import reached
+from conformance.implementations.wire.endpoint import open_endpoint
 from conformance.kafka.client.security import read_command_config
 
 
@@ -36,7 +36,7 @@ class WireOptions:
             ToolError: it cannot be built, started or reached, hangs, or lacks what the run needs.
         """
         connect = None if self.command_config is None else read_command_config(self.command_config)
-        with reached(implementation, self.start_command) as (address, lacks, process):
+        with open_endpoint(implementation, self.start_command) as (address, lacks, process):
             without = (*self.without, *lacks)
             with WireBroker(address, connect=connect, without=without, limit=self.limit, process=process) as broker:
                 yield broker

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal
 
 from conformance.errors import ToolError
-from conformance.implementations.wire.opening import is_wire
+from conformance.implementations.wire.endpoint import is_wire
 from conformance.lockstep.scopes.wire import WireLockstep
 from conformance.operations import OK, Observation
 from conformance.runs.wire_options import WireOptions

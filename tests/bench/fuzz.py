@@ -18,10 +18,10 @@ from pathlib import Path
 from rich.console import Console
 
 from conformance.experiments.fuzz.batches import Batches
-from conformance.experiments.fuzz.examiner import Examiner
+from conformance.experiments.fuzz.executor import CaseExecutor
 from conformance.experiments.fuzz.mutations import mutated
-from conformance.experiments.fuzz.scripts import MACHINE_OF
-from conformance.experiments.fuzz.seeds import SEEDS
+from conformance.experiments.fuzz.probes import MACHINE_OF
+from conformance.experiments.fuzz.seed_files import SEEDS
 from conformance.implementations.jvm.virtual_machine import expect_one_loop
 from conformance.kafka.releases import RELEASES, newest
 from conformance.machines import MACHINES
@@ -36,11 +36,11 @@ def one_by_one(format_name: str, releases: list[str], scratch: Path) -> Examine:
     """Run the lockstep that decides about divergences."""
     kind = MACHINES[MACHINE_OF[format_name]]
     subjects = [kind.subject("jvm", release) for release in releases]
-    examiner = Examiner(format_name, kind.new_lockstep(subjects, scratch, releases=releases))
+    executor = CaseExecutor(format_name, kind.new_lockstep(subjects, scratch, releases=releases))
 
     def examine(contents: list[bytes]) -> None:
         for content in contents:
-            examined = examiner.examine(content)
+            examined = executor.examine(content)
             if examined.failure or examined.crash:
                 raise SystemExit(f"{format_name}: {content.hex()} differs")
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from rich.console import Console
 
-from conformance.experiments.fuzz.scripts import MACHINE_OF
+from conformance.experiments.fuzz.probes import MACHINE_OF
 from conformance.kafka.releases import RELEASES
 from kidx.dialect import dialect_of
 from tests.bench.table_report import machine, print_table

@@ -103,7 +103,7 @@ def participant(tmp_path_factory):
     with LocalBroker(KRAFT, base=tmp_path_factory.mktemp("killed")) as broker:
         participant = RunningBroker(broker)
         yield participant
-        participant.hang_up()
+        participant.disconnect()
 
 
 @pytest.mark.broker
@@ -211,8 +211,8 @@ def refused(monkeypatch, capsys, *arguments):
 
 
 def test_a_machine_that_drives_none_of_the_implementations_is_rejected(monkeypatch, capsys):
-    assert "needs -i broker" in refused(monkeypatch, capsys, "--machine", "broker")
-    assert "the offset machine needs -i jvm" in refused(monkeypatch, capsys, "-i", "broker", "--machine", "offset")
+    assert "requires -i broker" in refused(monkeypatch, capsys, "--machine", "broker")
+    assert "the offset machine requires -i jvm" in refused(monkeypatch, capsys, "-i", "broker", "--machine", "offset")
 
 
 def test_a_trace_of_a_broker_begins_with_its_topic(tmp_path):

@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from conformance import cli
-from conformance.experiments.file_damage import CASES, Case, Outcome, damage_files
-from conformance.experiments.file_damage.damages import entries_of
-from conformance.experiments.file_damage.judging import Stamp, cost_of, right_offset, targets_of
-from conformance.experiments.file_damage.table import in_words, markdown, to_json
+from conformance.experiments.index_corruption import CASES, Case, Outcome, run_corruption_cases
+from conformance.experiments.index_corruption.consumer_cost import OffsetTimestamp, cost_of, oracle_offset, targets_of
+from conformance.experiments.index_corruption.corruptions import entries_of
+from conformance.experiments.index_corruption.table import format_outcome, markdown, to_json
 from conformance.implementations.broker.reference import ReferencePartition
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.client import Fetched, OffsetResult, first_record
@@ -47,7 +47,7 @@ def test_a_broker_treats_corrupt_files_as_predicted_and_a_wrong_rule_is_detected
     said = []
     with LocalBroker(KRAFT, base=tmp_path) as broker:
         cases = (DELETED_INDEX, DELETED_TIMES, STALE, DELETED_INDEX)
-        *outcomes, wrong = damage_files(broker, cases, tell=said.append, reference=_WrongOnce)
+        *outcomes, wrong = run_corruption_cases(broker, cases, report=said.append, reference=_WrongOnce)
     assert [outcome.differences for outcome in outcomes] == [(), (), ()]
     by_case = {outcome.case: outcome for outcome in outcomes}
     assert by_case[DELETED_INDEX].repair == "rebuilt"
@@ -57,7 +57,7 @@ def test_a_broker_treats_corrupt_files_as_predicted_and_a_wrong_rule_is_detected
     assert by_case[STALE].repair == "kept"
     assert by_case[STALE].cost.missed > 0
     assert {outcome.appends for outcome in outcomes} == {"ok"}
-    assert said[-1] == f"{KRAFT}: clean: 2 of 4 cases give wrong answers"
+    assert said[-1] == f"{KRAFT}: clean: 2 of 4 cases return wrong offsets"
     assert not wrong.as_predicted
     assert "target" in wrong.differences[0]
     table = markdown([*outcomes, wrong])
@@ -67,11 +67,11 @@ def test_a_broker_treats_corrupt_files_as_predicted_and_a_wrong_rule_is_detected
 
 # -- without a broker ------------------------------------------------------------------------------------------------
 
-RECORDS = [Stamp(10, 100), Stamp(11, 300), Stamp(12, 200), Stamp(13, 400)]
+RECORDS = [OffsetTimestamp(10, 100), OffsetTimestamp(11, 300), OffsetTimestamp(12, 200), OffsetTimestamp(13, 400)]
 
 
 def test_the_right_position_is_the_first_record_in_the_log_that_is_late_enough():
-    assert [right_offset(RECORDS, target) for target in (0, 100, 101, 300, 301, 400, 401)] == [
+    assert [oracle_offset(RECORDS, target) for target in (0, 100, 101, 300, 301, 400, 401)] == [
         10,
         10,
         11,
@@ -110,7 +110,7 @@ def test_every_damage_changes_its_file_and_no_other(case, tmp_path):
     for path, content in files.items():
         path.write_bytes(content)
     hit = case.file(tmp_path)
-    case.do(tmp_path)
+    case.apply(tmp_path)
     assert hit.stem == f"{100 if case.place == 'active' else 0:020d}"
     for path, content in files.items():
         assert (not path.exists() or path.read_bytes() != content) == (path == hit), path
@@ -132,8 +132,8 @@ def test_a_consumer_reads_the_first_matching_record_and_no_corrupt_batch():
 
 
 def test_a_partition_that_does_not_load_is_reported():
-    assert in_words(Outcome(KRAFT, STALE, comes_up=False)) == "does not come up"
-    assert in_words(Outcome(KRAFT, STALE, comes_up=True, appends="UNKNOWN")) == "kept, appends: UNKNOWN"
+    assert format_outcome(Outcome(KRAFT, STALE, broker_starts=False)) == "does not start"
+    assert format_outcome(Outcome(KRAFT, STALE, broker_starts=True, appends="UNKNOWN")) == "kept, appends: UNKNOWN"
 
 
 def test_bad_arguments_are_one_line_and_exit_code_2(tmp_path, monkeypatch, capsys):

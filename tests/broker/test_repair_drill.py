@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from conformance.experiments.file_damage import damages
+from conformance.experiments.index_corruption import corruptions
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.workload import EPOCH_MS, grid, topic_config
 from kidx.dialect import dialect_of
@@ -82,12 +82,12 @@ def contents(broker, stamps):
 def damage(data):
     """Apply seven kinds of corruption in twelve partitions; return the corrupt files."""
     kinds = (
-        damages.delete,
-        damages.empty,
-        damages.cut_within,
-        damages.fill_with_zeros,
-        damages.flip_bit,
-        damages.make_stale,
+        corruptions.delete,
+        corruptions.empty,
+        corruptions.cut_within,
+        corruptions.fill_with_zeros,
+        corruptions.flip_bit,
+        corruptions.shift_timestamps_back,
         _of_another_segment,
     )
     hit = []
@@ -96,10 +96,11 @@ def damage(data):
         assert len(logs) > 3
         for each, kind in enumerate((kinds[number % 7], kinds[(number + 3) % 7])):
             log = logs[(number + each) % (len(logs) - 1)]
-            suffix = ".timeindex" if kind is damages.make_stale or (number + each) % 2 else ".index"
-            kind(log.with_suffix(suffix), damages.TIME_ENTRY if suffix == ".timeindex" else damages.OFFSET_ENTRY)
+            suffix = ".timeindex" if kind is corruptions.shift_timestamps_back or (number + each) % 2 else ".index"
+            size = corruptions.TIME_ENTRY if suffix == ".timeindex" else corruptions.OFFSET_ENTRY
+            kind(log.with_suffix(suffix), size)
             hit.append(log.with_suffix(suffix))
-        damages.cut(logs[-1].with_suffix(".timeindex"), damages.TIME_ENTRY)  # of the active segment
+        corruptions.cut(logs[-1].with_suffix(".timeindex"), corruptions.TIME_ENTRY)  # of the active segment
         hit.append(logs[-1].with_suffix(".timeindex"))
     aborted = [path for path in sorted((data / f"{ABORTS}-0").glob("*.txnindex")) if path.stat().st_size]
     assert len(aborted) > 1

@@ -8,7 +8,7 @@ import pytest
 
 from conformance import cli
 from conformance.errors import ToolError
-from conformance.experiments.start_damage import CASES, Outcome, damage_starts
+from conformance.experiments.start_damage import CASES, Outcome, try_starts
 from conformance.experiments.start_damage.table import markdown, merged, to_json
 from kidx.startup import predict
 
@@ -39,7 +39,7 @@ def forgetful(*arguments):
 @pytest.mark.thorough
 def test_a_start_is_as_predicted_and_a_wrong_prediction_is_detected():
     said = []
-    outcomes = damage_starts(KRAFT, [case for case in CASES if str(case) in TRIED], said.append, forgetful)
+    outcomes = try_starts(KRAFT, [case for case in CASES if str(case) in TRIED], said.append, forgetful)
     found = {str(outcome.case): outcome for outcome in outcomes}
     assert {name: outcome.happened for name, outcome in found.items()} == TRIED
     assert [name for name, outcome in found.items() if not outcome.is_right] == ["partition.metadata deleted (killed)"]

@@ -71,4 +71,4 @@ def test_old_command_with_old_option_gives_the_same_result(in_process, tmp_path)
 def test_an_error_names_the_new_option(option, in_process, tmp_path):
     done = in_process("conformance", "run", "-i", "mutant:always-resizes", option, "transactions", work=tmp_path)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == "conformance: --skip-feature goes with -i wire:HOST:PORT"
+    assert done.stderr.splitlines()[-1] == "conformance: --skip-feature requires -i wire:HOST:PORT"

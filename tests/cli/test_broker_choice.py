@@ -84,7 +84,7 @@ def test_a_build_context_has_the_locked_jars_and_the_settings_of_a_broker(releas
 
 def test_a_context_is_of_one_release(run, tmp_path):
     code, _, err = run("kafka", "image", "all", "--context", tmp_path)
-    assert (code, err) == (2, "conformance: --context takes one release\n")
+    assert (code, err) == (2, "conformance: --context accepts one release\n")
 
 
 @pytest.mark.broker

@@ -34,10 +34,10 @@ def test_a_users_index_is_fuzzed_and_the_corpus_saved(tmp_path, fuzz):
     [
         (("--format", "snapshot"), "Invalid value for '--format'"),
         (("--kafka", "1.1"), "Kafka 1.1 is not locked"),
-        (("-i", "broker"), "a broker opens no file it is handed"),
+        (("-i", "broker"), "a broker cannot open a given file"),
         (
             ("--corpus", "/dev/null/x", "-i", MINE),
-            "the corpus /dev/null/x/offset cannot be used",
+            "cannot use the corpus /dev/null/x/offset",
         ),
     ],
 )

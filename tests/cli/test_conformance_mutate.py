@@ -40,7 +40,7 @@ def test_a_killed_mutant_and_a_surviving_one(typed, here):
     heading, row, summary = killed.stdout.splitlines()
     assert heading.split()[:3] == ["machine", "mutant", "clause"]
     assert row.split()[:3] == ["offset", KILLED, "AI-3b"]
-    assert summary.startswith("1 of 1 mutants found from all of 1 seeds within 2000 examples")
+    assert summary.startswith("1 of 1 mutants killed from all of 1 seeds within 2000 examples")
     survived = power(typed, "--mutant", KILLED, "--max-examples", 1, "--report", "survived", "--json")
     assert (survived.returncode, survived.stderr) == (1, "")
     document = json.loads(survived.stdout)
@@ -81,8 +81,8 @@ def test_mutants_have_names(here):
 def test_an_unknown_name_is_one_line_and_leaves_no_report(typed, here):
     for arguments, said in (
         (("mutate", "--mutant", "nobody"), "no mutant is called nobody; `conformance mutate --list` lists all"),
-        (("known-bugs", "KAFKA-1"), "'KAFKA-1' is not in the catalogue; there are KAFKA-588, "),
-        (("exhaustive", "--machine", "log"), "there is no small world of 'log'; there are offset, "),
+        (("known-bugs", "KAFKA-1"), "unknown ticket 'KAFKA-1'; choose from KAFKA-588, "),
+        (("exhaustive", "--machine", "log"), "unknown machine 'log'; choose from offset, "),
     ):
         done = here(*arguments, "--report", "none")
         assert (done.returncode, done.stdout) == (2, "")

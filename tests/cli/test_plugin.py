@@ -165,7 +165,7 @@ def test_require_turns_a_skipped_tier_into_a_failure(theirs):
     [
         (("--kafka", "1.0"), "Kafka 1.0 is not locked"),
         (("--conformance-impl", "telepathy"), "telepathy"),
-        (("--kafka", "4.4.0", "--conformance-machine", "perpetual"), "there is no machine 'perpetual'"),
+        (("--kafka", "4.4.0", "--conformance-machine", "perpetual"), "unknown machine 'perpetual'"),
         (("--kafka", "4.4.0", "--conformance-profile", "huge"), "unknown profile 'huge'"),
         (("--require", "moon"), "unknown tier 'moon'; choose from jvm, broker"),
     ],

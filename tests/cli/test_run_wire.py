@@ -16,7 +16,7 @@ from conformance.operations.trace import Trace
 RELEASE = "4.3.1"
 SMALL = ("--kafka", RELEASE, "--max-examples", "1", "--max-time", "20", "--seed", "3")
 
-ALONE = "--skip-feature goes with -i wire:HOST:PORT"
+ALONE = "--skip-feature requires -i wire:HOST:PORT"
 
 
 @pytest.fixture(scope="module")
@@ -77,11 +77,14 @@ def test_faulty_broker_reported_once_and_trace_replays(typed, address):
     ("arguments", "said"),
     [
         (("-i", "wire:nothing"), "'wire:nothing' must be HOST:PORT, not 'nothing'"),
-        (("-i", "wire:localhost:9092", "--skip-feature", "files"), "--skip-feature knows delete-records, transactions"),
+        (
+            ("-i", "wire:localhost:9092", "--skip-feature", "files"),
+            "--skip-feature: unknown 'files'; choose from delete-records, transactions",
+        ),
         (("-i", "wire:localhost:9092", "--command-config", "nothing"), "cannot read the command config nothing"),
         (("-i", "jvm", "--skip-feature", "transactions"), ALONE),
-        (("-i", "wire:localhost:9092", "--machine", "broker"), "the broker machine needs -i broker"),
-        (("-i", "jvm", "--machine", "wire"), "the wire machine needs -i wire:HOST:PORT"),
+        (("-i", "wire:localhost:9092", "--machine", "broker"), "the broker machine requires -i broker"),
+        (("-i", "jvm", "--machine", "wire"), "the wire machine requires -i wire:HOST:PORT"),
         (("-i", "subject:nothing"), "unknown subject 'nothing'"),
     ],
 )
@@ -95,7 +98,10 @@ def test_invalid_options_are_one_line(typed, arguments, said):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("-i", "wire:localhost:9092", "--skip-feature", "files"), "--skip-feature knows delete-records, transactions"),
+        (
+            ("-i", "wire:localhost:9092", "--skip-feature", "files"),
+            "--skip-feature: unknown 'files'; choose from delete-records, transactions",
+        ),
         (("-i", "wire:localhost:9092", "--command-config", "nothing"), "cannot read the command config nothing"),
         (("--skip-feature", "transactions"), ALONE),
     ],

@@ -46,10 +46,10 @@ def test_a_board_of_conforming_runs_is_green_and_printed(typed, made):
     ("names", "said"),
     [
         (["no/such/place"], "no report at no/such/place"),
-        (["=x"], "is no LABEL=NAME"),
+        (["=x"], "is not LABEL=NAME"),
         (["subject:none"], "unknown subject 'none'"),
-        ([RIGHT, "--machine", "broker"], "none of the machines broker drives"),
-        ([RIGHT, "--skip-feature", "transactions"], "--skip-feature goes with -i wire:HOST:PORT"),
+        ([RIGHT, "--machine", "broker"], "cannot be driven by broker"),
+        ([RIGHT, "--skip-feature", "transactions"], "--skip-feature requires -i wire:HOST:PORT"),
     ],
 )
 def test_an_impossible_request_is_one_line(typed, names, said):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.experiments.release_diff.watched import Watched
+from conformance.experiments.release_diff.recording_proxy import RecordingProxy
 from conformance.implementations.jvm.log import JvmLog
 from conformance.lockstep.scopes.log import LogLockstep
 from kidx.records import Codec
@@ -40,6 +40,6 @@ def test_each_reference_of_a_lockstep_borrows_the_libraries_of_its_release(tmp_p
 
 def test_who_listens_to_a_log_passes_its_libraries_on(tmp_path):
     """As ``diff`` does, whose reference would else compress with libraries of kidx."""
-    (group,) = LogLockstep([Watched(JvmLog("2.7.2")), Watched(JvmLog("4.4.0"), "2.7.2")], tmp_path).groups
+    (group,) = LogLockstep([RecordingProxy(JvmLog("2.7.2")), RecordingProxy(JvmLog("4.4.0"), "2.7.2")], tmp_path).groups
     assert group.dialect.compressor(Codec.ZSTD, ODD, 2) == JvmLog("2.7.2").compress(Codec.ZSTD, ODD, 2)
     assert group.dialect.decompressor is not None

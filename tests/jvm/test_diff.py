@@ -9,7 +9,7 @@ from thorough_params import thorough_param
 
 from conformance.errors import ToolError
 from conformance.experiments.release_diff import Plan, compare, describe, describe_texts, search, to_json
-from conformance.experiments.release_diff.stakes import nearest_stakes, stakes_of
+from conformance.experiments.release_diff.implicated import implicated_by_step, last_implicated
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.machines import OffsetMachine
 from conformance.operations import Operation, State
@@ -26,7 +26,7 @@ def diff(old, new, traces, *machines, **budget):
 
 
 def families(comparison):
-    return {family for difference in comparison.differences for family in difference.stakes.families}
+    return {family for difference in comparison.differences for family in difference.implicated.families}
 
 
 def few_or_many(few, many):
@@ -59,7 +59,7 @@ class TestReleases:
         found = unmapped
         assert {"AI-16", "AI-44"} <= families(found)
         assert not found.texts
-        sides = {side for difference in found.differences for side in difference.stakes}
+        sides = {side for difference in found.differences for side in difference.implicated}
         assert ("AI-16b",) in sides
         assert ("AI-16c",) in sides
         for difference in found.differences:
@@ -113,15 +113,15 @@ class TestReleases:
         machines = ("--machine", "offset", "--machine", "transaction")
         done = conformance("diff", "4.2.1", "4.3.1", *machines, "--max-examples", examples)
         assert done.returncode == 0, done.stdout + done.stderr
-        assert "4.2.1 → 4.3.1: nothing differs · seed 0" in done.stdout
+        assert "4.2.1 → 4.3.1: no difference · seed 0" in done.stdout
 
     @pytest.mark.thorough
     def test_texts_are_one_entry(self, tmp_path):
         found = diff("3.4.1", "3.5.2", tmp_path, "time", max_examples=120)
-        changed = {change.stakes for change in found.texts}
-        assert {("TI-4a",), ("TI-4b",)} <= {side for stakes in changed for side in stakes}
+        changed = {change.implicated for change in found.texts}
+        assert {("TI-4a",), ("TI-4b",)} <= {side for implicated in changed for side in implicated}
         brief, full = (describe_texts(found, verbose=verbose) for verbose in (False, True))
-        assert brief.startswith(f"texts of {len(found.texts)} refusals changed (time)")
+        assert brief.startswith(f"texts of {len(found.texts)} errors changed (time)")
         assert brief.count("conformance replay") == 2
         assert full.count("conformance replay") == 2 * len(found.texts)
         for change in found.texts:
@@ -140,7 +140,7 @@ class TestReleases:
     def test_an_impossible_request_is_one_line(self, conformance):
         for arguments, said in (
             (("diff", "3.9.1", "3.9.7"), "3.9.7"),
-            (("diff", "3.9.1", "3.9.2", "--machine", "sundial"), "no machine 'sundial'"),
+            (("diff", "3.9.1", "3.9.2", "--machine", "sundial"), "unknown machine 'sundial'"),
             (("diff", "3.9.1"), "RELEASE"),
         ):
             done = conformance(*arguments)
@@ -181,11 +181,11 @@ class TestTester:
         stand_in(Subject)
         difference, *others = diff("4.2.1", "4.3.1", tmp_path, "offset", max_examples=200).differences
         assert all("flush" in [operation.name for operation in other.operations] for other in others)
-        assert difference.stakes == ((), ())
+        assert difference.implicated == ((), ())
         assert [operation.name for operation in difference.operations][-1] == "flush"
         assert len(difference.operations) == 3
         said = describe(difference)
-        assert "none separates the two releases here: a finding" in said
+        assert "no clause separates the two releases here: a finding" in said
         assert "4.3.1 does not do what kidx does in its dialect" in said
         assert f"replay       conformance replay {difference.trace} --kafka 4.2.1" in said
 
@@ -248,7 +248,7 @@ class TestTester:
 
     @pytest.mark.thorough
     def test_it_runs_the_requested_number_of_examples(self, stand_in, tmp_path, monkeypatch):
-        monkeypatch.setattr(search, "LIVES", (5,))
+        monkeypatch.setattr(search, "STEPS_PER_EXAMPLE", (5,))
         stand_in(ReferenceIndex)
         assert diff("3.9.2", "3.9.2", tmp_path, "offset", max_examples=250, kept=False).examples >= 250
         assert diff("3.9.2", "3.9.2", tmp_path, "offset", kept=False).examples < 250
@@ -267,14 +267,14 @@ class TestTester:
 
 
 def test_implicated_clauses_name_their_counterpart():
-    assert stakes_of("3.9.1", "3.9.2", ["AI-16b", "OI-1"], []) == (("AI-16b",), ("AI-16c",))
-    assert stakes_of("3.9.2", "3.9.1", [], ["AI-16b"]) == (("AI-16c",), ("AI-16b",))
-    assert not stakes_of("4.2.1", "4.3.1", ["AI-16c"], ["AI-16c"]).families
+    assert implicated_by_step("3.9.1", "3.9.2", ["AI-16b", "OI-1"], []) == (("AI-16b",), ("AI-16c",))
+    assert implicated_by_step("3.9.2", "3.9.1", [], ["AI-16b"]) == (("AI-16c",), ("AI-16b",))
+    assert not implicated_by_step("4.2.1", "4.3.1", ["AI-16c"], ["AI-16c"]).families
 
 
 def test_implicated_clauses_may_belong_to_an_earlier_step():
     steps = [("AI-44a",), ("OI-7",)]
-    assert nearest_stakes("3.9.1", "3.9.2", steps, [(), ("OI-7",)]).families == {"AI-44"}
+    assert last_implicated("3.9.1", "3.9.2", steps, [(), ("OI-7",)]).families == {"AI-44"}
 
 
 def test_states_are_compared_field_by_field():

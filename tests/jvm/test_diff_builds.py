@@ -140,7 +140,7 @@ class TestGate:
             (ENTRY.format(what='clause = "AI-1"\nshape = "x"'), "either clause or shape"),
             (ENTRY.format(what='clause = "AI-1"').replace("meant", " "), "needs a reason"),
             (ENTRY.format(what='clause = "AI-1"\nowner = "x"'), "unknown keys: owner"),
-            ("[difference]\n", "something else"),
+            ("[difference]\n", "other keys"),
             ("x =", "is not TOML"),
         ],
     )

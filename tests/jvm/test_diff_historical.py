@@ -89,7 +89,7 @@ def test_every_bug_between_two_locked_releases_is_accounted_for():
 def told(pair, traces, **budget):
     """Run the comparison; return the tickets of this pair of releases that it does not show."""
     comparison = compare(Plan(*pair[:2], (pair[2],), traces, **budget))
-    families = {family(id_) for one in comparison.all for id_ in (*one.stakes.old, *one.stakes.new)}
+    families = {family(id_) for one in comparison.all for id_ in (*one.implicated.old, *one.implicated.new)}
     here = {ticket: seen.clauses for ticket, seen in FOUND.items() if seen[:3] == pair}
     return comparison, {ticket for ticket, clauses in here.items() if not clauses & families}
 

@@ -11,10 +11,10 @@ from kafka_builds import build_at
 from kafka_changes import BROKEN, RELEASE
 
 from conformance.experiments.fuzz.batches import Batches
-from conformance.experiments.fuzz.campaign import fuzz
-from conformance.experiments.fuzz.logs.questions import ReadableLog
+from conformance.experiments.fuzz.logs.queries import ReadableLog
 from conformance.experiments.fuzz.plan import FuzzPlan
-from conformance.experiments.fuzz.seeds import SEEDS
+from conformance.experiments.fuzz.runner import fuzz
+from conformance.experiments.fuzz.seed_files import SEEDS
 from kidx.segment import FileRecords
 
 pytestmark = pytest.mark.jvm

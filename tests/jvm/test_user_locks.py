@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from conformance.commands import options
-from conformance.commands.options import chosen_releases
+from conformance.commands.options import resolve_releases
 from conformance.kafka import builds, lock_file, releases
 from conformance.kafka.releases import RELEASES, load_release, user_locks
 from kidx.dialect import DIALECTS, NEWEST, dialect_of, register_release, version_of
@@ -181,13 +181,13 @@ class TestTheUsersLocks:
         rows = json.loads(lock_of_it("kafka", "list", "--json", KIDX_CONFIG=str(tmp_path)).stdout)
         assert [row["release"] for row in rows] == [*RELEASES, "4.10.0"]
         assert [row["release"] for row in rows if row["users"]] == ["4.10.0"]
-        assert chosen_releases(["all"]) == RELEASES
+        assert resolve_releases(["all"]) == RELEASES
 
     def test_every_is_each_published_release(self, own_locks, monkeypatch):
         text = (lock_file.LOCKS / "4.3.1.toml").read_text("utf-8")
         (own_locks / "4.3.0.toml").write_text(text.replace('release = "4.3.1"', 'release = "4.3.0"'), "utf-8")
         monkeypatch.setattr(options, "PUBLISHED", "4.3.0 4.3.1")
-        assert chosen_releases(["every"]) == tuple(sorted((*RELEASES, "4.3.0"), key=version_of))
+        assert resolve_releases(["every"]) == tuple(sorted((*RELEASES, "4.3.0"), key=version_of))
 
     @pytest.mark.parametrize(
         ("old", "new"),

@@ -109,7 +109,7 @@ def test_an_impossible_request_is_one_line(run, tmp_path):
         assert err.startswith(said)
         assert err.count("\n") == 1
     code, _, err = run(conformance.cli.main, "run", "--seeds", "3")
-    assert (code, err) == (2, "conformance: --seeds goes with --engine spark; a run here has one seed\n")
+    assert (code, err) == (2, "conformance: --seeds requires --engine spark; a local run has one seed\n")
 
 
 @pytest.mark.jvm

@@ -18,7 +18,7 @@ from kidx.log.lookup import MAX_TIMESTAMP, supports_target
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from time_oracle import SeenRecord
+    from time_oracle import ConsumerRecord
 
     from conformance.implementations.jvm.log import JvmLog
 
@@ -107,7 +107,7 @@ class OracleLockstep(LogLockstep):
             raise self.failure
 
 
-def circumstances(operations: Sequence[Operation], records: Sequence[SeenRecord], start_inside: bool) -> str:
+def circumstances(operations: Sequence[Operation], records: Sequence[ConsumerRecord], start_inside: bool) -> str:
     """Return the conditions that may explain a wrong result, as names joined by blanks."""
     opened = False
     words = set()

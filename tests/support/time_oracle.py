@@ -11,33 +11,33 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from conformance.oracle import SeenRecord, records_of
+from conformance.oracle import ConsumerRecord, records_of
 
 Why = Literal[
     "newer-segment", "later-record", "deleted-record", "wrong-offset", "wrong-timestamp", "missing", "surplus"
 ]
 
 
-def visible_records(directory: Path, start: int, end: int) -> list[SeenRecord]:
+def visible_records(directory: Path, start: int, end: int) -> list[ConsumerRecord]:
     """Return the records of a log's files with offsets from ``start`` up to ``end``, in order."""
     files = sorted(directory.glob("*.log"))
     found = [record for number, file in enumerate(files) for record in records_of(file.read_bytes(), number)]
     return [record for record in found if start <= record.offset < end]
 
 
-def first_not_before(records: Iterable[SeenRecord], timestamp: int) -> SeenRecord | None:
+def first_not_before(records: Iterable[ConsumerRecord], timestamp: int) -> ConsumerRecord | None:
     """Return the first record whose timestamp is ``timestamp`` or later."""
     return next((record for record in records if record.timestamp >= timestamp), None)
 
 
-def first_of_the_latest(records: Sequence[SeenRecord]) -> SeenRecord | None:
+def first_of_the_latest(records: Sequence[ConsumerRecord]) -> ConsumerRecord | None:
     """Return the first record with the largest timestamp, or None if no record has a timestamp."""
     latest = max(records, key=lambda record: record.timestamp, default=None)
     return latest if latest is not None and latest.timestamp >= 0 else None
 
 
 def disagreement(
-    right: SeenRecord | None, answer: tuple[int, int, int] | None, records: Sequence[SeenRecord]
+    right: ConsumerRecord | None, answer: tuple[int, int, int] | None, records: Sequence[ConsumerRecord]
 ) -> Why | None:
     """Return the kind of error of a result (timestamp, offset, epoch or -1), or None; the epoch is not checked.
 
@@ -57,7 +57,7 @@ def disagreement(
     return "surplus" if right is None else _difference(right, timestamp, found)
 
 
-def _difference(right: SeenRecord, timestamp: int, found: SeenRecord | None) -> Why:
+def _difference(right: ConsumerRecord, timestamp: int, found: ConsumerRecord | None) -> Why:
     """Return the kind of error of a result with another record than the right one."""
     if timestamp == right.timestamp and (found is None or found.timestamp != timestamp):
         return "wrong-offset"
@@ -66,5 +66,5 @@ def _difference(right: SeenRecord, timestamp: int, found: SeenRecord | None) -> 
     return "wrong-timestamp"
 
 
-def _seen(answer: tuple[int, int, int], records: Iterable[SeenRecord]) -> SeenRecord | None:
+def _seen(answer: tuple[int, int, int], records: Iterable[ConsumerRecord]) -> ConsumerRecord | None:
     return next((record for record in records if record.offset == answer[1]), None)

@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from thorough_params import thorough_param
 
 from conformance.machines import MACHINES
-from conformance.machines.seeded import rule
+from conformance.machines.seeded_rules import rule
 from conformance.runs.profiles import PROFILES
 from conformance.strategies import draws
 from conformance.strategies.leader import sent
@@ -69,7 +69,7 @@ def test_values_are_put_together():
 
 def test_a_rule_that_another_rule_calls_receives_its_arguments():
     class Machine:
-        chance = Random(1)  # noqa: S311 -- nothing secret
+        rng = Random(1)  # noqa: S311 -- nothing secret
 
         @rule(number=draws.just(1))
         def one(self, number):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.experiments.release_diff.texts import worded_differently
+from conformance.experiments.release_diff.error_texts import differing_error_texts
 from conformance.operations import Observation, Outcome
 
 OLD, NEW = Path("/old/0"), Path("/new/1")
@@ -27,5 +27,5 @@ def said(text):
     ],
 )
 def test_differences_beyond_file_names_and_times(old, new, differ):
-    wording = worded_differently(said(old), said(new), OLD, NEW)
+    wording = differing_error_texts(said(old), said(new), OLD, NEW)
     assert (wording is not None) is differ

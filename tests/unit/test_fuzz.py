@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, given, settings
 
-from conformance.experiments.fuzz.campaign import fuzz
 from conformance.experiments.fuzz.corpus import Corpus
 from conformance.experiments.fuzz.mutations import LARGEST, contents, every_flip, mutated, repair_checksums
 from conformance.experiments.fuzz.plan import FuzzPlan
-from conformance.experiments.fuzz.scripts import SCRIPTS
-from conformance.experiments.fuzz.seeds import SEEDS
+from conformance.experiments.fuzz.probes import PROBES
+from conformance.experiments.fuzz.runner import fuzz
+from conformance.experiments.fuzz.seed_files import SEEDS
 from conformance.lockstep import Lockstep
 from conformance.machines import MACHINES
 from conformance.operations import Operation
@@ -29,7 +29,7 @@ FORMATS = tuple(SEEDS)
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_every_seed_is_sound_and_its_script_can_be_recorded(format_name, tmp_path):
     for content in SEEDS[format_name](tmp_path):
-        operations = SCRIPTS[format_name](content)
+        operations = PROBES[format_name](content)
         assert [Operation.from_json(json.loads(json.dumps(op.to_json()))).name for op in operations]
         if format_name == "log":
             assert all(batch.is_valid for batch in iter_batches(content))

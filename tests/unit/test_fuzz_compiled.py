@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from conformance.experiments.fuzz.compiled.cases import KERNELS, CompiledReference, signatures
 from conformance.experiments.fuzz.expected import ReadableReference
 from conformance.experiments.fuzz.mutations import contents, every_flip
-from conformance.experiments.fuzz.seeds import SEEDS
+from conformance.experiments.fuzz.seed_files import SEEDS
 from kidx.dialect import DIALECTS, dialect_of
 
 RELEASES = tuple({dialect.rules("index"): release for release, dialect in DIALECTS.items()}.values())
@@ -59,7 +59,7 @@ from pathlib import Path
 import numpy as np
 from conformance.experiments.fuzz.compiled.cases import KERNELS, CompiledReference
 from conformance.experiments.fuzz.expected import ReadableReference
-from conformance.experiments.fuzz.seeds import SEEDS
+from conformance.experiments.fuzz.seed_files import SEEDS
 from kidx.dialect import dialect_of
 from kidx.scan.jit import COMPILED
 

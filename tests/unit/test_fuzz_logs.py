@@ -12,7 +12,7 @@ from conformance.experiments.fuzz.expected import ReadableReference
 from conformance.experiments.fuzz.logs import known_batches
 from conformance.experiments.fuzz.logs.cases import KnownLogs
 from conformance.experiments.fuzz.mutations import contents, every_flip, mutated
-from conformance.experiments.fuzz.seeds import BASE_OFFSET, SEEDS, TIME
+from conformance.experiments.fuzz.seed_files import BASE_OFFSET, SEEDS, TIME
 from kidx.dialect import DIALECTS, dialect_of
 from kidx.records import build_batch
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.implementations.wire.account import Account, StoredBatch, StoredRecord, committed
-from conformance.implementations.wire.promises import NOTHING, Pair, Promises
+from conformance.implementations.wire.contract import NOTHING, ListOffsetsContract, Pair
+from conformance.implementations.wire.partition_history import PartitionHistory, StoredBatch, StoredRecord, committed
 from conformance.kafka.client import AbortedTransaction, PartitionOffsetResponse
 
 ABORT = b"\0\0\0\0"
@@ -20,14 +20,14 @@ def stored(base, *times, producer=-1, marker=None):
 
 
 def account(*batches, start=0):
-    found = Account(0, start)
+    found = PartitionHistory(0, start)
     for batch in batches:
         found.add(batch)
     return found
 
 
 def allowed(of, target, view="read_uncommitted"):
-    return set(Promises(of).allowed(target, view))
+    return set(ListOffsetsContract(of).allowed(target, view))
 
 
 def test_the_earliest_record_at_or_after_a_timestamp_is_the_only_result():
@@ -106,7 +106,9 @@ def test_an_uncommitted_larger_timestamp_may_hide_the_largest_visible_one():
     ],
 )
 def test_an_answer_keeps_its_promise_or_breaks_a_clause(target, version, answer, clause):
-    broken = Promises(account(stored(0, 50), stored(1, 60))).broken(target, version, "read_uncommitted", answer)
+    broken = ListOffsetsContract(account(stored(0, 50), stored(1, 60))).broken(
+        target, version, "read_uncommitted", answer
+    )
     assert (None if broken is None else broken.clause) == clause
 
 

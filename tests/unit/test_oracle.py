@@ -6,7 +6,7 @@ import pytest
 import time_oracle
 
 from conformance import oracle
-from conformance.oracle import SeenRecord
+from conformance.oracle import ConsumerRecord
 from kidx.records import Codec, TimestampType, build_batch
 
 
@@ -20,9 +20,9 @@ def test_records_of_every_codec_are_read(codec):
         partition_leader_epoch=3,
     )
     assert list(oracle.records_of(data)) == [
-        SeenRecord(7, 100, 3, 0),
-        SeenRecord(9, 90, 3, 0),
-        SeenRecord(10, 105, 3, 0),
+        ConsumerRecord(7, 100, 3, 0),
+        ConsumerRecord(9, 90, 3, 0),
+        ConsumerRecord(10, 105, 3, 0),
     ]
 
 
@@ -59,7 +59,12 @@ def test_only_visible_records_count(tmp_path):
     assert [record.offset for record in time_oracle.visible_records(tmp_path, 0, 2)] == [0, 1]
 
 
-RECORDS = [SeenRecord(5, 100, 0, 0), SeenRecord(6, 300, 0, 0), SeenRecord(7, 200, 0, 1), SeenRecord(8, 300, 1, 1)]
+RECORDS = [
+    ConsumerRecord(5, 100, 0, 0),
+    ConsumerRecord(6, 300, 0, 0),
+    ConsumerRecord(7, 200, 0, 1),
+    ConsumerRecord(8, 300, 1, 1),
+]
 
 
 @pytest.mark.parametrize(("timestamp", "offset"), [(0, 5), (100, 5), (101, 6), (300, 6), (301, None)])
@@ -71,7 +76,7 @@ def test_the_first_record_that_is_not_earlier(timestamp, offset):
 def test_the_first_of_the_latest():
     assert time_oracle.first_of_the_latest(RECORDS) == RECORDS[1]
     assert time_oracle.first_of_the_latest([]) is None
-    assert time_oracle.first_of_the_latest([SeenRecord(0, -1, 0, 0)]) is None
+    assert time_oracle.first_of_the_latest([ConsumerRecord(0, -1, 0, 0)]) is None
 
 
 @pytest.mark.parametrize(

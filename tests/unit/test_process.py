@@ -219,7 +219,7 @@ MISBEHAVIOUR = [
     ("bad/segfaults", [("append", 7, 120), ("truncate_to", 3)], "killed by SIGSEGV"),
     ("bad/dies_on_close", [("append", 7, 120), ("close",)], "could not close"),
     ("bad/floats", [("append", 7, 120), ("lookup", 7)], "[7.0,120.0]"),
-    ("bad/unknown_kind", [("append", 7, 120), ("append", 7, 120)], "there is no error kind 'IllegalArgumentException'"),
+    ("bad/unknown_kind", [("append", 7, 120), ("append", 7, 120)], "unknown error kind 'IllegalArgumentException'"),
 ]
 
 
@@ -305,7 +305,7 @@ def test_an_error_from_the_state_of_an_open_index_is_a_failure(tmp_path):
     directory.mkdir()
     index = ProcessIndex([sys.executable, str(script)], "4.4.0")
     index.begin(directory)
-    assert "an index that is open tells its state" in failure_of(open_offset(index))
+    assert "an open index returns its state" in failure_of(open_offset(index))
 
 
 def test_a_state_of_another_shape_is_a_failure(tmp_path):
@@ -517,7 +517,7 @@ def test_a_program_that_ends_without_reading_does_not_break_our_pipe():
 @pytest.mark.thorough
 def test_a_flood_without_an_end_is_given_up():
     peer = LineProcess(["yes"])
-    with pytest.raises(LineProcessError, match=r"more than one line|before it was asked"):
+    with pytest.raises(LineProcessError, match=r"more than one line|before any request"):
         peer.ask("hello", 10)
     peer = python("input(); import os\nwhile True: os.write(1, bytes(65536))")
     with pytest.raises(LineProcessError, match="without a line break") as error:
@@ -529,7 +529,7 @@ def test_a_flood_without_an_end_is_given_up():
 def test_a_greeting_is_not_taken_for_a_reply():
     peer = python("print('Welcome', flush=True); input()")
     await_output(peer)
-    with pytest.raises(LineProcessError, match=r"^wrote 'Welcome.* before it was asked anything$"):
+    with pytest.raises(LineProcessError, match=r"^wrote 'Welcome.* before any request$"):
         peer.ask("hello", 10)
 
 
@@ -538,7 +538,7 @@ def test_a_program_that_has_ended_before_the_request_is_reported():
     peer._process.wait(60)
     with pytest.raises(LineProcessError) as error:
         peer.ask("hello", 10)
-    assert str(error.value) == "ended (exit status 3) before it was asked anything; its stderr says:\nno disk"
+    assert str(error.value) == "ended (exit status 3) before any request; its stderr says:\nno disk"
 
 
 def test_a_flood_does_not_prevent_a_stop():
@@ -758,8 +758,8 @@ def test_a_reason_is_complete_and_its_subject_is_truncated(tmp_path):
     open_offset(index)
     text = failure_of(perform(index, "lookup", 7))
     assert len(text) < 2000
-    assert "there is no error kind 'xxx" in text
-    assert f"; there are {', '.join(ERROR_KINDS)})" in text
+    assert "unknown error kind 'xxx" in text
+    assert f"; choose from {', '.join(ERROR_KINDS)})" in text
     assert text.endswith('to {"op":"lookup","target":7}')
 
 

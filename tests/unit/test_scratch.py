@@ -72,7 +72,7 @@ def test_no_usable_directory_is_one_line(monkeypatch):
 
     monkeypatch.setattr(tempfile, "TemporaryDirectory", refuse)
     with (
-        pytest.raises(ToolError, match=r"^no scratch directory can be made: No space left on device$"),
+        pytest.raises(ToolError, match=r"^cannot create a scratch directory: No space left on device$"),
         scratch.scratch_directory(),
     ):
         pass

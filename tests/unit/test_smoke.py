@@ -74,7 +74,7 @@ BROKEN = [
     ("bad/exponents", LONGS, '"lookup"', "e+18", "your JSON library uses doubles, and writes them"),
     ("bad/null_delete", EVERY, '"delete"', "expected true or false", "schemas/protocol.json"),
     ("bad/null_resize", EVERY, '"resize"', "expected true or false", "schemas/protocol.json"),
-    ("bad/talkative_flush", EVERY, '"flush"', 'returns nothing answers {"ok": null}', "schemas/protocol.json"),
+    ("bad/talkative_flush", EVERY, '"flush"', 'returns nothing is {"ok": null}', "schemas/protocol.json"),
     ("bad/bare_state", EVERY, '"state"', "is an object of entries, full, last", "schemas/protocol.json"),
     ("bad/corrupt_by_class", CORRUPT, '"sanity_check"', "no error kind 'CorruptIndexException'", "protocol.json"),
     ("bad/dies_of_corruption", CORRUPT, '"sanity_check"', "uncaught: corrupt index", "exit status"),

@@ -90,7 +90,7 @@ BROKEN = {
     "an error kind of its own": (
         NO_GOOD,
         "goes on after a refusal",
-        "there is no error kind 'no_good'",
+        "unknown error kind 'no_good'",
     ),
     "dies of what it does not know": (
         "def reply_to(self, op, request):\n    getattr(self, f'do_{op}')\n    return super().reply_to(op, request)",

@@ -281,11 +281,11 @@ def test_the_protocol_page_matches_the_schema():
 
 def test_nothing_is_written_over(tmp_path):
     (tmp_path / "README.md").write_text("mine")
-    with pytest.raises(ToolError, match=r"has README.md already"):
+    with pytest.raises(ToolError, match=r"already has README.md"):
         write_starter("python", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
 
 
 def test_an_unknown_language_is_rejected(tmp_path):
-    with pytest.raises(ToolError, match="there is no adapter in 'cobol'; there are python, go"):
+    with pytest.raises(ToolError, match="unknown language 'cobol'; choose from python, go"):
         write_starter("cobol", tmp_path)

@@ -14,7 +14,7 @@ from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations import spec
 from conformance.implementations.subject.build import build, place_of
 from conformance.implementations.subject.server import server_of
-from conformance.implementations.wire.opening import reached
+from conformance.implementations.wire.endpoint import open_endpoint
 from conformance.kafka.releases import RELEASES
 from conformance.machines import files
 from conformance.machines.log import LogMachine
@@ -120,7 +120,7 @@ def test_concurrent_processes_build_it_once(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"needs": ["no-such-tool"]}, "the subject one needs no-such-tool on the PATH"),
+        ({"needs": ["no-such-tool"]}, "the subject one requires no-such-tool on the PATH"),
         ({"build": ["sh", "-c", "echo broken >&2; exit 3"]}, "cannot be built: sh ended with status 3: broken"),
         ({"build": ["/no/such/tool"]}, "cannot be built in .*No such file"),
     ],
@@ -136,9 +136,9 @@ def test_a_build_that_fails_is_one_line_and_leaves_no_files(tmp_path, change, sa
 @pytest.mark.parametrize(
     ("start", "said"),
     [
-        (["sh", "-c", "exit 1"], "has ended before it said where it listens"),
-        (["sh", "-c", "echo welcome"], "what the subject one prints first must be HOST:PORT, not 'welcome'"),
-        (["/no/such/program"], "cannot be started"),
+        (["sh", "-c", "exit 1"], "has ended before it printed its address"),
+        (["sh", "-c", "echo welcome"], "the first line of the subject one must be HOST:PORT, not 'welcome'"),
+        (["/no/such/program"], "cannot start the subject one"),
     ],
 )
 def test_a_start_that_fails_is_one_line(start, said):
@@ -147,5 +147,5 @@ def test_a_start_that_fails_is_one_line(start, said):
 
 
 def test_an_address_needs_no_subject():
-    with reached("wire:localhost:9092") as (address, lacks, process):
+    with open_endpoint("wire:localhost:9092") as (address, lacks, process):
         assert (str(address), tuple(lacks), process) == ("localhost:9092", (), None)

@@ -56,9 +56,7 @@ def test_a_closed_port_is_one_line():
 def test_a_broker_that_hangs_is_one_line():
     gone = threading.Event()
     with server(lambda *_: gone.wait(10) and None, WHOLE) as address:
-        assert "did not answer MetadataRequest within 1 s; for TLS or a log-in give --command-config" in refused(
-            address
-        )
+        assert "did not answer MetadataRequest within 1 s; for TLS or SASL give --command-config" in refused(address)
         gone.set()
 
 
@@ -66,7 +64,7 @@ def test_a_broker_that_hangs_is_one_line():
 def test_a_broker_that_closes_is_one_line(sent):
     with server(lambda connection, _: connection.sendall(sent), WHOLE) as address:
         said = refused(address)
-    assert "does not answer MetadataRequest: it has closed the connection; for TLS or a log-in" in said
+    assert "does not answer MetadataRequest: it has closed the connection; for TLS or SASL" in said
 
 
 @pytest.mark.parametrize(
@@ -74,12 +72,12 @@ def test_a_broker_that_closes_is_one_line(sent):
     [
         (
             (DeleteRecordsRequest,),
-            "does not offer DeleteRecords: leave delete-records out with --skip-feature delete-records",
+            "does not offer DeleteRecords: skip delete-records with --skip-feature delete-records",
         ),
-        ((InitProducerIdRequest, EndTxnRequest), "does not offer InitProducerId, EndTxn: leave transactions out"),
+        ((InitProducerIdRequest, EndTxnRequest), "does not offer InitProducerId, EndTxn: skip transactions with"),
         (
             (CreateTopicsRequest,),
-            "does not offer CreateTopics: leave topic-requests out with --skip-feature topic-requests",
+            "does not offer CreateTopics: skip topic-requests with --skip-feature topic-requests",
         ),
         ((ListOffsetsRequest,), "does not offer ListOffsets, which every run"),
     ],
@@ -114,7 +112,7 @@ def test_a_foreign_topic_with_our_prefix_ends_the_run():
     with (
         server(reply, WHOLE) as address,
         WireBroker(address, limit=1.0) as broker,
-        pytest.raises(ToolError, match=rf"has a topic {PREFIX}\w+-1 that this run has not made"),
+        pytest.raises(ToolError, match=rf"has a topic {PREFIX}\w+-1 that this run has not created"),
     ):
         broker.create({})
     assert DeleteTopicsRequest.API_KEY not in asked

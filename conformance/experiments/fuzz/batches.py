@@ -1,6 +1,6 @@
-"""Many contents at once: cases by the reference of each dialect, performed by Kafka's classes of each release.
+"""Batched execution: cases written by the reference of each dialect, executed by Kafka's classes of each release.
 
-What differs is not judged here: the lockstep performs such a content again, step by step.
+It only detects differences: the lockstep executes such a content again, step by step, and decides.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from conformance.experiments.fuzz.compiled.cases import KERNELS, CompiledReference, signatures
-from conformance.experiments.fuzz.examiner import script_of
+from conformance.experiments.fuzz.executor import probe_of
 from conformance.experiments.fuzz.expected import ReadableReference
 from conformance.experiments.fuzz.in_progress import CasesInProgress
 from conformance.experiments.fuzz.logs.cases import KnownLogs
-from conformance.experiments.fuzz.scripts import MACHINE_OF, SCRIPTS
+from conformance.experiments.fuzz.probes import MACHINE_OF, PROBES
 from conformance.implementations.jvm.cases import CaseBuffer, JvmCases
 from conformance.implementations.jvm.coverage import KafkaCoverage
 from conformance.implementations.jvm.index import JvmIndex
@@ -35,19 +35,19 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 _CHECKED: Final = 128
-"""One content of so many is performed by the readable reference as well, and has to give the same bytes;"""
+"""Interval of contents that the readable reference executes as well, and has to give the same bytes."""
 _CHECKED_LOGS: Final = 32
-"""of logs, of which there are fewer in the same time, one of so many."""
+"""Same interval for logs, of which fewer are executed in the same time."""
 _REFERENCE: Final = "the quick reference"
 
 
-class Seen(NamedTuple):
-    """What has come of one content.
+class BatchResult(NamedTuple):
+    """Result of one content.
 
     Attributes:
-        signature: in which ways operations have ended, in the newest dialect.
-        new: whether one of Kafka's releases has run through code as for no content before.
-        differs: the implementation that differs, and the number of its operation; None if all agree.
+        signature: A number for the ways in which operations ended, in the newest dialect.
+        new: True if one of Kafka's releases reached code that no earlier content reached.
+        differs: The diverging implementation and the number of its operation, or None if all agree.
     """
 
     signature: int
@@ -62,7 +62,7 @@ class _Member(NamedTuple):
 
 
 class _Dialect:
-    """The releases that one reference stands for."""
+    """Releases that share one reference."""
 
     def __init__(self, format_name: str, release: str, directory: Path, members: list[_Member]) -> None:
         directory.mkdir()
@@ -73,7 +73,7 @@ class _Dialect:
         self.members = members
 
     def write(self, contents: Sequence[bytes], buffer: CaseBuffer) -> NDArray[np.int64]:
-        """Fills the buffer with the case of each content; returns where each ends."""
+        """Fill the buffer with the case of each content; return where each ends."""
         if self._compiled is not None:
             buffer.reserve(self._compiled.room(contents))
             return self._compiled.write(contents, buffer.longs)
@@ -83,7 +83,7 @@ class _Dialect:
 
     @staticmethod
     def fill(cases: Sequence[bytes], buffer: CaseBuffer) -> NDArray[np.int64]:
-        """Fills the buffer with cases; returns where each ends."""
+        """Fill the buffer with cases; return where each ends."""
         buffer.fill(cases)
         return np.cumsum([len(case) // 8 for case in cases], dtype=np.int64)
 
@@ -92,14 +92,14 @@ class Batches:
     """Kafka's classes, release by release, for the contents of one format.
 
     Args:
-        format_name: of ``--format``.
-        releases: whose dialects.
-        implementations: as ``-i`` takes them; all of them ``jvm`` or ``jvm:DIR``.
-        scratch: empty; files and instrumented classes go there.
-        progress: called while jars are fetched.
+        format_name: A format of ``--format``.
+        releases: The releases.
+        implementations: The implementations as for ``-i``; all of them ``jvm`` or ``jvm:DIR``.
+        scratch: An empty directory for files and instrumented classes.
+        progress: A callback that is called while jars are downloaded.
 
     Raises:
-        ToolError: an implementation cannot be had.
+        ToolError: An implementation is not available.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class Batches:
         work = (scratch / f"release-{number}" for number in itertools.count())
         for release in releases:
             dialect_of(release)
-            # Segments of releases that behave alike are read with libraries that do not.
+            # Releases that behave alike still have different decompression libraries, which matters for segments.
             key = release if machine == "segment" else representative(release, "index")
             members = self._dialects[key].members if key in self._dialects else []
             members += [_member(machine, text, release, next(work), progress) for text in implementations]
@@ -126,36 +126,36 @@ class Batches:
         self._buffer = CaseBuffer(1 << 20)
         self._count = 0
         self._checked = _CHECKED_LOGS if format_name == "log" else _CHECKED
-        self._script = SCRIPTS[format_name]
+        self._script = PROBES[format_name]
         self._in_progress = CasesInProgress()
 
     def _members(self) -> list[_Member]:
         return [member for dialect in self._dialects.values() for member in dialect.members]
 
-    def examine(self, contents: Sequence[bytes]) -> list[Seen]:
-        """Performs the cases of contents."""
+    def examine(self, contents: Sequence[bytes]) -> list[BatchResult]:
+        """Execute the cases of contents."""
         differs: list[tuple[str, int] | None] = [None] * len(contents)
         new = np.zeros(len(contents), bool)
-        told = np.zeros(len(contents), np.int64)
+        signature_of_case = np.zeros(len(contents), np.int64)
         checked = range(-self._count % self._checked, len(contents), self._checked)
         self._count += len(contents)
         for dialect in self._dialects.values():
             ends = dialect.write(contents, self._buffer)
             if dialect is self._newest:
-                told = signatures(self._buffer.longs, ends)
+                signature_of_case = signatures(self._buffer.longs, ends)
             for number in checked:
                 if self._case(ends, number) != dialect.readable.case(contents[number]):
                     differs[number] = _REFERENCE, 0
-            new |= self._perform(dialect, ends, differs, lambda number: self._script(contents[number]))
-        return [Seen(*each) for each in zip(told.tolist(), new.tolist(), differs, strict=True)]
+            new |= self._execute(dialect, ends, differs, lambda number: self._script(contents[number]))
+        return [BatchResult(*each) for each in zip(signature_of_case.tolist(), new.tolist(), differs, strict=True)]
 
     def flips(
         self, content: bytes, flipped: Sequence[bytes]
     ) -> tuple[list[list[tuple[str, Any]]], list[tuple[str, int] | None]]:
-        """Asks changed contents what the unchanged one is asked.
+        """Execute the probe of an unchanged content on changed ones.
 
         Returns:
-            The outcomes of each, in the newest dialect; and as ``differs`` of :class:`Seen` says.
+            The outcomes of each, in the newest dialect, and ``differs`` as in :class:`BatchResult`.
         """
         differs: list[tuple[str, int] | None] = [None] * len(flipped)
         outcomes: list[list[tuple[str, Any]]] = []
@@ -166,10 +166,10 @@ class Batches:
                 if dialect is self._newest:
                     outcomes.append(dialect.readable.outcomes)
             ends = dialect.fill(cases, self._buffer)
-            self._perform(dialect, ends, differs, lambda number: script_of(self._script, flipped[number], content))
+            self._execute(dialect, ends, differs, lambda number: probe_of(self._script, flipped[number], content))
         return outcomes, differs
 
-    def _perform(
+    def _execute(
         self,
         dialect: _Dialect,
         ends: NDArray[np.int64],
@@ -179,7 +179,7 @@ class Batches:
         new = np.zeros(len(ends), bool)
         for member in dialect.members:
             member.cases.watch(member.coverage.probes())
-            with self._in_progress.performed_by(member.cases, script):
+            with self._in_progress.executed_by(member.cases, script):
                 steps, reached = member.cases.perform(self._buffer, len(ends)).T
             new |= reached > 0
             for number in np.flatnonzero(steps >= 0):
@@ -190,7 +190,7 @@ class Batches:
         return self._buffer.longs[ends[number - 1] if number else 0 : ends[number]].tobytes()
 
     def _operation(self, ends: NDArray[np.int64], number: int, step: int) -> int:
-        """The number of the operation at a step of a case."""
+        """Return the number of the operation at a step of a case."""
         longs = self._buffer.longs
         at = 1 + (int(ends[number - 1]) if number else 0)
         for _ in range(step):
@@ -200,11 +200,11 @@ class Batches:
         return int(longs[at])
 
     def coverage(self) -> dict[str, list[ClassCoverage]]:
-        """What has been reached of each implementation's classes."""
+        """Return the coverage of each implementation's classes."""
         return {member.name: member.coverage.classes() for member in self._members()}
 
     def close(self) -> None:
-        """Lets Kafka's classes go."""
+        """Release Kafka's classes."""
         for member in self._members():
             member.cases.member.end()
             member.coverage.close()

@@ -1,4 +1,4 @@
-"""What is kept between runs: contents worth mutating further, one file each, named after what is in it."""
+"""Corpus that survives a run: contents worth mutating further, one file each, named after their hash."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from kidx.files import replacing
 
 
 class Corpus:
-    """The contents of one format, in a directory that survives the run.
+    """Contents of one format, in a directory that survives the run.
 
     Args:
-        directory: made if it is missing.
-        seeds: valid files, always part of it.
+        directory: The directory; created if it is missing.
+        seeds: Valid files, which are always part of the corpus.
 
     Attributes:
-        contents: the seeds, then what earlier runs have left, the small ones first; grows with what is added.
+        contents: The seeds, then the contents of earlier runs, the small ones first; new ones are appended.
 
     Raises:
-        ToolError: the directory cannot be used.
+        ToolError: The directory cannot be used.
     """
 
     def __init__(self, directory: Path, seeds: list[bytes]) -> None:
@@ -38,13 +38,13 @@ class Corpus:
                     self._known.add(path.name)
                     self._loaded.add(path.name)
         except OSError as error:
-            raise ToolError(f"the corpus {directory} cannot be used: {error.strerror or error}") from error
+            raise ToolError(f"cannot use the corpus {directory}: {error.strerror or error}") from error
 
     def add(self, content: bytes) -> bool:
-        """Keeps a content; False if it is there already.
+        """Add a content; return False if the corpus has it already.
 
         Raises:
-            ToolError: it cannot be written.
+            ToolError: The file cannot be written.
         """
         name = _name(content)
         if name in self._known:
@@ -53,23 +53,23 @@ class Corpus:
             with replacing(self.directory / name) as partial:
                 partial.write_bytes(content)
         except OSError as error:
-            raise ToolError(f"the corpus {self.directory} cannot be written: {error.strerror or error}") from error
+            raise ToolError(f"cannot write the corpus {self.directory}: {error.strerror or error}") from error
         self._known.add(name)
         self.contents.append(content)
         return True
 
     def drop(self, content: bytes) -> None:
-        """Removes a content that an earlier run has left and that shows nothing new any more; others stay.
+        """Remove a content of an earlier run that shows nothing new any more; other contents stay.
 
         Raises:
-            ToolError: it cannot be removed.
+            ToolError: The file cannot be removed.
         """
         if not self._loaded or (name := _name(content)) not in self._loaded:
             return
         try:
             (self.directory / name).unlink(missing_ok=True)
         except OSError as error:
-            raise ToolError(f"the corpus {self.directory} cannot be written: {error.strerror or error}") from error
+            raise ToolError(f"cannot write the corpus {self.directory}: {error.strerror or error}") from error
         self._loaded.remove(name)
         self._known.remove(name)
         self.contents.remove(content)

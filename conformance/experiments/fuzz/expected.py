@@ -1,4 +1,4 @@
-"""What has to come of every step of a case, by the readable reference of a release."""
+"""Expected results of every step of a case, by the readable reference of a release."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.experiments.fuzz.scripts import MACHINE_OF, SCRIPTS
-from conformance.experiments.fuzz.seeds import BASE_OFFSET
+from conformance.experiments.fuzz.probes import MACHINE_OF, PROBES
+from conformance.experiments.fuzz.seed_files import BASE_OFFSET
 from conformance.implementations.jvm.cases import CaseWriter, step_of
 from conformance.implementations.jvm.index import INDEX
 from conformance.implementations.jvm.script import Language
@@ -27,41 +27,41 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 _MORE: Final = 1 << 24
-"""More bytes than a file here has."""
+"""Number larger than the size in bytes of any file here."""
 SETUP: Final = 3
-"""Steps of a script that only bring the content into its file: opening, crash, damage."""
-_LOOKING: Final = frozenset(
+"""Steps of a probe that only write the content into its file: opening, crash, corruption."""
+_QUERIES_FILES: Final = frozenset(
     {name for name, each in INDEX_OPS.items() if each.looks}
     | {name for name, each in SEGMENT_OPS.items() if each.files is Files.MAKES}
     | {"open", "open_segment", "largest_timestamp"}
 )
-"""Operations behind which files are not compared; the first other one shows what they have done."""
-ASKING: Final = frozenset(
+"""Operations after which files are not compared; the first other operation shows their effects."""
+QUERYING: Final = frozenset(
     {name for name, each in INDEX_OPS.items() if each.looks and each.gives is not Shape.NOTHING}
     | {"translate_offset", "find_offset", "read_segment"}
 )
-"""Operations behind which the state is not read; likewise."""
+"""Operations after which the state is not read; the first other operation shows it."""
 
 
 class ReadableReference:
-    """Writes cases of one format as the readable reference performs them.
+    """Writer of cases of one format, executed by the readable reference.
 
     Args:
-        format_name: of ``--format``.
-        dialect: of a release.
-        directory: empty; the reference works in it.
+        format_name: A format of ``--format``.
+        dialect: The dialect of a release.
+        directory: An empty directory in which the reference works.
 
     Attributes:
-        outcomes: of every step of the last case, as (operation, error kind or value).
+        outcomes: The outcome of every step of the last case, as (operation, error kind or value).
     """
 
     def __init__(self, format_name: str, dialect: Dialect, directory: Path) -> None:
         self._directory = directory
         self._prefix = f"{directory}/"
-        self._script = SCRIPTS[format_name]
+        self._script = PROBES[format_name]
         self._language = INDEX
-        # Many operations are those of every case, and questions come twice.
-        self._step = lru_cache(maxsize=1024)(self._begun)
+        # Cached: many operations occur in every case, and queries occur twice.
+        self._step = lru_cache(maxsize=1024)(self._encoded)
         self._reference: Any = None
         self.outcomes: list[tuple[str, Any]] = []
         if MACHINE_OF[format_name] == "segment":
@@ -74,11 +74,11 @@ class ReadableReference:
             self._files = ()
 
     def case(self, content: bytes, asked_as: bytes | None = None) -> bytes:
-        """The case of a content, as :class:`~conformance.implementations.jvm.cases.CaseWriter` writes it.
+        """Return the case of a content, as :class:`~conformance.implementations.jvm.cases.CaseWriter` writes it.
 
         Args:
-            content: of the file.
-            asked_as: the content that questions are derived from, if not this one.
+            content: The content of the file.
+            asked_as: The content that the queries are derived from, if not this one.
         """
         operations = self._script(content if asked_as is None else asked_as)
         self.outcomes = []
@@ -91,20 +91,20 @@ class ReadableReference:
         self._reference.begin(self._directory)
         try:
             for operation in operations[SETUP:]:
-                self._perform(writer, operation, names, content)
+                self._execute(writer, operation, names, content)
         finally:
             self._reference.end()
         return bytes(writer)
 
-    def _begun(self, operation: Operation) -> bytes:
-        return step_of(self._language.step(operation), asked=operation.name in ASKING)
+    def _encoded(self, operation: Operation) -> bytes:
+        return step_of(self._language.step(operation), asked=operation.name in QUERYING)
 
-    def _perform(self, writer: CaseWriter, operation: Operation, names: tuple[str, ...], content: bytes) -> None:
-        asked = operation.name in ASKING
+    def _execute(self, writer: CaseWriter, operation: Operation, names: tuple[str, ...], content: bytes) -> None:
+        asked = operation.name in QUERYING
         observation = self._reference.ask(operation) if asked else self._reference.perform(operation)
         self.outcomes.append((operation.name, observation.outcome.error or observation.outcome.value))
         writer.perform(self._step(operation), self._language.reply(operation, observation))
-        if operation.name in _LOOKING:
+        if operation.name in _QUERIES_FILES:
             return
         for name in names:
             found = _content(self._prefix + name)
@@ -115,7 +115,7 @@ class ReadableReference:
 
 
 def _replace(path: str, content: bytes | None) -> None:
-    """Gives a file a content, or removes it; a Path for each takes longer than the system does."""
+    """Write a file, or remove it; creating a Path for each would take longer than the system call."""
     if content is None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)  # noqa: PTH108

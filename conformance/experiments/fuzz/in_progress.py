@@ -1,4 +1,4 @@
-"""The case that Kafka's classes perform in a crossing, as a watchdog asks a lockstep for its step."""
+"""Case that Kafka's classes are executing, in the form that the watchdog of a lockstep reads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Member:
-    """A release that performs cases."""
+    """Release that executes cases."""
 
     def __init__(self, cases: JvmCases) -> None:
         self.cases = cases
@@ -23,7 +23,7 @@ class _Member:
 
 
 class CasesInProgress:
-    """What is being performed right now (see :class:`conformance.lockstep.observable.ObservableRun`)."""
+    """Execution in progress (see :class:`conformance.lockstep.observable.ObservableRun`)."""
 
     executing = None
     statistics = None
@@ -34,12 +34,12 @@ class CasesInProgress:
         ACTIVE_RUNS.add(self)
 
     @contextmanager
-    def performed_by(self, cases: JvmCases, script: Callable[[int], Sequence[Operation]]) -> Iterator[None]:
-        """In the block, a release performs cases.
+    def executed_by(self, cases: JvmCases, script: Callable[[int], Sequence[Operation]]) -> Iterator[None]:
+        """Mark cases as being executed by a release for the duration of the block.
 
         Args:
-            cases: of the release.
-            script: the operations of the case with a number.
+            cases: The cases of the release.
+            script: A function that returns the operations of the case with a number.
         """
         self._script = script
         self.participants = (_Member(cases),)
@@ -50,9 +50,9 @@ class CasesInProgress:
 
     @property
     def operations(self) -> Sequence[Operation]:
-        """The script of the case that is being performed."""
+        """Operations of the case that is being executed."""
         return self._script(self.participants[0].cases.performing())
 
     def step_of(self, participant: _Member) -> int:
-        """The number of the operation of it that is being performed."""
+        """Return the number of its operation that is being executed."""
         return SETUP + participant.cases.begun() - 1

@@ -1,7 +1,7 @@
-"""Which contents are tried: a known one, changed with knowledge of the format and without.
+"""Mutations: known contents, changed with and without knowledge of the format.
 
-Decided by a generator of random numbers: Python's own, some thousand contents a second, or one of Hypothesis, whose
-buffer a coverage-guided fuzzer chooses.
+A random number generator decides: Python's own, for some thousand contents a second, or one of Hypothesis, whose buffer
+a coverage-guided fuzzer chooses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH
 from kidx.records.layout import LOG_OVERHEAD as _LOG_OVERHEAD
 
 LARGEST: Final = 1 << 16
-"""Bytes of a case at most: memory stays bounded, and nothing here needs more."""
+"""Maximum size in bytes of a case: memory stays bounded, and no larger case is needed."""
 
 _LAYOUTS: Final[dict[str, Layout]] = {
     "offset": OFFSET_INDEX,
@@ -35,46 +35,46 @@ _TAILS: Final = (1, 4, 8, 12, 34, 61, 96, 1200)
 _Choice = TypeVar("_Choice")
 
 
-def mutated(chance: Random, format_name: str, known: Sequence[bytes]) -> bytes:
-    """A known content, changed once to four times.
+def mutated(rng: Random, format_name: str, known: Sequence[bytes]) -> bytes:
+    """Return a known content, changed once to four times.
 
     Args:
-        chance: decides.
+        rng: The random number generator.
         format_name: ``offset``, ``time``, ``txn`` or ``log``.
-        known: contents to begin with.
+        known: The contents to begin with.
     """
-    data = bytearray(_one(chance, known))
-    for _ in range(1 + _below(chance, 4)):
-        if _below(chance, 2):
-            _one(chance, _UNSTRUCTURED)(chance, data)
+    data = bytearray(_one(rng, known))
+    for _ in range(1 + _below(rng, 4)):
+        if _below(rng, 2):
+            _one(rng, _UNSTRUCTURED)(rng, data)
         else:
-            _one(chance, _STRUCTURED)(chance, data, format_name, known)
+            _one(rng, _STRUCTURED)(rng, data, format_name, known)
         del data[LARGEST:]
-    if format_name == "log" and _below(chance, 2):
+    if format_name == "log" and _below(rng, 2):
         repair_checksums(data)
     return bytes(data)
 
 
 def contents(format_name: str, known: Sequence[bytes]) -> st.SearchStrategy[bytes]:
-    """The same as a strategy, so that a coverage-guided fuzzer can decide, through ``fuzz_one_input``.
+    """Return a strategy for mutated contents, so that a coverage-guided fuzzer can decide, by ``fuzz_one_input``.
 
     Args:
-        format_name: as :func:`mutated` takes it.
-        known: likewise; the sequence may grow while the strategy is in use.
+        format_name: The format, as for :func:`mutated`.
+        known: The contents to begin with; the sequence may grow while the strategy is in use.
     """
-    return st.randoms(use_true_random=False).map(lambda chance: mutated(chance, format_name, known))
+    return st.randoms(use_true_random=False).map(lambda rng: mutated(rng, format_name, known))
 
 
-def _below(chance: Random, end: int) -> int:
-    return int(chance.random() * end)  # takes a third of the time of randrange
+def _below(rng: Random, end: int) -> int:
+    return int(rng.random() * end)  # takes a third of the time of randrange
 
 
-def _one(chance: Random, choices: Sequence[_Choice]) -> _Choice:
-    return choices[_below(chance, len(choices))]
+def _one(rng: Random, choices: Sequence[_Choice]) -> _Choice:
+    return choices[_below(rng, len(choices))]
 
 
 def repair_checksums(data: bytearray) -> None:
-    """Gives every whole batch the checksum of what it says now, so that what lies behind the check is looked at."""
+    """Give every complete batch a correct checksum, so that the code after the check is reached."""
     starts = _batch_starts(data)
     for start, end in pairwise([*starts, len(data)]):
         magic_at = start + RECORD_BATCH.field("magic").offset
@@ -102,80 +102,80 @@ def _batch_starts(data: bytearray) -> list[int]:
 
 
 def _starts(data: bytearray, format_name: str) -> Sequence[int]:
-    """Where entries or batches begin."""
+    """Return the positions where entries or batches begin."""
     if format_name == "log":
         return _batch_starts(data)
     size = _LAYOUTS[format_name].size
     return range(0, len(data) - size + 1, size)
 
 
-def _place(chance: Random, data: bytearray, format_name: str) -> tuple[int, int] | None:
-    """First byte of some entry or batch, and the one behind it; the last ones are as likely as all others."""
+def _place(rng: Random, data: bytearray, format_name: str) -> tuple[int, int] | None:
+    """Return first byte and end of some entry or batch; the last ones are as likely as all others together."""
     starts = _starts(data, format_name)
     if not starts:
         return None
     count = len(starts)
-    number = _below(chance, count) if _below(chance, 2) else max(0, count - 1 - _below(chance, 4))
+    number = _below(rng, count) if _below(rng, 2) else max(0, count - 1 - _below(rng, 4))
     return starts[number], starts[number + 1] if number + 1 < count else len(data)
 
 
-def _change(chance: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
-    """Another value in one field of one entry; whatever the value, its low bits fit."""
-    place = _place(chance, data, format_name)
-    field = _one(chance, _LAYOUTS[format_name].fields)
+def _change(rng: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
+    """Change one field of one entry; only the low bits of the value are used."""
+    place = _place(rng, data, format_name)
+    field = _one(rng, _LAYOUTS[format_name].fields)
     if place is None or place[0] + field.offset + field.size > len(data):
         return
     at, size = place[0] + field.offset, field.size
-    how = _below(chance, 3)
+    how = _below(rng, 3)
     if how == 0:
-        value = _one(chance, _EDGES)
+        value = _one(rng, _EDGES)
     elif how == 1:
-        value = _below(chance, 304) - 3
+        value = _below(rng, 304) - 3
     else:
-        value = int.from_bytes(data[at : at + size], "big", signed=True) + _below(chance, 7) - 3
+        value = int.from_bytes(data[at : at + size], "big", signed=True) + _below(rng, 7) - 3
     data[at : at + size] = (value & ((1 << 8 * size) - 1)).to_bytes(size, "big")
 
 
-def _swap(chance: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
-    places = {place for place in (_place(chance, data, format_name), _place(chance, data, format_name)) if place}
+def _swap(rng: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
+    places = {place for place in (_place(rng, data, format_name), _place(rng, data, format_name)) if place}
     if len(places) == 2:
         (a, b), (c, d) = sorted(places)
         data[a:d] = data[c:d] + data[b:c] + data[a:b]
 
 
-def _repeat(chance: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
-    if place := _place(chance, data, format_name):
+def _repeat(rng: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
+    if place := _place(rng, data, format_name):
         data[place[1] : place[1]] = data[slice(*place)]
 
 
-def _drop(chance: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
-    if place := _place(chance, data, format_name):
+def _drop(rng: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
+    if place := _place(rng, data, format_name):
         del data[slice(*place)]
 
 
-def _cut(chance: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
-    if place := _place(chance, data, format_name):
-        del data[max(0, place[0] + _below(chance, 90) - 20) :]
+def _cut(rng: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
+    if place := _place(rng, data, format_name):
+        del data[max(0, place[0] + _below(rng, 90) - 20) :]
 
 
-def _splice(chance: Random, data: bytearray, format_name: str, known: Sequence[bytes]) -> None:
-    """An entry or batch of another content, between two of this one or in the place of one."""
-    other = bytearray(_one(chance, known)[:LARGEST])
-    source, target = _place(chance, other, format_name), _place(chance, data, format_name)
+def _splice(rng: Random, data: bytearray, format_name: str, known: Sequence[bytes]) -> None:
+    """Insert an entry or batch of another content between two of this one, or replace one."""
+    other = bytearray(_one(rng, known)[:LARGEST])
+    source, target = _place(rng, other, format_name), _place(rng, data, format_name)
     if source is None:
         return
     at, end = target or (len(data), len(data))
-    data[at : end if _below(chance, 2) else at] = other[slice(*source)]
+    data[at : end if _below(rng, 2) else at] = other[slice(*source)]
 
 
-def _tail(chance: Random, data: bytearray, _format_name: str, _known: Sequence[bytes]) -> None:
-    data.extend(bytes(_one(chance, _TAILS)))
+def _tail(rng: Random, data: bytearray, _format_name: str, _known: Sequence[bytes]) -> None:
+    data.extend(bytes(_one(rng, _TAILS)))
 
 
-def _splice_records(chance: Random, data: bytearray, format_name: str, known: Sequence[bytes]) -> None:
-    """Records of another batch in the place of those of one: their number and the length of the batch fit again."""
-    other = bytearray(_one(chance, known)[:LARGEST])
-    source, target = _place(chance, other, format_name), _place(chance, data, format_name)
+def _splice_records(rng: Random, data: bytearray, format_name: str, known: Sequence[bytes]) -> None:
+    """Replace the records of a batch by another batch's; record count and length of the batch are adapted."""
+    other = bytearray(_one(rng, known)[:LARGEST])
+    source, target = _place(rng, other, format_name), _place(rng, data, format_name)
     size = RECORD_BATCH.size
     if format_name != "log" or source is None or target is None:
         return
@@ -188,40 +188,40 @@ def _splice_records(chance: Random, data: bytearray, format_name: str, known: Se
     data[target[0] + 8 : target[0] + _LOG_OVERHEAD] = length.to_bytes(4, "big")
 
 
-def _renumber(chance: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
-    """Batches or entries that follow each other, from some number on."""
+def _renumber(rng: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
+    """Renumber batches or entries consecutively, from some number on."""
     if format_name != "log":
         return
-    offset = _below(chance, 40)
+    offset = _below(rng, 40)
     for at in _batch_starts(data):
         data[at : at + 8] = offset.to_bytes(8, "big")
         last = at + RECORD_BATCH.field("last_offset_delta").offset
         offset += 1 + int.from_bytes(data[last : last + 4], "big") % 64
 
 
-def _flip(chance: Random, data: bytearray) -> None:
+def _flip(rng: Random, data: bytearray) -> None:
     if data:
-        data[_below(chance, len(data))] ^= 1 << _below(chance, 8)
+        data[_below(rng, len(data))] ^= 1 << _below(rng, 8)
 
 
-def _some_bytes(chance: Random) -> bytes:
-    size = 1 + _below(chance, 16)
-    return _below(chance, 1 << 8 * min(size, 6)).to_bytes(size, "big")
+def _some_bytes(rng: Random) -> bytes:
+    size = 1 + _below(rng, 16)
+    return _below(rng, 1 << 8 * min(size, 6)).to_bytes(size, "big")
 
 
-def _overwrite(chance: Random, data: bytearray) -> None:
-    new, start = _some_bytes(chance), _below(chance, len(data) + 1)
+def _overwrite(rng: Random, data: bytearray) -> None:
+    new, start = _some_bytes(rng), _below(rng, len(data) + 1)
     data[start : start + len(new)] = new
 
 
-def _insert(chance: Random, data: bytearray) -> None:
-    start = _below(chance, len(data) + 1)
-    data[start:start] = _some_bytes(chance)
+def _insert(rng: Random, data: bytearray) -> None:
+    start = _below(rng, len(data) + 1)
+    data[start:start] = _some_bytes(rng)
 
 
-def _delete(chance: Random, data: bytearray) -> None:
-    start = _below(chance, len(data) + 1)
-    del data[start : start + 1 + _below(chance, 40)]
+def _delete(rng: Random, data: bytearray) -> None:
+    start = _below(rng, len(data) + 1)
+    del data[start : start + 1 + _below(rng, 40)]
 
 
 _STRUCTURED: Final = (
@@ -241,7 +241,7 @@ _UNSTRUCTURED: Final = (_flip, _overwrite, _insert, _delete)
 
 
 def every_flip(content: bytes) -> list[tuple[int, int, bytes]]:
-    """Every content that differs in one bit: byte, bit, content."""
+    """Return every content that differs in one bit: byte, bit, content."""
     flips: list[tuple[int, int, Any]] = []
     for at in range(len(content)):
         for bit in range(8):

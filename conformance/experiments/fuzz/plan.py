@@ -1,4 +1,4 @@
-"""What a fuzzing run is told, and what it tells."""
+"""Plan of a fuzzing run, and its result."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FuzzPlan:
-    """What a run does.
+    """Plan of a run.
 
     Attributes:
-        formats: of ``--format``.
-        releases: whose dialects and classes.
-        implementations: as ``-i`` takes them.
-        corpus: where contents are kept, a directory for each format.
-        findings: where traces are written.
-        seed: of the mutations.
-        max_time: seconds for everything.
-        max_cases: contents of one format, besides every flipped bit; as many as the time allows if None.
+        formats: The formats of ``--format``.
+        releases: The releases, for dialects and classes.
+        implementations: The implementations as for ``-i``.
+        corpus: The corpus directory, with a directory for each format.
+        findings: The directory of the traces.
+        seed: The seed of the mutations.
+        max_time: The time limit in seconds.
+        max_cases: The contents of one format, in addition to every flipped bit, or None for as many as time allows.
     """
 
     formats: tuple[str, ...]
@@ -39,23 +39,23 @@ class FuzzPlan:
 
 @dataclass
 class FuzzResult:
-    """The result for one format.
+    """Result for one format.
 
     Attributes:
-        format: its name.
-        flips: how every flipped bit of the small seed file ended: ``accepted, same answers``, ``accepted, different
-            answers``, or ``refused: KIND by OPERATION``.
-        cases: contents examined, the flips included.
-        kept: contents in the corpus, the seeds included.
-        new: of them, added by this run.
-        findings: traces of differences and of crashes, by their paths; one of each kind.
-        seconds: that it took.
-        peak_bytes: resident memory at the worst.
-        processor_seconds: likewise, of this process's threads.
-        settled: contents that differed when performed with many others and agree step by step: what a lockstep excuses,
-            such as Java's memory running out.
-        coverage: what of Kafka's classes has been reached, by implementation: the class, lines reached and all,
-            branches reached and all.
+        format: The name of the format.
+        flips: The results of flipping every bit of the small seed file: ``accepted, same answers``, ``accepted,
+            different answers``, or ``refused: KIND by OPERATION``.
+        cases: The number of executed contents, including the flips.
+        kept: The number of contents in the corpus, including the seeds.
+        new: The number of contents that this run added.
+        findings: The paths of the traces of divergences and crashes; one of each kind.
+        seconds: The duration.
+        peak_bytes: The peak of the resident memory.
+        processor_seconds: The CPU time of this process's threads.
+        settled: The number of contents that differed in a batch and agree step by step: differences that a lockstep
+            tolerates, such as Java's memory running out.
+        coverage: The coverage of Kafka's classes by implementation: class, reached lines and all lines, reached
+            branches and all branches.
     """
 
     format: str
@@ -71,7 +71,7 @@ class FuzzResult:
     coverage: dict[str, list[tuple[str, int, int, int, int]]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """As ``--json`` prints it."""
+        """Return the object that ``--json`` prints."""
         return dict(
             self.__dict__,
             flips=dict(self.flips.most_common()),
@@ -81,9 +81,9 @@ class FuzzResult:
 
 
 Tell = Callable[[str], None]
-"""Called with a line for the user."""
+"""Callback that receives a line for the user."""
 
 
 def peak_bytes() -> int:
-    """Resident memory of this process at the worst."""
+    """Return the peak of this process's resident memory."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

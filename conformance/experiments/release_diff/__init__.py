@@ -1,33 +1,33 @@
-"""``conformance diff``: what changed between two releases of Kafka, as executed behaviour.
+"""``conformance diff``: the changes between two releases of Kafka, as executed behaviour.
 
 Kafka's classes of the *new* release are compared with the reference in the dialect of the *old* one, as if they were
-of that release. The old release's own classes run alongside as a control and must not differ. Every divergence is a
+of that release. The old release's own classes run alongside as a control and must not diverge. Every divergence is a
 difference between the releases::
 
     found = compare(Plan("3.9.1", "3.9.2", ("offset",), traces=directory))
     for difference in found.differences:
         print(describe(difference))
 
-Each difference is shrunk by Hypothesis, performed once more by both releases for the words (:mod:`.performance`), saved
-as a trace, and from then on excused, until nothing new turns up (:mod:`.search`). Two differences are the same if the
-same clauses separate the releases there (:mod:`.stakes`). Texts of refusals never part two implementations; they are
-collected beside the search (:mod:`.texts`).
+Each difference is shrunk by Hypothesis, executed once more by both releases for its description (:mod:`.execution`),
+saved as a trace, and expected from then on, until nothing new turns up (:mod:`.search`). Two differences are the same
+if the same clauses separate the releases there (:mod:`.implicated`). Texts of errors never cause a divergence; they are
+collected during the search (:mod:`.error_texts`).
 """
 
-from conformance.experiments.release_diff.as_events import events_of
 from conformance.experiments.release_diff.comparison import Comparison, Difference, Plan, compare
 from conformance.experiments.release_diff.document import to_json
+from conformance.experiments.release_diff.error_texts import TextChange
+from conformance.experiments.release_diff.event_stream import events_of
 from conformance.experiments.release_diff.expected import judge, load_expected
+from conformance.experiments.release_diff.implicated import ImplicatedClauses
 from conformance.experiments.release_diff.markdown import to_markdown
-from conformance.experiments.release_diff.stakes import Stakes
-from conformance.experiments.release_diff.texts import TextChange
-from conformance.experiments.release_diff.words import describe, describe_texts
+from conformance.experiments.release_diff.text_report import describe, describe_texts
 
 __all__ = [
     "Comparison",
     "Difference",
+    "ImplicatedClauses",
     "Plan",
-    "Stakes",
     "TextChange",
     "compare",
     "describe",

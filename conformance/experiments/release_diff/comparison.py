@@ -1,4 +1,4 @@
-"""What changed between two releases: every machine searches, and what is found is performed by both for the record."""
+"""Comparison of two releases: every machine searches, and both releases execute the findings for the report."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING
 
+from conformance.experiments.release_diff.error_texts import TextChange, shortened
+from conformance.experiments.release_diff.implicated import last_implicated
 from conformance.experiments.release_diff.search import PROFILE, Search
 from conformance.experiments.release_diff.sides import Side, side_of
-from conformance.experiments.release_diff.stakes import nearest_stakes
-from conformance.experiments.release_diff.texts import TextChange, shortened
 from conformance.lockstep.divergence import failure_json
 from conformance.operations.trace import Trace
 from conformance.scratch import scratch_directory
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.events import Event, Sink
-    from conformance.experiments.release_diff.performance import Performance
-    from conformance.experiments.release_diff.search import Found, Key, Place, Sightings
-    from conformance.experiments.release_diff.stakes import Stakes
-    from conformance.experiments.release_diff.texts import Pattern, Wording
+    from conformance.experiments.release_diff.error_texts import Pattern, Wording
+    from conformance.experiments.release_diff.execution import ExecutionRecord
+    from conformance.experiments.release_diff.implicated import ImplicatedClauses
+    from conformance.experiments.release_diff.search import Found, Key, Occurrences, Place
     from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Divergence
     from conformance.operations import Operation
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be compared.
+    """Plan of a comparison.
 
     Attributes:
-        old: the release whose behaviour is the measure, or ``jvm:DIR``.
-        new: the other one, or ``jvm:DIR``.
-        machines: names of :data:`conformance.machines.MACHINES`.
-        traces: where shrunk traces are written.
-        seed: the same seed finds the same.
-        max_examples: for each machine; by default a profile's, or fewer if nothing new turns up.
-        max_time: seconds for everything; None for no limit.
-        kept: whether the traces that the package keeps are performed first.
+        old: The baseline release, or ``jvm:DIR``.
+        new: The other release, or ``jvm:DIR``.
+        machines: Names of :data:`conformance.machines.MACHINES`.
+        traces: The directory of shrunk traces.
+        seed: The random seed; a fixed seed reproduces the search.
+        max_examples: The number of examples for each machine; by default a profile's, or fewer if nothing new turns up.
+        max_time: The time limit in seconds, or None.
+        kept: True if the regression traces are replayed first.
     """
 
     old: str
@@ -54,32 +54,33 @@ class Plan:
 
     @property
     def sides(self) -> tuple[Side, Side]:
-        """The old one and the new one."""
+        """Baseline side and new side."""
         return side_of(self.old), side_of(self.new)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """One thing that two releases do differently.
+    """One behaviour in which two releases differ.
 
     Attributes:
-        machine: which machine found it.
-        divergence: how the new release differs from the old one's reference, at the last of ``operations``.
-        operations: the shrunk trace.
-        stakes: the clauses that separate the releases there; none makes it a finding.
-        old: what the old release made of the trace, and ``new``: what the new one did.
-        trace: where it is kept.
-        unobserved: fields of the state that the rest of the search did not compare.
-        also: machine, operation and aspects of other steps in which the same difference showed.
-        more: traces of those that showed it at a step that the clauses do not speak of.
+        machine: The machine that found it.
+        divergence: The divergence of the new release from the old one's reference, at the last of ``operations``.
+        operations: The shrunk trace.
+        implicated: The clauses that separate the releases there; without any, the difference is a finding.
+        old: The execution of the trace by the old release.
+        new: The execution of the trace by the new release.
+        trace: The path of the trace.
+        unobserved: Fields of the state that the rest of the search did not compare.
+        also: Machine, operation and aspects of other steps with the same difference.
+        more: Traces in which it occurs at a step that the clauses do not cover.
     """
 
     machine: str
     divergence: Divergence
     operations: tuple[Operation, ...]
-    stakes: Stakes
-    old: Performance
-    new: Performance
+    implicated: ImplicatedClauses
+    old: ExecutionRecord
+    new: ExecutionRecord
     trace: Path
     unobserved: tuple[str, ...]
     also: tuple[Place, ...] = ()
@@ -93,14 +94,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything that was found.
+    """Result of a comparison.
 
     Attributes:
-        plan: what was asked.
-        differences: in the order they were found.
-        texts: the refusals that are worded differently.
-        examples: how many were tried, and ``steps``: how many operations.
-        seconds: how long it took.
+        plan: The plan.
+        differences: The differences, in the order in which they were found.
+        texts: The errors whose texts differ.
+        examples: The number of examples.
+        steps: The number of operations.
+        seconds: The duration.
     """
 
     plan: Plan
@@ -112,12 +114,12 @@ class Comparison:
 
     @property
     def all(self) -> tuple[Difference | TextChange, ...]:
-        """Differences, and then texts."""
+        """All differences, and then all texts."""
         return (*self.differences, *self.texts)
 
     @property
     def differs(self) -> bool:
-        """Whether anything does."""
+        """True if anything differs."""
         return bool(self.differences or self.texts)
 
 
@@ -126,18 +128,18 @@ def _ignore(_: Event) -> None:
 
 
 def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) -> Comparison:
-    """Finds what the classes of two releases do differently.
+    """Find the differences between the classes of two releases.
 
     Args:
-        plan: what to compare.
-        sink: called with progress.
-        progress: called while jars are fetched.
+        plan: The plan.
+        sink: A callback that receives progress events.
+        progress: A callback that is called while jars are downloaded.
 
     Raises:
-        ToolError: the work cannot be done: no Java, no jars, or the old release diverges from its own reference.
+        ToolError: No Java, no jars, or the old release diverges from its own reference.
     """
     started = time.monotonic()
-    known: dict[Key, Sightings] = {}
+    known: dict[Key, Occurrences] = {}
     differences: list[tuple[Difference, Key]] = []
     texts: dict[Pattern, TextChange] = {}
     examples = steps = 0
@@ -161,27 +163,29 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
     )
 
 
-def _folded(differences: list[tuple[Difference, Key]], known: dict[Key, Sightings]) -> tuple[Difference, ...]:
-    """Differences that the same clauses explain as one: what parts two releases may show in many later steps."""
-    told: list[Difference] = []
+def _folded(differences: list[tuple[Difference, Key]], known: dict[Key, Occurrences]) -> tuple[Difference, ...]:
+    """Merge differences that the same clauses explain: one change may show in many later steps."""
+    merged: list[Difference] = []
     for difference, key in differences:
         places = known[key].places
-        families = difference.stakes.families
-        same = next((i for i, earlier in enumerate(told) if families and earlier.stakes.families == families), None)
+        families = difference.implicated.families
+        same = next(
+            (i for i, earlier in enumerate(merged) if families and earlier.implicated.families == families), None
+        )
         if same is None:
-            told.append(replace(difference, also=tuple(place for place in places if place != difference.place)))
+            merged.append(replace(difference, also=tuple(place for place in places if place != difference.place)))
         else:
-            first = told[same]
+            first = merged[same]
             also = dict.fromkeys((*first.also, *places))
             also.pop(first.place, None)
-            told[same] = replace(first, also=tuple(also), more=(*first.more, difference.trace))
-    return tuple(told)
+            merged[same] = replace(first, also=tuple(also), more=(*first.more, difference.trace))
+    return tuple(merged)
 
 
 def _difference(plan: Plan, search: Search, found: Found) -> Difference:
-    """Both releases perform the shrunk trace, each in its own dialect, for the words."""
-    old, new = (performer.perform(found.operations) for performer in search.performers)
-    stakes = nearest_stakes(old.side.release, new.side.release, old.clauses, new.clauses)
+    """Let both releases execute the shrunk trace, each in its own dialect, and return the described difference."""
+    old, new = (performer.perform(found.operations) for performer in search.runners)
+    implicated = last_implicated(old.side.release, new.side.release, old.clauses, new.clauses)
     where = f"{found.divergence.operation.name} ({', '.join(found.divergence.aspects)})"
     trace = Trace(
         search.name,
@@ -192,19 +196,19 @@ def _difference(plan: Plan, search: Search, found: Found) -> Difference:
         _made_by(found.seed),
     )
     path = trace.save(plan.traces)
-    return Difference(search.name, found.divergence, found.operations, stakes, old, new, path, found.unobserved)
+    return Difference(search.name, found.divergence, found.operations, implicated, old, new, path, found.unobserved)
 
 
 def _text_change(
     plan: Plan, search: Search, pattern: Pattern, example: tuple[Wording, tuple[Operation, ...]]
 ) -> TextChange | None:
-    short = shortened(*search.performers, example[1], pattern)
+    short = shortened(*search.runners, example[1], pattern)
     if short is None:
         return None
-    operations, (wording, stakes) = short
-    title = f"{plan.old} and {plan.new} word a refusal of {operations[-1].name} differently"
+    operations, (wording, implicated) = short
+    title = f"{plan.old} and {plan.new} have different error texts of {operations[-1].name}"
     trace = Trace(search.name, search.old, operations, None, title, _made_by(plan.seed))
-    return TextChange(search.name, wording, operations, stakes, trace.save(plan.traces))
+    return TextChange(search.name, wording, operations, implicated, trace.save(plan.traces))
 
 
 def _made_by(seed: int) -> dict[str, object]:

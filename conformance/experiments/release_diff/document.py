@@ -1,11 +1,11 @@
-"""A comparison as one JSON document."""
+"""JSON document of a comparison."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from conformance.clauses import load_clauses
-from conformance.experiments.release_diff.words import changes, headline
+from conformance.experiments.release_diff.text_report import changes, headline
 from conformance.operations.trace import Trace
 
 if TYPE_CHECKING:
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.experiments.release_diff.comparison import Comparison, Difference
+    from conformance.experiments.release_diff.error_texts import TextChange
+    from conformance.experiments.release_diff.implicated import ImplicatedClauses
     from conformance.experiments.release_diff.sides import Side
-    from conformance.experiments.release_diff.stakes import Stakes
-    from conformance.experiments.release_diff.texts import TextChange
     from conformance.operations import Json
 
 
 def to_json(comparison: Comparison) -> Json:
-    """The document that ``conformance diff --json`` prints: verdict, differences, texts, and what was tried."""
+    """Return the document that ``conformance diff --json`` prints: verdict, differences, texts, and totals."""
     plan = comparison.plan
     return {
         "verdict": "differs" if comparison.differs else "same",
@@ -44,7 +44,7 @@ def _difference(difference: Difference) -> Json:
         "operation": difference.divergence.operation.name,
         "aspects": list(difference.divergence.aspects),
         "changes": dict(changes(difference)),
-        "clauses": _clauses(difference.stakes),
+        "clauses": _clauses(difference.implicated),
         "steps": [operation.to_json() for operation in difference.operations],
         "answers": [
             [None if seen is None else seen.outcome.to_json() for seen in (before, after)] for before, after in answers
@@ -52,7 +52,7 @@ def _difference(difference: Difference) -> Json:
         "unobserved": list(difference.unobserved),
         "also": [{"machine": machine, "operation": name, "aspects": list(of)} for machine, name, of in difference.also],
         "more": [str(trace) for trace in difference.more],
-        "conforms": {performance.side.label: performance.conforms for performance in (difference.old, difference.new)},
+        "conforms": {record.side.label: record.conforms for record in (difference.old, difference.new)},
         **_trace(difference.trace, (difference.old.side, difference.new.side)),
     }
 
@@ -63,17 +63,17 @@ def _text(change: TextChange, sides: Sequence[Side]) -> Json:
         "operation": change.operations[-1].name,
         "error": change.wording.error,
         "texts": [change.wording.old, change.wording.new],
-        "clauses": _clauses(change.stakes),
+        "clauses": _clauses(change.implicated),
         "steps": [operation.to_json() for operation in change.operations],
         **_trace(change.trace, sides),
     }
 
 
-def _clauses(stakes: Stakes) -> Json:
+def _clauses(implicated: ImplicatedClauses) -> Json:
     catalogue = load_clauses()
     return {
         side: [{"id": id_, "level": catalogue[id_].level, "statement": catalogue[id_].statement} for id_ in ids]
-        for side, ids in stakes._asdict().items()
+        for side, ids in implicated._asdict().items()
     }
 
 

@@ -1,12 +1,12 @@
-"""A comparison as the comment of a pull request."""
+"""Comparison as the comment of a pull request."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.experiments.release_diff.expected import shape_in_words
-from conformance.experiments.release_diff.texts import TextChange
-from conformance.experiments.release_diff.words import describe, headline
+from conformance.experiments.release_diff.error_texts import TextChange
+from conformance.experiments.release_diff.expected import signature_text
+from conformance.experiments.release_diff.text_report import describe, headline
 from kidx.printable import printable, printable_lines
 
 if TYPE_CHECKING:
@@ -17,21 +17,21 @@ _WORDS = 200
 
 
 def to_markdown(comparison: Comparison, judged: Judged | None) -> str:
-    """A heading with the verdict, a table with a row for each difference, and the steps of each behind a fold.
+    """Return a heading with the verdict, a table with a row for each difference, and the folded steps of each.
 
     Args:
-        comparison: what was found.
-        judged: which of it is meant; None if nothing was said about that.
+        comparison: The result of the comparison.
+        judged: The expected differences, or None without expectations.
     """
     old, new = (side.label for side in comparison.plan.sides)
     lines = [f"### conformance diff: {_cell(old)} → {_cell(new)}", "", _verdict(comparison, judged), ""]
     if comparison.all:
-        meant = () if judged is None else judged.meant
-        lines += ["| | machine | what | clauses or shape |", "| --- | --- | --- | --- |"]
-        lines += [_row(one, "meant" if any(one is other for other in meant) else "new") for one in comparison.all]
+        expected = () if judged is None else judged.expected
+        lines += ["| | machine | difference | clauses or signature |", "| --- | --- | --- | --- |"]
+        lines += [_row(one, "expected" if any(one is other for other in expected) else "new") for one in comparison.all]
         lines.append("")
     if judged is not None and judged.stale:
-        lines += ["Entries that no difference meets any more:", "", *(f"* {_cell(str(e))}" for e in judged.stale), ""]
+        lines += ["Entries that no difference matches:", "", *(f"* {_cell(str(e))}" for e in judged.stale), ""]
     for difference in comparison.differences:
         text = printable_lines(describe(difference)).replace("```", "'''")
         folded = f"<details><summary>{_cell(headline(difference))}</summary>"
@@ -44,18 +44,18 @@ def _verdict(comparison: Comparison, judged: Judged | None) -> str:
     if judged is None:
         return f"**{len(comparison.all)} differences**" if comparison.all else "**Nothing differs**"
     if not judged.new and not judged.stale:
-        return f"**As meant**: {len(judged.meant)} differences, each with its entry"
-    return f"**{len(judged.new)} new, {len(judged.stale)} stale**, {len(judged.meant)} meant"
+        return f"**All expected**: {len(judged.expected)} differences, each with its entry"
+    return f"**{len(judged.new)} new, {len(judged.stale)} stale**, {len(judged.expected)} expected"
 
 
 def _row(one: Difference | TextChange, state: str) -> str:
     what = f"{one.wording.old} → {one.wording.new}" if isinstance(one, TextChange) else headline(one)
-    known = ", ".join(sorted({*one.stakes.old, *one.stakes.new})) or shape_in_words(one)
+    known = ", ".join(sorted({*one.implicated.old, *one.implicated.new})) or signature_text(one)
     return f"| {state} | {one.machine} | {_cell(what)} | {_cell(known)} |"
 
 
 def _cell(text: str) -> str:
-    """Text that neither ends a cell nor begins markup."""
+    """Escape text that would end a cell or begin markup."""
     text = printable(text)
     short = text if len(text) <= _WORDS else f"{text[:_WORDS]}…"
     for special in "\\|<>[]*_`#@":

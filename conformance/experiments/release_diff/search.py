@@ -1,4 +1,4 @@
-"""One machine looks for what separates two releases, in rounds, until nothing new turns up."""
+"""Search of one machine for differences between two releases, in rounds, until nothing new turns up."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from conformance.clauses import family
 from conformance.errors import ToolError
 from conformance.events import Progressed
 from conformance.expectations import ExpectationTracker, load_expectations
-from conformance.experiments.release_diff.performance import Performer, can_execute
-from conformance.experiments.release_diff.stakes import separating
-from conformance.experiments.release_diff.texts import TextCollector
-from conformance.experiments.release_diff.watched import Watched
+from conformance.experiments.release_diff.error_texts import TextCollector
+from conformance.experiments.release_diff.execution import ReleaseRunner, can_execute
+from conformance.experiments.release_diff.implicated import separating
+from conformance.experiments.release_diff.recording_proxy import RecordingProxy
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.decision import Decision, can_continue
 from conformance.machines import MACHINES
@@ -38,50 +38,52 @@ if TYPE_CHECKING:
     from conformance.lockstep import Divergence
     from conformance.operations import Operation
 
-# The same seed every time: the answer to "what changed" is then the same every time, too.
+# A fixed seed: the same question then always gets the same result.
 PROFILE: Final = Profile("diff", examples=1_000, steps=30, seed=0)
-LIVES: Final = (5, 10, *(PROFILE.steps,) * 4)
-"""Rules in an example. A search goes on to the next number after a round in which nothing new turned up, and ends after
-the last unless it is asked for more examples: most differences lie open in a life of five rules, which shrinks soonest;
-what shows in one longer life of a hundred is found in 49 searches of 50."""
+STEPS_PER_EXAMPLE: Final = (5, 10, *(PROFILE.steps,) * 4)
+"""Numbers of rules in an example. A search continues with the next number after a round in which nothing new turned up,
+and ends after the last one unless more examples are requested. An example of five rules shows most differences, and
+shrinks fastest; a difference that one in a hundred longer examples shows is found in 49 of 50 searches.
+"""
 _SEED_OF_ROUND: Final = 1_000_003
 
 Key = frozenset[str] | tuple[str, ...]
-"""What makes two differences the same: the families of the clauses that separate the releases at that step; where no
-clause does, the operation, the aspects and the kinds of outcome."""
+"""Fingerprint of a difference: the families of the clauses that separate the releases at that step; without such
+clauses the operation, the aspects and the kinds of outcome.
+"""
 
 
 Place = tuple[str, str, tuple[str, ...]]
-"""Where a difference shows: machine, operation and aspects."""
+"""Place of a difference: machine, operation and aspects."""
 
 
-class Sightings:
-    """The places where one difference has shown, in the order they were met."""
+class Occurrences:
+    """Places where one difference occurred, in the order in which they were found."""
 
     def __init__(self) -> None:
         self._places: dict[Place, None] = {}
 
     def add(self, machine: str, divergence: Divergence) -> None:
-        """The difference has shown once more."""
+        """Record one more occurrence of the difference."""
         self._places[machine, divergence.operation.name, divergence.aspects] = None
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """All of them."""
+        """All places."""
         return tuple(self._places)
 
 
 @dataclass(frozen=True)
 class Found:
-    """A new difference, shrunk.
+    """New difference, shrunk.
 
     Attributes:
-        key: what it is known by.
-        divergence: how it shows at the last operation.
-        operations: the shrunk trace.
-        seed: the round's.
-        unobserved: fields that are not compared from then on. A difference in nothing but the state would end every
-            example in which it shows; without these fields the search goes on to what follows from it.
+        key: The fingerprint.
+        divergence: The divergence at the last operation.
+        operations: The shrunk trace.
+        seed: The seed of the round.
+        unobserved: Fields that are not compared from then on. A difference only in the state would end every example in
+            which it occurs; without these fields the search continues with its consequences.
     """
 
     key: Key
@@ -92,16 +94,16 @@ class Found:
 
 
 class Search:
-    """One machine, two sides.
+    """Search of one machine for differences between two sides.
 
     Args:
-        machine: name of the machine.
-        old: the side whose dialect counts. A build's classes are the reference: they may differ from kidx.
-        new: the side whose classes are compared with it.
-        known: what other machines have found already; added to.
-        scratch: an empty directory.
-        sink: called with progress.
-        progress: called while jars are fetched.
+        machine: The name of the machine.
+        old: The side whose dialect counts. A build's classes are the reference: they may differ from kidx.
+        new: The side whose classes are compared with it.
+        known: The differences that other machines have found already; new ones are added.
+        scratch: An empty directory.
+        sink: A callback that receives progress events.
+        progress: A callback that is called while jars are downloaded.
     """
 
     def __init__(
@@ -109,7 +111,7 @@ class Search:
         machine: str,
         old: Side,
         new: Side,
-        known: dict[Key, Sightings],
+        known: dict[Key, Occurrences],
         scratch: Path,
         sink: Sink,
         progress: Progress | None = None,
@@ -118,25 +120,25 @@ class Search:
         self.known = known
         self.sink = sink
         kind = MACHINES[machine]
-        self.control = Watched(kind.subject(old.specification, old.release, progress))
+        self.control = RecordingProxy(kind.subject(old.specification, old.release, progress))
         self.texts = TextCollector(self.control, lambda: self.lockstep.operations)
-        self.subject = self.texts.newer = Watched(
+        self.subject = self.texts.newer = RecordingProxy(
             kind.subject(new.specification, new.release, progress), old.release, self.texts
         )
-        self.subject.beside = self.control
-        self.performers = (
-            Performer(machine, old, scratch / "old", progress),
-            Performer(machine, new, scratch / "new", progress),
+        self.subject.control = self.control
+        self.runners = (
+            ReleaseRunner(machine, old, scratch / "old", progress),
+            ReleaseRunner(machine, new, scratch / "new", progress),
         )
         self.lockstep = kind.new_lockstep(
             [self.subject] if old.is_build else [self.control, self.subject],
             scratch / "both",
             releases=[old.release],
-            on_divergence=self._judged,
+            on_divergence=self._decide,
         )
         if old.is_build:
             self.lockstep.replace_reference(self.control, scratch / "old-build")
-        self._perform, self.lockstep.perform = self.lockstep.perform, self._perform_while_compared
+        self._perform, self.lockstep.perform = self.lockstep.perform, self._execute_while_compared
         self.bound: Any = kind.bind(self.lockstep)
         self._ledger = ExpectationTracker(load_expectations())
         self._stops_at_all = False
@@ -144,10 +146,10 @@ class Search:
         self._left = -1
         self._first_new: int | None = None
 
-    # -- what is known -----------------------------------------------------------------------------------------
+    # -- known differences -------------------------------------------------------------------------------------
 
-    def _excused(self, divergence: Divergence) -> bool:
-        """Whether a difference is known. Where the control has gone its own way, nothing can be said."""
+    def _is_known(self, divergence: Divergence) -> bool:
+        """Return True if a difference is known, or if the control has diverged, so that no comparison is possible."""
         if self._stops_at_all:
             return False
         example = self.lockstep.statistics.examples
@@ -157,21 +159,21 @@ class Search:
         if self._uncontrolled == example:
             self._left = example
             return True
-        sightings = self.known.get(self._key(divergence, self.lockstep.operations))
-        if sightings is None:
+        occurrences = self.known.get(self._key(divergence, self.lockstep.operations))
+        if occurrences is None:
             self._first_new = self._first_new or example
             return False
-        sightings.add(self.name, divergence)
+        occurrences.add(self.name, divergence)
         return True
 
-    def _judged(self, divergence: Divergence) -> Decision:
-        """What becomes of a difference."""
-        if not self._excused(divergence):
+    def _decide(self, divergence: Divergence) -> Decision:
+        """Return the decision on a difference: raise it, continue, or drop the new side from the example."""
+        if not self._is_known(divergence):
             return Decision.RAISE
-        return Decision.CONTINUE if self._stays(divergence) else Decision.SKIP_EXAMPLE
+        return Decision.CONTINUE if self._can_continue(divergence) else Decision.SKIP_EXAMPLE
 
-    def _stays(self, divergence: Divergence) -> bool:
-        """Whether the new side goes on after a difference that is known: one must not hide another."""
+    def _can_continue(self, divergence: Divergence) -> bool:
+        """Return True if the new side continues after a known difference: one must not hide another."""
         if divergence.participant == self.control.name or self._left == self.lockstep.statistics.examples:
             return False
         if not can_continue(divergence):
@@ -179,8 +181,8 @@ class Search:
             return False
         return True
 
-    def _perform_while_compared(self, operation: Operation) -> Any:
-        """A step, unless the new side has left the example: then nothing is compared any more, and nothing is done."""
+    def _execute_while_compared(self, operation: Operation) -> Any:
+        """Execute a step, unless the new side has dropped out of the example, so that nothing is compared."""
         if self._left == self.lockstep.statistics.examples:
             return self.lockstep.primary.observation
         return self._perform(operation)
@@ -188,7 +190,7 @@ class Search:
     def _key(self, divergence: Divergence, operations: Sequence[Operation]) -> Key:
         clauses = separating(divergence.clauses, self.new)
         if not clauses:
-            steps = self.performers[1].perform(operations).clauses
+            steps = self.runners[1].perform(operations).clauses
             if len(steps) == len(operations):
                 clauses = separating(steps[-1], self.old)
         if clauses:
@@ -201,27 +203,28 @@ class Search:
     # -- rounds ------------------------------------------------------------------------------------------------
 
     def run(self, wanted: int | None, seed: int, limit: float | None, *, kept: bool = True) -> list[Found]:
-        """The traces that the package keeps, then rounds.
+        """Replay the regression traces, then run rounds, and return the new differences.
 
         Args:
-            wanted: so many examples; by default a profile's, or fewer if nothing new turns up in lives of any length.
-            seed: the same seed finds the same.
-            limit: seconds; None for no limit. The kept traces and one round are performed all the same.
-            kept: whether the kept traces are performed.
+            wanted: The number of examples; by default a profile's, or fewer if nothing new turns up at any example
+                length.
+            seed: The random seed; a fixed seed reproduces the search.
+            limit: The time limit in seconds, or None. The regression traces and one round are run in any case.
+            kept: True if the regression traces are replayed.
 
         Raises:
-            ToolError: the old release's own classes differ from their reference, so that no comparison is possible.
+            ToolError: The old release's own classes differ from their reference, so that no comparison is possible.
         """
         started = time.monotonic()
-        found = self._in_kept_traces(seed) if kept else []
+        found = self._replay_regression_traces(seed) if kept else []
         insists, wanted = wanted is not None, PROFILE.examples if wanted is None else wanted
         done = level = rounds = 0
-        while done < wanted and (insists or level < len(LIVES)):
+        while done < wanted and (insists or level < len(STEPS_PER_EXAMPLE)):
             if limit is not None and time.monotonic() - started >= limit and rounds:
                 break
             planned = min(round_of(self.name), wanted - done)
             before = self.lockstep.statistics.examples
-            life = LIVES[min(level, len(LIVES) - 1)]
+            life = STEPS_PER_EXAMPLE[min(level, len(STEPS_PER_EXAMPLE) - 1)]
             new = self._round(replace(PROFILE, steps=life), planned, seed + rounds * _SEED_OF_ROUND)
             rounds += 1
             if new is None:
@@ -229,12 +232,12 @@ class Search:
             else:
                 found.append(new)
                 done += max(1, min(planned, (self._first_new or 0) - before))
-            share = done / wanted if insists else max(done / wanted, level / len(LIVES))
+            share = done / wanted if insists else max(done / wanted, level / len(STEPS_PER_EXAMPLE))
             self.sink(Progressed(self.name, self.lockstep.statistics.examples, self.lockstep.statistics.steps, share))
         return found
 
-    def _in_kept_traces(self, seed: int) -> list[Found]:
-        """What once told a wrong implementation from a right one is asked first; one trace may show several things."""
+    def _replay_regression_traces(self, seed: int) -> list[Found]:
+        """Replay the traces that once distinguished a wrong implementation; one trace may show several differences."""
         found: list[Found] = []
         for trace in kept_traces(self.name):
             while True:
@@ -248,7 +251,7 @@ class Search:
         return found
 
     def _round(self, profile: Profile, examples: int, seed: int) -> Found | None:
-        """One run of Hypothesis: a new difference, or None."""
+        """Run Hypothesis once; return a new difference, or None."""
         self.lockstep.failure = None
         self._first_new = None
         try:
@@ -267,14 +270,14 @@ class Search:
             against = "the abstract model" if divergence.against == "model" else "kidx"
             raise ToolError(
                 f"{divergence.participant} itself diverges from {against} at {divergence.operation}: nothing can be "
-                f"held to {self.old}; conformance run --kafka {self.old} --machine {self.name} shows it"
+                f"compared with {self.old}; see conformance run --kafka {self.old} --machine {self.name}"
             )
         key = self._key(divergence, failure.operations)
         operations = failure.operations
         short = shrink(operations, lambda candidate: self._again(candidate, key))
         if short is not None:
             operations, divergence = short.operations, short.shown
-        self.known.setdefault(key, Sightings()).add(self.name, divergence)
+        self.known.setdefault(key, Occurrences()).add(self.name, divergence)
         unobserved: tuple[str, ...] = ()
         if divergence.aspects == ("state",):
             fields = differing_fields(divergence.expected, divergence.actual)
@@ -283,7 +286,7 @@ class Search:
         return Found(key, divergence, operations, seed, unobserved)
 
     def _again(self, operations: Sequence[Operation], key: Key) -> Divergence | None:
-        """The difference of that key, if the last of the operations shows it and none before differs in any way."""
+        """Return the difference with that key, if the last operation shows it and no earlier one differs."""
         self._stops_at_all = True
         self.lockstep.begin()
         try:

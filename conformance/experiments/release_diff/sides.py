@@ -1,4 +1,4 @@
-"""One side of a comparison: a locked release, or a build that has the dialect of one."""
+"""Sides of a comparison: a locked release, or a build that has the dialect of one."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from conformance.kafka.releases import load_release
 
 
 class Side(NamedTuple):
-    """Whose classes, and the dialect they are held to where a dialect counts.
+    """Classes of one side, and the dialect that they are compared with.
 
     Attributes:
-        label: how it is called, e.g. ``"4.4.0"`` or ``"jvm:build"``.
-        specification: the implementation, ``"jvm"`` or ``"jvm:DIR"``.
-        release: whose dialect.
+        label: The name for people, e.g. ``"4.4.0"`` or ``"jvm:build"``.
+        specification: The implementation, ``"jvm"`` or ``"jvm:DIR"``.
+        release: The release of the dialect.
     """
 
     label: str
@@ -28,22 +28,22 @@ class Side(NamedTuple):
 
     @property
     def is_build(self) -> bool:
-        """Whether it is no locked release."""
+        """True if the side is not a locked release."""
         return self.specification != "jvm"
 
     def replay(self, trace: Path) -> str:
-        """The command that performs a trace with these classes."""
+        """Return the command that replays a trace with these classes."""
         words = ["conformance", "replay", str(trace), "--kafka", self.release]
         return shlex.join([*words, "-i", self.specification] if self.is_build else words)
 
 
 @cache
 def side_of(text: str) -> Side:
-    """The side that RELEASE or ``jvm:DIR`` names.
+    """Return the side that RELEASE or ``jvm:DIR`` names.
 
     Raises:
-        UnknownReleaseError: the release is not locked.
-        ToolError: it is no build of Kafka.
+        UnknownReleaseError: The release is not locked.
+        ToolError: The directory is no build of Kafka.
     """
     directory = directory_of(text)
     if directory is None:

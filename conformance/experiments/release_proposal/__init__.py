@@ -1,1 +1,1 @@
-"""``conformance kafka infer-dialect``: the data that the package needs for a release, found by executing it."""
+"""``conformance kafka infer-dialect``: the dialect data that a release needs, inferred by executing it."""

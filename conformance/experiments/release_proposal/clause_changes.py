@@ -1,7 +1,8 @@
-"""Which clauses begin or end with a release, by what its dialect has in common with the releases that are known.
+"""Clauses that begin or end with a release, inferred from what its dialect has in common with known releases.
 
-A behaviour of the dialect explains a clause if the clause holds in every known release with certain values of it and in
-none with the others. What the behaviours that explain a clause say of a release with their values, is proposed.
+A behaviour of the dialect explains a clause if the clause applies to every known release with certain values of it, and
+to none with other values. If the behaviours that explain a clause decide for a release's values, the change is
+proposed.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ _ID: Final = re.compile(r"\b[A-Z]{2,3}-\d+")
 
 @dataclass(frozen=True)
 class ClauseChange:
-    """A clause whose range of releases is to be another one.
+    """Clause whose range of releases has to change.
 
     Attributes:
-        clause: the clause as it is.
-        holds: whether it holds in the release, which it does not say.
-        releases: the range that says so.
-        because: the behaviours that explain it; none if steps have shown it.
-        trace: id of a trace that shows it; empty if there is none.
+        clause: The current clause.
+        holds: True if it applies to the release, contrary to its current range.
+        releases: The corrected range.
+        because: The behaviours that explain it; empty if steps have shown it.
+        trace: The id of a trace that shows it, or empty.
     """
 
     clause: Clause
@@ -46,44 +47,45 @@ class ClauseChange:
 def changes_of(
     dialect: Dialect, machines: Collection[str] = MACHINES, unread: Collection[str] = ()
 ) -> Iterator[ClauseChange]:
-    """The clauses whose ranges do not say what the dialect of a release does.
+    """Yield the clauses whose ranges contradict the dialect of a release.
 
     Args:
-        dialect: of the release.
-        machines: that have driven it. Clauses that none of them exercises are left out: no step has shown anything.
-        unread: behaviours that no step depends on. They say nothing.
+        dialect: The release's dialect.
+        machines: The machines that have driven it. Clauses that none of them exercises are skipped: no step shows
+            anything.
+        unread: The behaviours that no step depends on. They prove nothing.
     """
     known = {release: other for release, other in DIALECTS.items() if release != dialect.release}
     for clause in load_clauses().values():
         if isinstance(clause.releases, BehaviourRange):
-            continue  # the row says it
-        because, holds = _predicted(clause, dialect, known, unread) if _asked(clause, machines) else ((), None)
+            continue  # its range is the row's
+        because, holds = _predicted(clause, dialect, known, unread) if _is_exercised(clause, machines) else ((), None)
         if holds is not None and holds is not clause.applies_to(dialect.release):
             yield change(clause, dialect.release, because, holds=holds)
 
 
 def clauses_of(behaviours: Collection[str]) -> Iterator[Clause]:
-    """Yield the clauses whose ranges are those of these behaviours: they change with the rows."""
+    """Yield the clauses whose ranges are defined by these behaviours: they change with the rows."""
     for clause in load_clauses().values():
         if isinstance(clause.releases, BehaviourRange) and clause.releases.behaviour in behaviours:
             yield clause
 
 
-def not_asked(machines: Collection[str]) -> tuple[str, ...]:
-    """The clauses that hold in some releases only and that none of the machines exercises: nothing is said of them."""
+def unexercised_clauses(machines: Collection[str]) -> tuple[str, ...]:
+    """Return the clauses that apply to some releases only and that no machine exercises: they remain undecided."""
     return tuple(
         clause.id
         for clause in load_clauses().values()
-        if not _asked(clause, machines) and not all(map(clause.applies_to, DIALECTS))
+        if not _is_exercised(clause, machines) and not all(map(clause.applies_to, DIALECTS))
     )
 
 
-def _asked(clause: Clause, machines: Collection[str]) -> bool:
+def _is_exercised(clause: Clause, machines: Collection[str]) -> bool:
     return any(machine in machines for machine in machines_of(clause.id))
 
 
 def change(clause: Clause, release: str, because: Iterable[str] = (), trace: str = "", *, holds: bool) -> ClauseChange:
-    """A clause with the range that says whether it holds in a release."""
+    """Return a clause with a range that includes or excludes a release."""
     known = [other for other in DIALECTS if other != release]
     edited = (with_release if holds else without_release)(clause.releases.text, release, known)
     return ClauseChange(clause, holds, edited, tuple(because), trace)
@@ -92,10 +94,10 @@ def change(clause: Clause, release: str, because: Iterable[str] = (), trace: str
 def _predicted(
     clause: Clause, dialect: Dialect, known: dict[str, Dialect], unread: Collection[str]
 ) -> tuple[tuple[str, ...], bool | None]:
-    """Return the behaviours that explain a clause, and whether it holds; None if they do not decide it.
+    """Return the behaviours that explain a clause, and whether it applies, or None if they do not decide it.
 
-    Behaviours whose rows name the clause come first, then all. A value that no known release has says nothing, and if
-    a behaviour whose row names the clause has such a value, nothing else does.
+    Behaviours whose rows name the clause come first, then all others. A value that no known release has decides
+    nothing, and if a behaviour whose row names the clause has such a value, no other behaviour decides.
     """
     applies = {release: clause.applies_to(release) for release in known}
     if len(set(applies.values())) == 1:

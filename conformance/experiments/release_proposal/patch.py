@@ -1,4 +1,4 @@
-"""A proposal as a diff of the package's sources, for ``git apply``."""
+"""Patch of the package's sources for a proposal, for ``git apply``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RELEASES: Final = "kidx/dialect/__init__.py"
 
 
 def has_release(release: str) -> bool:
-    """Return whether the package has a release; one that is only locked is not in it."""
+    """Return True if the package has a release; a release that is only locked is not part of it."""
     return release in PUBLISHED.split()
 
 
@@ -31,10 +31,9 @@ def patch_of(dialect: Dialect, changes: Iterable[ClauseChange]) -> str:
     """Return a unified diff of the table of behaviours and of the catalogue; empty if nothing changes.
 
     Args:
-        dialect: of the release. Each row whose range says otherwise is edited.
-        changes: the clauses whose ranges change; for one that steps have shown to end, an entry of what holds instead
-            follows it, whose title, statement, promise, reason and source are still to be written: without them no
-            catalogue is read.
+        dialect: The release's dialect. Each row whose range contradicts it is edited.
+        changes: The clauses whose ranges change. A clause that ends is followed by a draft of the clause that replaces
+            it; its title, statement, promise, reason and source have to be written before the catalogue can be read.
     """
     lines: list[str] = []
     if not has_release(dialect.release):
@@ -51,7 +50,7 @@ def patch_of(dialect: Dialect, changes: Iterable[ClauseChange]) -> str:
 
 
 def edited_rows(dialect: Dialect) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return the rows whose ranges say otherwise, each with its ranges before and after."""
+    """Return the rows whose ranges contradict the dialect, each with its ranges before and after."""
     release = dialect.release
     known = [other for other in PUBLISHED.split() if other != release]
     edited: dict[str, tuple[tuple[str, str], ...]] = {}
@@ -82,7 +81,7 @@ def _diff(path: str, before: str, after: str) -> list[str]:
 
 
 def _with_release(text: str, release: str) -> str:
-    """Return the list of published releases with one more, in its place."""
+    """Return the list of published releases with one more, in the right position."""
     newer = [other for other in PUBLISHED.split() if version_of(other) > version_of(release)]
     if newer:
         return re.sub(rf"(?<=[ \"]){re.escape(newer[0])}(?=[ \"])", f"{release} {newer[0]}", text, count=1)
@@ -91,7 +90,7 @@ def _with_release(text: str, release: str) -> str:
 
 
 def _with_behaviours(text: str, dialect: Dialect) -> str:
-    """Return the table with the ranges that the dialect asks for."""
+    """Return the table with the ranges that match the dialect."""
     for name, ranges in edited_rows(dialect).items():
         head, mark, rest = text.partition(f"\n    {name}")
         row, end, tail = rest.partition('.")\n')
@@ -112,7 +111,7 @@ def _with_range(text: str, change: ClauseChange, release: str) -> str:
 
 
 def _instead(change: ClauseChange, release: str, text: str) -> str:
-    """Return what holds instead of a clause, as far as it can be told without words; the text is its chapter's."""
+    """Draft the clause that replaces an ended one, with everything but prose; ``text`` is its chapter's."""
     clause = change.clause
     mine = family(clause.id)
     taken = set(re.findall(r'^id = "(.*)"$', text, re.MULTILINE))

@@ -1,4 +1,4 @@
-"""From a release's jars to what the package would have to say of it."""
+"""Proposal of the package's data for a release, from its jars."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final
 from conformance.clauses import family, load_clauses
 from conformance.clauses.behaviour_range import BehaviourRange
 from conformance.experiments.release_proposal.clause_changes import ClauseChange, change, changes_of
-from conformance.experiments.release_proposal.hunting import hunt
+from conformance.experiments.release_proposal.dialect_probe import Probed, probe
+from conformance.experiments.release_proposal.divergence_search import search_divergences
 from conformance.experiments.release_proposal.patch import has_release, patch_of
-from conformance.experiments.release_proposal.probing import Probed, probe
 from conformance.experiments.release_proposal.suspects import broken_clauses
 from conformance.experiments.release_proposal.trials import Trials
 from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
@@ -30,14 +30,14 @@ _ROUNDS: Final = 3
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be proposed.
+    """Plan of a proposal.
 
     Attributes:
-        release: the new one; locked, by the package or its user.
-        against: a known release, whose behaviours are the first guess.
-        machines: what compares them.
-        traces: where traces are written.
-        examples: for each machine and search; the profile ``dev`` decides by default.
+        release: The new release; locked, by the package or its user.
+        against: A known release, whose behaviours are the initial guess.
+        machines: The machines that compare them.
+        traces: The directory of the traces.
+        examples: The number of examples for each machine and search; by default the profile ``dev`` sets it.
     """
 
     release: str
@@ -49,15 +49,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What the package would have to say of a release.
+    """Proposed data for a release.
 
     Attributes:
-        plan: what was asked.
-        probed: its behaviours, and which traces show them.
-        changes: the clauses that begin or end with it.
-        differing: the traces in which it differs from the release that it is compared with, by id.
-        patch: all of it as a diff of the sources; empty if they say so already.
-        otherwise: the behaviours that the table of the package contradicts, if it has the release.
+        plan: The plan.
+        probed: The behaviours, and the traces that show them.
+        changes: The clauses that begin or end with the release.
+        differing: The traces in which it differs from the baseline release, by id.
+        patch: All changes as a diff of the sources; empty if there are none.
+        conflicts: The behaviours that contradict the package's table, if it has the release.
     """
 
     plan: Plan
@@ -65,20 +65,20 @@ class Proposal:
     changes: tuple[ClauseChange, ...]
     differing: Mapping[str, Failing]
     patch: str
-    otherwise: tuple[str, ...] = ()
+    conflicts: tuple[str, ...] = ()
 
     @property
     def complete(self) -> bool:
         """True if known behaviours explain everything and the table contradicts none of them."""
-        return not (self.probed.failing or self.otherwise)
+        return not (self.probed.failing or self.conflicts)
 
 
 def propose(plan: Plan, progress: Progress | None = None) -> Proposal:
     """Find the behaviours of a release and the clauses that begin or end with it.
 
     Raises:
-        UnknownReleaseError: it is not locked.
-        ToolError: its classes cannot be had here.
+        UnknownReleaseError: The release is not locked.
+        ToolError: Its classes are not available here.
     """
     release = load_release(plan.release).name
     trials = Trials(release, plan.machines, progress)
@@ -87,30 +87,32 @@ def propose(plan: Plan, progress: Progress | None = None) -> Proposal:
     start = with_overrides(base, **known)
     probed = probe(trials, base, known)
     for _ in range(_ROUNDS):
-        if not trials.add(hunt(probed.dialect, plan.machines, plan.traces, plan.examples, progress=progress)):
+        if not trials.add(
+            search_divergences(probed.dialect, plan.machines, plan.traces, plan.examples, progress=progress)
+        ):
             break
         again = probe(trials, base, probed.turned)
         probed = replace(again, because={**probed.because, **again.because})
     differing = trials.result(start).failing
-    otherwise = tuple(
+    conflicts = tuple(
         name
         for name in (ROWS.keys() - probed.unread if has_release(release) else ())
         if getattr(DIALECTS[release], name) != getattr(probed.dialect, name)
     )
     found = (*changes_of(probed.dialect, plan.machines, probed.unread), *_ended(trials, probed, start))
     changes = tuple(_with_trace(one, differing) for one in {one.clause.id: one for one in reversed(found)}.values())
-    return Proposal(plan, probed, changes[::-1], differing, patch_of(probed.dialect, changes[::-1]), otherwise)
+    return Proposal(plan, probed, changes[::-1], differing, patch_of(probed.dialect, changes[::-1]), conflicts)
 
 
 def _list_offsets(release: str, progress: Progress | None) -> tuple[int, int]:
-    """The versions of the request ListOffsets that a release's own classes know."""
+    """Return the versions of the request ListOffsets that a release's own classes support."""
     loader = release_loader(release, "index", progress)
     keys = start_jvm().JClass("org.apache.kafka.common.protocol.ApiKeys", loader=loader)
     return int(keys.LIST_OFFSETS.oldestVersion()), int(keys.LIST_OFFSETS.latestVersion())
 
 
 def _ended(trials: Trials, probed: Probed, start: Dialect) -> Iterator[ClauseChange]:
-    """Yield the clauses that the release breaks by values that no known release has, or by nothing that is known."""
+    """Yield the clauses that the release breaks with values that no known release has, or for unknown reasons."""
     others = [dialect for release, dialect in DIALECTS.items() if release != start.release]
     new = {
         name: getattr(start, name)
@@ -121,13 +123,13 @@ def _ended(trials: Trials, probed: Probed, start: Dialect) -> Iterator[ClauseCha
     for clause, trace in broken_clauses(result).items():
         ended = load_clauses()[clause]
         if isinstance(ended.releases, BehaviourRange) and ended.releases.behaviour in probed.turned:
-            continue  # the row says it
-        with suppress(ValueError):  # it holds in this release alone
+            continue  # its range is the row's
+        with suppress(ValueError):  # it applies to this release alone
             yield change(ended, start.release, trace=trace, holds=False)
 
 
 def _with_trace(one: ClauseChange, differing: Mapping[str, Failing]) -> ClauseChange:
-    """The change with the shortest trace in which the release differs at a step about the clause's family."""
+    """Return the change with the shortest trace in which the release differs at a step about the clause's family."""
     if one.trace:
         return one
     mine = family(one.clause.id)

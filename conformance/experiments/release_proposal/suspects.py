@@ -1,7 +1,7 @@
-"""Which clause a release has broken, where no value of the dialect that is known explains what it does.
+"""Clauses that a release breaks, if no known value of the dialect explains its behaviour.
 
-Every step names the clauses that it exercises. The clause that most traces differ at is taken first, of equals the one
-that is seldom exercised where nothing differs; the traces that it explains say nothing of other clauses.
+Every step has the clauses that it exercises. The clause at which most traces differ is chosen first, among equal ones
+a clause that is seldom exercised where nothing differs. The traces that it explains do not count for other clauses.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def broken_clauses(result: Result) -> dict[str, str]:
-    """The clauses that failing traces speak against, each with the id of the shortest such trace.
+    """Return the clauses that failing traces contradict, each with the id of the shortest such trace.
 
     Args:
-        result: of a release in the dialect that comes closest.
+        result: The result of a release in the closest dialect.
     """
     broken: dict[str, str] = {}
     left = dict(sorted(result.failing.items(), key=lambda item: len(item[1].trace.operations)))

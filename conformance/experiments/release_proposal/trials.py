@@ -1,4 +1,4 @@
-"""A release's own classes beside the reference in a dialect that it might have: which traces come out otherwise."""
+"""Trials of a release's own classes: traces replayed in lockstep with the reference in candidate dialects."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 
 class Failing(NamedTuple):
-    """A trace in which the classes differ from a dialect.
+    """Trace in which the classes differ from a dialect.
 
     Attributes:
-        trace: the recorded steps.
-        divergence: the first difference.
+        trace: The recorded steps.
+        divergence: The first divergence.
     """
 
     trace: Trace
@@ -33,11 +33,11 @@ class Failing(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What a release's classes make of all traces in one dialect.
+    """Result of all traces in one dialect, executed by a release's classes.
 
     Attributes:
-        failing: by id, the traces in which they differ.
-        exercised: in how many steps each clause was exercised.
+        failing: The traces in which they differ, by id.
+        exercised: The number of steps that exercised each clause.
     """
 
     failing: Mapping[str, Failing]
@@ -45,15 +45,15 @@ class Result(NamedTuple):
 
 
 class Trials:
-    """The classes of one release, to be held to any dialect.
+    """Classes of one release, to be compared with any dialect.
 
     Args:
-        release: whose classes.
-        machines: whose kept traces are performed.
-        progress: called while jars are fetched.
+        release: The release.
+        machines: The machines whose regression traces are replayed.
+        progress: A callback that is called while jars are downloaded.
 
     Raises:
-        ToolError: the classes cannot be had here.
+        ToolError: The classes are not available here.
     """
 
     def __init__(self, release: str, machines: Iterable[str], progress: Progress | None = None) -> None:
@@ -67,11 +67,11 @@ class Trials:
 
     @property
     def count(self) -> int:
-        """How many traces there are."""
+        """Number of traces."""
         return sum(map(len, self._traces.values()))
 
     def add(self, traces: Iterable[Trace]) -> bool:
-        """More traces to perform; whether any is new."""
+        """Add traces to replay; return True if any of them is new."""
         before = self.count
         for trace in traces:
             if trace.machine in self._traces:
@@ -79,30 +79,30 @@ class Trials:
         return self.count > before
 
     def result(self, dialect: Dialect) -> Result:
-        """Perform every trace in a dialect."""
+        """Replay every trace in a dialect."""
         key = (self.count, dialect.rules())
         if key not in self._results:
             with override_dialect(dialect):
-                self._results[key] = self._performed(self._traces)
+                self._results[key] = self._replayed(self._traces)
         return self._results[key]
 
     def failing(self, dialect: Dialect, ids: Collection[str]) -> Mapping[str, Failing]:
-        """Perform some traces only, and return those that come out otherwise."""
+        """Replay some traces only, and return the differing ones."""
         chosen = {
             machine: {id_: trace for id_, trace in traces.items() if id_ in ids}
             for machine, traces in self._traces.items()
         }
         with override_dialect(dialect):
-            return self._performed({machine: traces for machine, traces in chosen.items() if traces}).failing
+            return self._replayed({machine: traces for machine, traces in chosen.items() if traces}).failing
 
     def unread(self, dialect: Dialect) -> frozenset[str]:
-        """Return the behaviours that the reference never asks for in any trace."""
-        noticing = _Noticing(dialect)
-        with override_dialect(noticing):
-            self._performed(self._traces)
-        return frozenset(ROWS) - noticing.read
+        """Return the behaviours that the reference never reads in any trace."""
+        recording = _RecordingDialect(dialect)
+        with override_dialect(recording):
+            self._replayed(self._traces)
+        return frozenset(ROWS) - recording.read
 
-    def _performed(self, of_machines: Mapping[str, Mapping[str, Trace]]) -> Result:
+    def _replayed(self, of_machines: Mapping[str, Mapping[str, Trace]]) -> Result:
         failing: dict[str, Failing] = {}
         exercised: Counter[str] = Counter()
         for machine, traces in of_machines.items():
@@ -120,8 +120,8 @@ class Trials:
         return Result(failing, exercised)
 
 
-class _Noticing(Dialect):
-    """A dialect that notes which of its behaviours are asked for."""
+class _RecordingDialect(Dialect):
+    """Dialect that records which of its behaviours are read."""
 
     read: set[str]
 
@@ -136,5 +136,5 @@ class _Noticing(Dialect):
         return super().__getattribute__(name)
 
     def rules(self, *sections: str) -> tuple[object, ...]:
-        """Return the rules without noting them: they only group releases."""
+        """Return the rules without recording them: they only group releases."""
         return self.plain.rules(*sections)  # type: ignore[no-any-return]

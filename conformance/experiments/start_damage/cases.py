@@ -1,25 +1,25 @@
-"""All that is tried: a damage, how the broker was stopped, and whether it needs a start of its own."""
+"""Cases: a corruption, how the broker was stopped, and whether it needs a separate start."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.experiments.start_damage import damages as do
+from conformance.experiments.start_damage import corruptions as do
 
 if TYPE_CHECKING:
-    from conformance.experiments.start_damage.damages import Damage
+    from conformance.experiments.start_damage.corruptions import Damage
     from conformance.experiments.start_damage.prepared import Shutdown
 
 
 class Case(NamedTuple):
-    """One damage.
+    """One corruption.
 
     Attributes:
-        name: what is damaged, in words.
-        shutdown: how the broker was stopped.
-        do: does the damage.
-        alone: it concerns more than its partition, and gets a broker of its own.
+        name: A description of the corruption.
+        shutdown: How the broker was stopped.
+        do: The function that corrupts the files.
+        alone: True if it concerns more than its partition, and so gets a separate broker.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""One release: two prepared directories, a copy for all damages that a broker survives, a copy for each other one."""
+"""Experiment with one release: two prepared directories, one copy for all harmless cases, and one per other case."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from conformance.experiments.start_damage.cases import CASES, Case
-from conformance.experiments.start_damage.damages import Site, name_of
+from conformance.experiments.start_damage.corruptions import Site, name_of
 from conformance.experiments.start_damage.observing import observe
 from conformance.experiments.start_damage.prepared import LOG_DIRS, Prepared, prepare
 from conformance.scratch import scratch_directory
@@ -28,23 +28,24 @@ if TYPE_CHECKING:
     from kidx.startup import Start
 
 _FEW: Final = 4
-"""Partitions of a broker that has one damage."""
+"""Number of partitions of a broker with a single corruption."""
 
 
 _SOME: Final = 16
-"""Partitions of a broker that still starts quickly."""
+"""Number of partitions with which a broker still starts quickly."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was predicted of a damage, and what happened.
+    """Prediction and result of one case.
 
     Attributes:
-        release: of the broker.
-        case: the damage.
-        answer: of ``kidx verify`` to "may I start the broker?".
-        predicted, happened: what becomes of broker, log directories and the damaged partition, in the same words.
-        said: the broker's own words if it did not start.
+        release: The release of the broker.
+        case: The corruption.
+        answer: The answer of ``kidx verify`` to "may I start the broker?".
+        predicted: The predicted state of the broker, its log directories and the corrupt partition.
+        happened: The actual state, in the same format.
+        said: The broker's error line if it did not start.
     """
 
     release: str
@@ -56,36 +57,36 @@ class Outcome:
 
     @property
     def is_right(self) -> bool:
-        """Whether the prediction came true."""
+        """True if the prediction was correct."""
         return self.predicted == self.happened
 
 
-def damage_starts(
+def try_starts(
     release: str,
     cases: Sequence[Case] = CASES,
-    tell: Callable[[str], None] = lambda _: None,
+    report: Callable[[str], None] = lambda _: None,
     predictor: Callable[..., Start | None] = predict,
 ) -> list[Outcome]:
-    """Damage directories of a release's broker, start it with each, and return what was predicted and what happened.
+    """Corrupt directories of a release's broker, start it with each, and return predictions and results.
 
     Args:
-        release: of the broker.
-        cases: what to try.
-        tell: called with a line of text for each start.
-        predictor: predicts; a defective one in a test.
+        release: The release of the broker.
+        cases: The cases to try.
+        report: A callback that receives a line of text for each start.
+        predictor: The function that predicts; a test may pass a defective one.
 
     Raises:
-        BrokerError: a broker does not do what it is asked while the directories are prepared.
+        BrokerError: A broker rejects a request while the directories are prepared.
     """
     with scratch_directory() as scratch:
-        return _Experiment(release, scratch, tell, predictor).run(cases)
+        return _Experiment(release, scratch, report, predictor).run(cases)
 
 
 class _Experiment:
     def __init__(
-        self, release: str, scratch: Path, tell: Callable[[str], None], predictor: Callable[..., Start | None]
+        self, release: str, scratch: Path, report: Callable[[str], None], predictor: Callable[..., Start | None]
     ) -> None:
-        self.release, self.scratch, self.tell, self.predictor = release, scratch, tell, predictor
+        self.release, self.scratch, self.report, self.predictor = release, scratch, report, predictor
 
     def run(self, cases: Sequence[Case]) -> list[Outcome]:
         sharing = [case for case in cases if not case.alone]
@@ -111,7 +112,7 @@ class _Experiment:
     def _together(
         self, prepared: Prepared, shutdown: Shutdown, cases: list[Case], *, alone: bool = False
     ) -> tuple[dict[Case, Outcome], list[Case]]:
-        """The outcomes of cases that share a start; and the cases that would have spoilt it."""
+        """Return the outcomes of cases that share a start, and the cases that would have affected the others."""
         original = prepared.directories[shutdown]
         numbers = [_elsewhere(original)] if alone else list(range(len(cases)))
         dangerous: list[Case] = []
@@ -122,9 +123,9 @@ class _Experiment:
             sites = {}
             for number, case in zip(numbers, cases, strict=True):
                 if case not in dangerous:
-                    sites[case] = _damaged(root, number, case)
+                    sites[case] = _corrupt(root, number, case)
             start = self._predicted(root)
-            spoiling = [] if alone else [case for case, site in sites.items() if _spoils(start, site)]
+            spoiling = [] if alone else [case for case, site in sites.items() if _affects_others(start, site)]
             if not spoiling:
                 break
             dangerous += spoiling
@@ -144,7 +145,7 @@ class _Experiment:
         }
         right = sum(outcome.is_right for outcome in outcomes.values())
         what = str(next(iter(sites))) if alone else f"{shutdown}, {len(sites)} partitions"
-        self.tell(f"{self.release}: {what}: {right} of {len(outcomes)} as predicted")
+        self.report(f"{self.release}: {what}: {right} of {len(outcomes)} as predicted")
         return outcomes, dangerous
 
     def _predicted(self, root: Path) -> Start:
@@ -155,12 +156,12 @@ class _Experiment:
 
 
 def _elsewhere(original: Path) -> int:
-    """A partition that is not in the log directory with KRaft's own log."""
+    """Return a partition that is not in the log directory with KRaft's own log."""
     return next(number for number in range(_FEW) if (original / LOG_DIRS[1] / name_of(number)).is_dir())
 
 
-def _damaged(root: Path, number: int, case: Case) -> Site:
-    """Do the damage, and return where the partition is then."""
+def _corrupt(root: Path, number: int, case: Case) -> Site:
+    """Corrupt a partition, and return its place afterwards."""
     site = _site(root, number)
     assert site is not None
     case.do(site)
@@ -176,22 +177,22 @@ def _number(site: Site) -> int:
     return int(site.partition.name.rpartition("-")[2])
 
 
-def _spoils(start: Start, site: Site) -> bool:
-    """Whether a damage keeps the broker, or a log directory, from others."""
+def _affects_others(start: Start, site: Site) -> bool:
+    """Return True if a corruption affects other partitions: the broker or a log directory fails."""
     blockers = [*start.fatal, *start.offline.values()]
     return any(each.path == site.partition or site.partition in each.path.parents for each in blockers)
 
 
 class _Log:
-    """A damaged log before the start: where it ends, and how many bytes of each segment are batches."""
+    """Corrupt log before the start: its end, and the number of bytes of each segment that are batches."""
 
     def __init__(self, directory: Path) -> None:
         self.is_there = directory.is_dir()
         sizes, self.end = present(directory) if self.is_there else ({}, 0)
-        self.sizes = {base: _whole(directory / file_name(base, ".log"), size) for base, size in sizes.items()}
+        self.sizes = {base: _complete_size(directory / file_name(base, ".log"), size) for base, size in sizes.items()}
 
     def words(self, after: Mapping[int, int | None], end: int | None) -> str:
-        """What became of it; bytes that are no batch do not count."""
+        """Describe the log after the start; bytes that are no batch do not count."""
         kept = {base: None if (size := after.get(base)) is None else min(size, was) for base, was in self.sizes.items()}
         changes = [
             f"{base} {'deleted' if size is None else 'emptied' if not size else f'cut to {size}'}"
@@ -201,8 +202,8 @@ class _Log:
         return ", ".join([f"end {end}", *changes])
 
 
-def _whole(path: Path, size: int) -> int:
-    """Bytes of a log that are whole batches, be they right or wrong."""
+def _complete_size(path: Path, size: int) -> int:
+    """Return the number of bytes of complete batches, whether valid or not."""
     end = 0
     with contextlib.suppress(KidxError):
         for batch in file_batches(path):
@@ -211,7 +212,7 @@ def _whole(path: Path, size: int) -> int:
 
 
 def _predicted(start: Start, site: Site, log: _Log) -> str:
-    """The prediction in words."""
+    """Format the prediction."""
     if start.fatal:
         return "does not start"
     said = _offline([path.name for path in start.offline])
@@ -230,7 +231,7 @@ def _predicted(start: Start, site: Site, log: _Log) -> str:
 
 
 def _happened(observed: Observed, partition: Partition, site: Site, log: _Log) -> str:
-    """What was seen, in the same words."""
+    """Format the observed result like a prediction."""
     if not observed.started:
         return "does not start"
     said = _offline(observed.offline)

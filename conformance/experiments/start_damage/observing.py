@@ -1,4 +1,4 @@
-"""What a broker does that starts with a damaged directory, as far as it can be seen from outside."""
+"""Observation of a broker that starts with a corrupt directory, from outside."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 _LATEST, _EARLIEST = -1, -2
 _OFFLINE: Final = re.compile(r"Stopping serving logs in dir (\S+)|Failed to create or validate data directory (\S+)")
 _LOG_FILE: Final = re.compile(r"\d{20}\.log", re.ASCII)
-_SETTLED: Final = 3
-"""Rounds of questions with the same answers after which nothing more is waited for."""
+_EQUAL_ROUNDS: Final = 3
+"""Number of rounds of queries with the same responses after which the state is final."""
 _PAUSE: Final = 0.5
-_PATIENCE: Final = 40
-"""Rounds at most."""
+_MAX_ROUNDS: Final = 40
+"""Maximum number of rounds."""
 
 
 _Answer = tuple[int | None, int | None, str]
@@ -35,12 +35,14 @@ _Answer = tuple[int | None, int | None, str]
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """What became of a partition.
+    """State of a partition after the start.
 
     Attributes:
-        start, end: earliest and latest offset; None if it does not answer, and ``error`` says why.
-        segments: bytes of each ``.log`` by base offset, by log directory.
-        strays: log directories in which it has a ``-stray`` directory.
+        start: The earliest offset, or None if the broker does not return it.
+        end: The latest offset, or None if the broker does not return it.
+        error: The error if an offset is missing.
+        segments: The bytes of each ``.log`` by base offset, by log directory.
+        strays: The log directories in which the partition has a ``-stray`` directory.
     """
 
     start: int | None = None
@@ -52,13 +54,13 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a start came to.
+    """Result of a start.
 
     Attributes:
-        started: it served, and went on to.
-        offline: names of log directories that it gave up.
-        partitions: by number.
-        said: the line of its log that says why it did not start.
+        started: True if the broker served requests, and kept running.
+        offline: The names of the offline log directories.
+        partitions: The partitions by number.
+        said: The line of the broker's log that explains why it did not start.
     """
 
     started: bool
@@ -67,14 +69,14 @@ class Observed:
     said: str = ""
 
 
-class _Undisturbed(LocalBroker):
-    """A broker whose directories are as they are: nothing is formatted, whatever is missing."""
+class _UnchangedBroker(LocalBroker):
+    """Broker whose directories are used unchanged: nothing is formatted, even if something is missing."""
 
     def _format(self, node: Node, properties: Path) -> None:
         pass
 
     def await_ready(self, node: Node, deadline: Deadline) -> None:
-        """Wait until it answers."""
+        """Wait until the broker responds."""
         self._node = self._node or node
         while True:
             assert self._process is not None
@@ -92,17 +94,17 @@ class _Undisturbed(LocalBroker):
 
 
 def observe(release: str, root: Path, numbers: Sequence[int]) -> Observed:
-    """Start a broker with a directory, look at it, and kill it.
+    """Start a broker with a directory, observe it, and kill it.
 
     Args:
-        release: of the broker.
-        root: its directory.
-        numbers: of the partitions to look at.
+        release: The release of the broker.
+        root: The broker's directory.
+        numbers: The numbers of the partitions to observe.
 
     Raises:
-        BrokerError: it cannot be seen whether it starts.
+        BrokerError: It cannot be determined whether the broker starts.
     """
-    broker = broker_at(release, root, _Undisturbed)
+    broker = broker_at(release, root, _UnchangedBroker)
     answers: dict[int, _Answer] = {}
     started = False
     try:
@@ -129,27 +131,27 @@ def observe(release: str, root: Path, numbers: Sequence[int]) -> Observed:
 def _answers(broker: LocalBroker, numbers: Sequence[int]) -> dict[int, _Answer]:
     last: dict[int, _Answer] = {}
     same = 0
-    for _ in range(_PATIENCE):
+    for _ in range(_MAX_ROUNDS):
         if not broker.running:
             return last
         try:
             with broker.connect() as client:
-                found = _ask(client, numbers)
+                found = _query(client, numbers)
         except BrokerError:
             time.sleep(_PAUSE)
             continue
-        # A broker that answers nothing is often about to end.
+        # A broker that does not respond at all is often about to exit.
         same = same + 1 if found == last and not all(error for _, _, error in found.values()) else 0
         last = found
-        if same >= _SETTLED:
+        if same >= _EQUAL_ROUNDS:
             break
         time.sleep(_PAUSE)
     return last
 
 
-def _ask(client: Client, numbers: Sequence[int]) -> dict[int, _Answer]:
+def _query(client: Client, numbers: Sequence[int]) -> dict[int, _Answer]:
     starts, ends = (
-        {each.partition: each.to_result(target) for each in client.request_offsets(_questions(numbers, target))}
+        {each.partition: each.to_result(target) for each in client.request_offsets(_queries(numbers, target))}
         for target in (_EARLIEST, _LATEST)
     )
     return {
@@ -158,7 +160,7 @@ def _ask(client: Client, numbers: Sequence[int]) -> dict[int, _Answer]:
     }
 
 
-def _questions(numbers: Sequence[int], target: int) -> list[PartitionQuery]:
+def _queries(numbers: Sequence[int], target: int) -> list[PartitionQuery]:
     return [PartitionQuery(TOPIC, target, number) for number in numbers]
 
 
@@ -181,7 +183,7 @@ def _partition(root: Path, number: int, start: int | None, end: int | None, erro
 
 
 def _reason(output: str) -> str:
-    """The first line that says that something is fatal, or the last with an exception."""
+    """Return the first line that reports a fatal error or an exception."""
     lines = output.splitlines()
     fatal = [line for line in lines if re.search(r"FATAL|Exiting Kafka|ERROR|Exception", line)]
     return fatal[0][:400] if fatal else ""

@@ -1,7 +1,7 @@
-"""The log directories that are damaged: one after a clean stop, one after ``kill -9``, the same for every case.
+"""Log directories to be corrupted: one after a clean stop, one after ``kill -9``, the same for every case.
 
-A partition has the same batches as every other: four segments before the clean stop, three after it. The broker writes
-no recovery point between the clean stop and the kill, so that the three count as not flushed.
+All partitions have the same batches: four segments before the clean stop, three after it. The broker writes no recovery
+point between the clean stop and the kill, so that the three count as not flushed.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Shutdown = Literal["clean", "killed"]
 
 TOPIC: Final = "damaged"
 SEGMENTS: Final = {"clean": 4, "killed": 3}
-"""Segments of a partition before the clean stop, and after it."""
+"""Number of segments of a partition before the clean stop, and after it."""
 BATCHES: Final = 6
-"""In a segment, of two records each."""
+"""Batches in a segment, of two records each."""
 SEGMENT_OFFSETS: Final = 2 * BATCHES
 END: Final[Mapping[Shutdown, int]] = {"clean": 4 * SEGMENT_OFFSETS, "killed": 7 * SEGMENT_OFFSETS}
-"""Where every undamaged partition ends."""
+"""End of every intact partition."""
 RECOVERY_POINT: Final = END["clean"]
 HOUR_MS: Final = 3_600_000
 LOG_DIRS: Final = ("data", "other")
-"""Of the broker; the first also holds KRaft's own log."""
+"""Log directories of the broker; the first also contains KRaft's own log."""
 
 _SETTINGS: Final = {
     "segment.index.bytes": "1200",
@@ -50,10 +50,10 @@ def broker_at(
     """Return a broker with two log directories below ``directory``, not started.
 
     Args:
-        release: of the broker.
-        directory: of it.
-        kind: class of the broker.
-        is_prepared: its directories are to be damaged; it notes no recovery point by itself.
+        release: The release of the broker.
+        directory: The broker's directory.
+        kind: The class of the broker.
+        is_prepared: True if its directories will be corrupted; it then writes no recovery point on its schedule.
     """
     first, *_ = dirs = [directory / name for name in LOG_DIRS]
     config: dict[str, Any] = {
@@ -61,7 +61,7 @@ def broker_at(
         "metadata.log.dir": first,
         "log.flush.offset.checkpoint.interval.ms": HOUR_MS,
         "log.flush.start.offset.checkpoint.interval.ms": HOUR_MS,
-        "log.initial.task.delay.ms": HOUR_MS if is_prepared else 30_000,  # before the first checkpoints, too
+        "log.initial.task.delay.ms": HOUR_MS if is_prepared else 30_000,  # delays the first checkpoints, too
         "metadata.log.max.record.bytes.between.snapshots": 1024,
         "log.cleaner.backoff.ms": 1000,
     }
@@ -70,11 +70,11 @@ def broker_at(
 
 @dataclass(slots=True)
 class Prepared:
-    """The two directories of one release.
+    """Both directories of one release.
 
     Attributes:
-        release: of the broker.
-        directories: of a broker, by how it was stopped.
+        release: The release of the broker.
+        directories: The directories of a broker, by how it was stopped.
     """
 
     release: str
@@ -82,32 +82,32 @@ class Prepared:
 
 
 def prepare(release: str, base: Path, partitions: int) -> Prepared:
-    """Run one broker and return what it leaves.
+    """Run one broker and return its directories.
 
     Args:
-        release: of the broker.
-        base: where to put the directories.
-        partitions: how many partitions there are.
+        release: The release of the broker.
+        base: The parent of the directories.
+        partitions: The number of partitions.
 
     Raises:
-        BrokerError: the broker does not do what it is asked.
+        BrokerError: The broker rejects a request.
     """
     result = Prepared(release)
-    living = base / "living"
-    broker = broker_at(release, living, is_prepared=True)
+    source = base / "source"
+    broker = broker_at(release, source, is_prepared=True)
     with broker:
         with broker.connect() as client:
             client.create_topic(TOPIC, _SETTINGS, partitions=partitions)
             _fill(client, broker, partitions, 0, SEGMENTS["clean"])
         broker.stop()
-        result.directories["clean"] = _copied(living, base / "clean")
+        result.directories["clean"] = _copied(source, base / "clean")
         broker.start()
         with broker.connect() as client:
             _fill(client, broker, partitions, SEGMENTS["clean"], SEGMENTS["killed"])
         broker.kill()
         broker.close(keep=True)  # ZooKeeper, too
-        result.directories["killed"] = _copied(living, base / "killed")
-    shutil.rmtree(living)
+        result.directories["killed"] = _copied(source, base / "killed")
+    shutil.rmtree(source)
     return result
 
 
@@ -117,7 +117,7 @@ def _copied(source: Path, target: Path) -> Path:
 
 
 def _fill(client: Client, broker: LocalBroker, partitions: int, first: int, segments: int) -> None:
-    """Append to each partition as its own idempotent producer."""
+    """Append to each partition as a separate idempotent producer."""
     for partition in range(partitions):
         client.await_leader(TOPIC, partition)
         for number in range(first * BATCHES, (first + segments) * BATCHES):

@@ -15,15 +15,15 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LEGEND: Final = """\
-A broker was stopped, its directories were damaged, `kidx verify` predicted the next start, and the broker was started.
-*end N*: where the partition ends then; before, it ended at 48 after a clean stop and at 84 after `kill -9`. Segments
-are named by their base offsets; a broker that was killed had not flushed those from 48 on. A cell in bold was not
-predicted. Damages that share a start share its answer: no, as soon as one of them costs records.
+A broker was stopped, its directories were corrupted, `kidx verify` predicted the next start, and the broker started.
+*end N*: the end of the partition after the start; before, it was 48 after a clean stop and 84 after `kill -9`. Segments
+are named by their base offsets; a killed broker had not flushed the segments from 48 on. A cell in bold was not
+predicted. Cases that share a start share its answer: no, as soon as one of them loses records.
 """
 
 
 def to_json(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
-    """One object a case and release."""
+    """Return one object for each case and release."""
     return [
         {
             "release": outcome.release,
@@ -40,10 +40,10 @@ def to_json(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
 
 
 def merged(path: Path, outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """Return the outcomes that a file of :func:`to_json` holds, with new ones in the place of the same cases.
+    """Merge new outcomes into the outcomes of a file of :func:`to_json`; new ones replace the same cases.
 
     Raises:
-        ToolError: the file cannot be read, or is no such file.
+        ToolError: The file cannot be read, or has another format.
     """
     cases = {(case.name, case.shutdown): case for case in CASES}
     known: dict[tuple[str, Case], Outcome] = {}
@@ -54,19 +54,19 @@ def merged(path: Path, outcomes: Iterable[Outcome]) -> list[Outcome]:
                 words = row["answer"], row["predicted"], row["happened"], row["said"]
                 known[row["release"], case] = Outcome(row["release"], case, *words)
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ToolError(f"{path} cannot be read: {error!r}") from error
+        raise ToolError(f"cannot read {path}: {error!r}") from error
     return list((known | {(outcome.release, outcome.case): outcome for outcome in outcomes}).values())
 
 
 def markdown(outcomes: Sequence[Outcome]) -> str:
-    """A summary of each release, and a row for each case with what happened, a column a release."""
+    """Return a summary of each release, and a row for each case with a column for each release."""
     releases = list(dict.fromkeys(outcome.release for outcome in outcomes))
     cases: dict[Case, dict[str, Outcome]] = {}
     for outcome in outcomes:
         cases.setdefault(outcome.case, {})[outcome.release] = outcome
     lines = [
         _LEGEND,
-        _row(("release", "damages", "do not start", "start, though the answer was no", "predicted")),
+        _row(("release", "cases", "do not start", "start, though the answer was no", "predicted")),
         _rule(5),
     ]
     for release in releases:

@@ -1,7 +1,7 @@
-"""Adapters to start from, one a language: an offset index, a time index and a log behind the line protocol.
+"""Starter adapters, one per language: an offset index, a time index and a log that speak the line protocol.
 
-A folder a language holds its files, each with ``.txt`` behind its name, so that no tool of this repository takes them
-for its own sources.
+Each language has a folder with its files. Each name ends in ``.txt``, so that no tool of this repository treats the
+files as its own sources.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Language(NamedTuple):
-    """How an adapter is built and started, each with ``{dir}`` for its directory.
+    """Commands that build and start an adapter, with ``{dir}`` for its directory.
 
     Attributes:
-        needs: the program on the PATH.
-        build: the command that builds it; empty if nothing has to be built.
-        start: the command that starts it, ``{release}`` for the release that it has to follow.
-        numbers: what keeps integers of 64 bits whole.
+        needs: The required program on the PATH.
+        build: The command that builds the adapter; empty if nothing has to be built.
+        start: The command that starts it, with ``{release}`` for the Kafka release that it has to follow.
+        numbers: The reason why 64-bit integers remain exact.
     """
 
     needs: str
@@ -63,9 +63,9 @@ LANGUAGES: Final = {
         "The class Json reads integers as long; Java's own arithmetic wraps around as Kafka's does.",
     ),
 }
-"""By the word that ``--lang`` takes."""
+"""Languages by their name for ``--lang``."""
 RELEASES: Final = tuple(DIALECTS)
-"""The releases that the adapters follow, oldest first."""
+"""Releases that the adapters can follow, oldest first."""
 _README: Final = "README.md"
 _PROTOCOL: Final = "PROTOCOL.md"
 
@@ -74,26 +74,26 @@ def write_starter(language: str, directory: Path) -> list[Path]:
     """Write the files of a language's adapter and its two pages; return their paths.
 
     Raises:
-        ToolError: there is no such language, a file is there already, or the directory cannot be written.
+        ToolError: The language is unknown, a file exists already, or the directory cannot be written.
     """
     if language not in LANGUAGES:
-        raise ToolError(f"there is no adapter in {language!r}; there are {', '.join(LANGUAGES)}")
+        raise ToolError(f"unknown language {language!r}; choose from {', '.join(LANGUAGES)}")
     sources = files(__package__) / language
     texts = {entry.name.removesuffix(".txt"): entry.read_text("utf-8") for entry in sources.iterdir()}
     texts[_README], texts[_PROTOCOL] = readme(language, directory), protocol_page()
     if there := sorted(name for name in texts if (directory / name).exists()):
-        raise ToolError(f"{directory} has {', '.join(there)} already: name a directory without")
+        raise ToolError(f"{directory} already has {', '.join(there)}; choose another directory")
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in texts.items():
             (directory / name).write_text(text, "utf-8")
     except OSError as error:
-        raise ToolError(f"{directory} cannot be written: {error.strerror or error}") from error
+        raise ToolError(f"cannot write {directory}: {error.strerror or error}") from error
     return sorted(directory / name for name in texts)
 
 
 def readme(language: str, directory: Path) -> str:
-    """Return the README of an adapter: build, check and run it from here, and where to go on."""
+    """Return the README of an adapter: how to build, check and run it here, and further steps."""
     text = (files(__package__) / "README.md.txt").read_text("utf-8")
     chosen, place = LANGUAGES[language], shlex.quote(str(directory))
     build = f"Build it:\n\n```sh\n{chosen.build}\n```\n\n" if chosen.build else ""

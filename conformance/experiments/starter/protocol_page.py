@@ -1,4 +1,4 @@
-"""The line protocol as a page: its prose beside what the JSON Schema says of each request.
+"""Page about the line protocol: prose, and tables from the JSON Schema of the requests.
 
 It is ``PROTOCOL.md`` of an adapter that ``conformance init`` writes, and ``docs/protocol.md`` here.
 """
@@ -48,7 +48,7 @@ def _list(words: Mapping[str, str]) -> str:
 
 
 def _table(known: dict[str, Any], names: Iterable[str]) -> str:
-    """A row for each request."""
+    """Return a row for each request."""
     rows = ["| request | what it does | `ok` |", "|---|---|---|"]
     notes: dict[str, str] = {}
     for name in names:
@@ -66,7 +66,7 @@ def _table(known: dict[str, Any], names: Iterable[str]) -> str:
 
 
 def _ok(reply: dict[str, Any]) -> str:
-    """What the ``ok`` of a reply is, in words."""
+    """Describe the ``ok`` value of a reply."""
     return _kind(next(iter(reply.get("anyOf", [reply])))["properties"]["ok"])
 
 

@@ -1,4 +1,4 @@
-"""Brokers with tiered storage: lookups across tiers, and starts with a damaged cache of remote index files."""
+"""Brokers with tiered storage: lookups across tiers, and starts with a corrupt cache of remote index files."""
 
 from conformance.experiments.tiers.cases import CASES, Case
 from conformance.experiments.tiers.experiment import Outcome, Tried, try_release

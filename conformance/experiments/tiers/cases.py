@@ -1,4 +1,4 @@
-"""Kinds of damage to a cache of remote index files, and to the remote files themselves."""
+"""Corruptions of a cache of remote index files, and of the remote files themselves."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from typing import Final
 from conformance.experiments.tiers.tiered_broker import cache_of, remote_files
 
 Damage = Callable[[Path], object]
-"""Damages the directory of a stopped broker."""
+"""Function that corrupts the directory of a stopped broker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One damage.
+    """One corruption.
 
     Attributes:
-        name: description of the damage.
-        damage: damages the directory of the stopped broker.
-        fetched_once: name of a remote file's suffix. Remote storage returns that file corrupt once, to the running
-            broker, and is healthy again before the broker is stopped.
+        name: A description of the corruption.
+        damage: The function that corrupts the directory of the stopped broker.
+        fetched_once: The suffix of a remote file. Remote storage returns that file corrupt once, to the running broker,
+            and works again before the broker is stopped.
     """
 
     name: str

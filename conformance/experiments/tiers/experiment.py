@@ -1,4 +1,4 @@
-"""One release: answers across tiers, and a start after each damage to the cache of remote index files."""
+"""Experiment with one release: lookups across tiers, and a start after each corruption of the cache."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _SPECIAL: Final = {-1: 1, -2: 1, -3: 7, -4: 8, -5: 9, -6: 11}
 """Special targets, each with the first version of ListOffsets that has it."""
 _READY_SECONDS: Final = 30
-"""Limit for the metadata of remote segments to be read after a start."""
+"""Time limit for reading the metadata of remote segments after a start, in seconds."""
 _INITIALIZING: Final = {"UNKNOWN", "NOT_LEADER_OR_FOLLOWER", "LEADER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE"}
 """Errors of a broker that has not yet read the metadata of remote segments."""
 _HIGHEST_REMOTE: Final = -5
@@ -34,15 +34,15 @@ _HIGHEST_REMOTE: Final = -5
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The start after a damage.
+    """Result of the start after a corruption.
 
     Attributes:
-        release: release of the broker.
-        case: the damage.
-        predicted: prediction of ``kidx verify``: ``"starts"`` or ``"does not start"``.
-        happened: the same of the broker.
-        answers: number of lookups by time with the right answer, of how many, and the first other one.
-        error: the line of the broker's log that explains why it did not start.
+        release: The release of the broker.
+        case: The corruption.
+        predicted: The prediction of ``kidx verify``: ``"starts"`` or ``"does not start"``.
+        happened: The broker's behaviour, with the same values.
+        answers: The number of correct lookups by time, their total, and the first incorrect one.
+        error: The line of the broker's log that explains why it did not start.
     """
 
     release: str
@@ -54,20 +54,21 @@ class Outcome:
 
     @property
     def is_right(self) -> bool:
-        """True if the prediction came true."""
+        """True if the prediction was correct."""
         return self.predicted == self.happened
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """All results of one release.
+    """Results of one release.
 
     Attributes:
-        release: release of the broker.
-        special: answer to each special target, timestamp and offset, or the error.
-        lookups: number of right answers by time across tiers, of how many.
-        skipped: answer to a lookup whose record is in a later remote segment than the first candidate, and the record.
-        outcomes: one for each case.
+        release: The release of the broker.
+        special: The response to each special target: offset and timestamp, or the error.
+        lookups: The number of correct lookups by time across tiers, and their total.
+        skipped: The response to a lookup whose record is in a later remote segment than the first candidate, and the
+            record.
+        outcomes: One result for each case.
     """
 
     release: str
@@ -82,22 +83,22 @@ def try_release(
     cases: Sequence[Case] = CASES,
     report: Callable[[str], None] = lambda _: None,
 ) -> Tried:
-    """Start a broker with tiers, ask it for offsets, and start it after each damage.
+    """Start a broker with tiers, query it for offsets, and start it after each corruption.
 
     Args:
-        release: one of the releases of :mod:`conformance.experiments.tiers.tiered_broker`.
-        cases: damages to try.
-        report: called with a line of text for each start.
+        release: One of the releases of :mod:`conformance.experiments.tiers.tiered_broker`.
+        cases: The corruptions to try.
+        report: A callback that receives a line of text for each start.
 
     Raises:
-        BrokerError: the broker does not do what it is asked while the directory is prepared.
+        BrokerError: The broker rejects a request while the directory is prepared.
         FetchError: Kafka's test jar cannot be fetched.
     """
     with scratch_directory() as scratch:
         directory, original = scratch / "broker", scratch / "original"
         prepared = prepare(release, directory)
         shutil.copytree(directory, original)
-        special, lookups, skipped = _questions(release, prepared)
+        special, lookups, skipped = _query_offsets(release, prepared)
         outcomes = []
         for case in cases:
             shutil.rmtree(directory)
@@ -107,7 +108,7 @@ def try_release(
         return Tried(release, special, lookups, skipped, outcomes)
 
 
-def _questions(release: str, prepared: Prepared) -> tuple[dict[int, str], tuple[int, int], tuple[str, str]]:
+def _query_offsets(release: str, prepared: Prepared) -> tuple[dict[int, str], tuple[int, int], tuple[str, str]]:
     broker = tiered_broker(release, prepared.directory)
     with broker:
         with broker.connect() as client:
@@ -147,7 +148,7 @@ def _try(release: str, prepared: Prepared, case: Case) -> Outcome:
 
 
 def _fetch_corrupt(broker: LocalBroker, directory: Path, prepared: Prepared, suffix: str) -> None:
-    """Let the running broker fetch a corrupt file from remote storage once."""
+    """Make the running broker fetch a corrupt file from remote storage once."""
     broker.start()
     with broker.connect() as client:
         _await_tiers(client)
@@ -176,14 +177,14 @@ def _await_tiers(client: Client) -> None:
         client.await_leader(topic)
         while isinstance(found := _lookup(client, topic, 0), str) and found in _INITIALIZING and deadline.pause():
             pass
-    # Each task of the remote log manager has run once when this is answered.
+    # When the broker responds to this query, each task of the remote log manager has run once.
     question = PartitionQuery(PLAIN, _HIGHEST_REMOTE)
     while client.request_offsets([question], version=_SPECIAL[_HIGHEST_REMOTE])[0].offset == -1 and deadline.pause():
         pass
 
 
 def _lookups(client: Client, prepared: Prepared) -> tuple[int, int, str]:
-    """Return the number of right answers, the number of lookups, and the first other answer in words."""
+    """Return the number of correct lookups, their total, and a description of the first incorrect one."""
     right, wrong = 0, ""
     for target in prepared.targets:
         expected, found = prepared.expected(PLAIN, target), _lookup(client, PLAIN, target)

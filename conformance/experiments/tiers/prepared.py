@@ -1,4 +1,4 @@
-"""The directory that every case begins with: a topic whose older segments are only in the remote tier."""
+"""Directory that every case begins with: a topic whose older segments are only in the remote tier."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from conformance.kafka.client import Client
 
 PLAIN, SKIPPED = "plain", "skipped"
-"""A topic with ascending timestamps; one whose first remote segment hides what later ones have."""
+"""Topic with ascending timestamps, and topic whose first remote segment hides records of later ones."""
 
 FIRST: Final = 4_000_000_000_000
-"""Timestamp of the first record, milliseconds. It lies in the future, above those of transaction markers."""
+"""Timestamp of the first record, in milliseconds. It is in the future, after those of transaction markers."""
 _STEP: Final = 1000
 _SEGMENT: Final = 1 << 20
-"""The smallest ``segment.bytes`` that Kafka 4 accepts."""
+"""Smallest ``segment.bytes`` that Kafka 4 accepts."""
 _BATCHES: Final = 30
 _VALUE: Final = bytes(100_000)
 _IN_SEGMENT: Final = 5
-"""Batches of two records in a segment, beside those of a transaction."""
+"""Number of batches of two records in a segment, without those of a transaction."""
 
 _SETTINGS: Final = {
     "remote.storage.enable": "true",
@@ -40,26 +40,26 @@ _SETTINGS: Final = {
     "message.timestamp.after.max.ms": str((1 << 63) - 1),
 }
 _STEADY: Final = 60
-"""Equal answers in succession, 50 ms apart, after which the local log start no longer moves."""
+"""Number of successive equal responses, 50 ms apart, after which the local log start no longer moves."""
 
 LOCAL_START, LOCAL_VERSION = -4, 8
-"""The target of the local log start, and the first version of the request that knows it."""
+"""Target of the local log start, and the first version of the request that supports it."""
 
 
 class Record(NamedTuple):
-    """A record that the broker has, as a lookup by time answers with it."""
+    """Record of the broker, as a lookup by time returns it."""
 
     timestamp: int
     offset: int
 
 
 class Prepared(NamedTuple):
-    """What is known of the topics.
+    """Contents of the topics.
 
     Attributes:
-        directory: of the stopped broker.
-        records: by topic, in the order of their offsets.
-        starts: log start of each topic.
+        directory: The directory of the stopped broker.
+        records: The records by topic, in the order of their offsets.
+        starts: The log start of each topic.
     """
 
     directory: Path
@@ -67,14 +67,14 @@ class Prepared(NamedTuple):
     starts: dict[str, int]
 
     def expected(self, topic: str, timestamp: int) -> Record | None:
-        """Return the earliest record at or above the log start and at or after the timestamp; None if there is none."""
+        """Return the earliest record at or above the log start and at or after the timestamp, or None."""
         return next(
             (r for r in self.records[topic] if r.offset >= self.starts[topic] and r.timestamp >= timestamp), None
         )
 
     @property
     def targets(self) -> list[int]:
-        """The timestamps around every second record of the plain topic."""
+        """Timestamps around every second record of the plain topic."""
         return [record.timestamp + 1 for record in self.records[PLAIN][::2]]
 
 
@@ -82,7 +82,7 @@ def prepare(release: str, directory: Path) -> Prepared:
     """Run a broker until old segments are in the remote tier and the cache has some of them, and stop it.
 
     Raises:
-        BrokerError: it does not do what it is asked within the time limit.
+        BrokerError: The broker rejects a request, or exceeds the time limit.
     """
     broker = tiered_broker(release, directory)
     with broker:
@@ -97,7 +97,7 @@ def prepare(release: str, directory: Path) -> Prepared:
             if refused is not None:
                 raise BrokerError(f"{SKIPPED}: {refused}", broker.log)
             prepared = Prepared(directory, records, {PLAIN: 0, SKIPPED: 2})
-            # One segment stays out of the cache: it is fetched by a case.
+            # One segment stays out of the cache: a case fetches it.
             for target in prepared.targets[: -_IN_SEGMENT * 3]:
                 client.request_offsets([PartitionQuery(PLAIN, target)])
         broker.stop()
@@ -108,7 +108,7 @@ def prepare(release: str, directory: Path) -> Prepared:
 
 
 def _produce(client: Client, topic: str, log: Path, *, ascending: bool) -> list[Record]:
-    """Return the records of a topic with an aborted transaction in each segment."""
+    """Produce the records of a topic, with an aborted transaction in each segment, and return them."""
     client.create_topic(topic, _SETTINGS)
     client.await_leader(topic)
     records: list[Record] = []

@@ -9,10 +9,10 @@ if TYPE_CHECKING:
     from conformance.experiments.tiers.experiment import Outcome, Tried
 
 _LEGEND: Final = """\
-A broker copied segments to a remote tier (Kafka's `LocalTieredStorage`) and deleted them locally. The tables show what
-it answers across both tiers, and what the next start does after a damage to its cache of remote index files.
-`kidx verify` predicted each start; a cell in bold was not predicted. *N of M*: lookups by time with the right answer
-after the start.
+A broker copied segments to a remote tier (Kafka's `LocalTieredStorage`) and deleted them locally. The tables show its
+responses across both tiers, and the next start after a corruption of its cache of remote index files. `kidx verify`
+predicted each start; a cell in bold was not predicted. *N of M*: lookups by time with the correct response after the
+start.
 """
 _SKIPPED: Final = "a time whose record is in a later remote segment than the first candidate"
 
@@ -42,10 +42,10 @@ def to_json(results: Iterable[Tried]) -> list[dict[str, Any]]:
 
 
 def markdown(results: Sequence[Tried]) -> str:
-    """Return a table of answers and one of starts, with a column per release."""
-    lines = [_LEGEND, _row(("question", *(result.release for result in results))), _rule(1 + len(results))]
+    """Return a table of responses and one of starts, with a column per release."""
+    lines = [_LEGEND, _row(("query", *(result.release for result in results))), _rule(1 + len(results))]
     lines += [_row((target, *(result.special[target] for result in results))) for target in results[0].special]
-    lines.append(_row(("times, right answers", *("{} of {}".format(*result.lookups) for result in results))))
+    lines.append(_row(("times, correct responses", *("{} of {}".format(*result.lookups) for result in results))))
     skipped = (f"{answer} (the record: {record})" for answer, record in (result.skipped for result in results))
     lines += [_row((_SKIPPED, *skipped)), "", _row(("damage", *(result.release for result in results)))]
     lines.append(_rule(1 + len(results)))

@@ -1,4 +1,4 @@
-"""A broker whose remote tier is a directory: Kafka's ``LocalTieredStorage``, from the test jar that Kafka publishes."""
+"""Broker whose remote tier is a directory: Kafka's ``LocalTieredStorage``, from the test jar that Kafka publishes."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def tiered_broker(release: str, directory: Path) -> LocalBroker:
     """Return a broker with a remote tier in ``directory/remote``, not started.
 
     Args:
-        release: one of :data:`RELEASES`.
-        directory: directory of the broker and of both tiers.
+        release: One of :data:`RELEASES`.
+        directory: The directory of the broker and of both tiers.
 
     Raises:
-        FetchError: the test jar cannot be fetched.
+        FetchError: The test jar cannot be fetched.
     """
     config: Mapping[str, object] = {
         "remote.log.storage.system.enable": "true",

@@ -1,1 +1,1 @@
-"""A running broker as an implementation, and the reference that it is compared with."""
+"""Running broker as an implementation, and the reference that it is compared with."""

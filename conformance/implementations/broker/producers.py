@@ -1,4 +1,4 @@
-"""What is sent to one topic: batches, plain, corrupt and transactional, and the producers of the latter."""
+"""Producers of one topic: plain, corrupt and transactional batches."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _TOO_LARGE: Final = ("MESSAGE_TOO_LARGE", "RECORD_LIST_TOO_LARGE")
 
 
 class Sent(NamedTuple):
-    """A batch that was sent.
+    """Batch that was sent.
 
     Attributes:
-        data: its bytes.
-        records: what it holds.
-        appended: the broker's answer.
+        data: The bytes of the batch.
+        records: The records in it.
+        appended: The broker's response.
     """
 
     data: bytes
@@ -30,13 +30,13 @@ class Sent(NamedTuple):
 
     @property
     def error(self) -> str | None:
-        """What the broker refused it with; one word for the two errors of batches that are too large."""
+        """Error of the response, or None; the two errors of batches that are too large have one name."""
         return "too large" if self.appended.error in _TOO_LARGE else self.appended.error
 
 
 @dataclass(slots=True)
 class _Transactional:
-    """A transactional producer: its identity, as the coordinator has given it, and its next sequence number."""
+    """Transactional producer: its identity, as the coordinator assigned it, and its next sequence number."""
 
     producer: Producer
     sequence: int = 0
@@ -45,17 +45,17 @@ class _Transactional:
 
 @dataclass(slots=True)
 class TopicProducers:
-    """The producers of one topic of one partition. Each method takes the client, which a restart may replace.
+    """Producers of one topic of one partition. Each method takes the client, which a restart may replace.
 
     Args:
-        topic: its name, which transactional ids begin with.
+        topic: The name of the topic, which transactional ids begin with.
     """
 
     topic: str
     _known: dict[str, _Transactional] = field(default_factory=dict)
 
     def append(self, client: Client, rows: list[list[Any]], codec: str, producer: str | None = None) -> Sent:
-        """Sends a batch; as part of a producer's transaction, which begins if need be, if one is named."""
+        """Send a batch, as part of a producer's transaction if one is named; the transaction begins if necessary."""
         records, fields, transactional_id = records_of(rows), {}, None
         if producer is not None:
             transactional_id = self.id_of(producer)
@@ -68,25 +68,25 @@ class TopicProducers:
         return Sent(data, records, appended)
 
     def append_corrupt(self, client: Client, rows: list[list[Any]]) -> Sent:
-        """Sends a batch with one bit of its last byte flipped."""
+        """Send a batch with one bit of its last byte flipped."""
         records = records_of(rows)
         data = bytearray(build_batch(records))
         data[-1] ^= 1
         return Sent(bytes(data), records, client.append(self.topic, bytes(data)))
 
     def id_of(self, producer: str) -> str:
-        """Its transactional id."""
+        """Return the transactional id of a producer."""
         return f"{self.topic}-{producer}"
 
     @property
     def begun(self) -> dict[str, Producer]:
-        """Those whose transaction is open."""
+        """Producers with an open transaction."""
         return {name: known.producer for name, known in self._known.items() if known.is_open}
 
     def renew(self, client: Client, producer: str) -> None:
-        """Asks for the next epoch after an end: once it is given out, the coordinator has noted the end.
+        """Request the next epoch after an end; its response shows that the coordinator has recorded the end.
 
-        It writes no second marker after a crash then.
+        Then the coordinator writes no second marker after a crash.
         """
         self._known[producer] = _Transactional(client.init_producer(self.id_of(producer)))
 

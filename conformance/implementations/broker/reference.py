@@ -1,7 +1,7 @@
-"""The other side of the broker machine: one partition, kept by kidx in the dialect of the release.
+"""Reference of the broker machine: one partition, implemented by kidx in the dialect of the release.
 
-The machine passes what a broker cannot be asked to do: the leader's epoch, the broker's clock, what its checkpoint
-files say, and whether its retention has run. Everything else is kidx's own.
+The machine passes in what it cannot make a broker do: the leader's epoch, the broker's clock, the contents of its
+checkpoint files, and whether retention has run. Everything else is kidx's own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Files = dict[str, bytes]
 
 
 class Checkpoints(NamedTuple):
-    """What a broker finds when it starts: is there the mark of a clean shutdown, and where may its logs begin."""
+    """Files that a broker finds when it starts: the mark of a clean shutdown, and the checkpoints of its logs."""
 
     clean: bool
     recovery_point: int
@@ -42,16 +42,16 @@ NEW: Final = Checkpoints(clean=True, recovery_point=0, log_start_offset=0)
 
 
 class ReferencePartition:
-    """A partition as a broker of the release keeps it, without a broker.
+    """Partition as a broker of the release stores it, without a broker.
 
-    The class of the log is a class attribute, so that a mutant is a subclass that puts a defective one in its place.
+    The class of the log is a class attribute, so that a mutant is a subclass that replaces it with a defective one.
 
     Args:
-        release: whose dialect.
-        directory: of the partition; not there yet, or with files to be loaded.
-        settings: of the topic, by their names in Kafka.
-        leader_epoch: of the broker, which leads.
-        checkpoints: what the broker knows of the files.
+        release: The release of the dialect.
+        directory: The directory of the partition; missing, or with files to load.
+        settings: The settings of the topic, by their names in Kafka.
+        leader_epoch: The epoch of the broker, which is the leader.
+        checkpoints: The broker's checkpoints of the files.
     """
 
     unified_log: type[UnifiedLog] = UnifiedLog
@@ -67,7 +67,7 @@ class ReferencePartition:
         self.log = self._open(checkpoints)
 
     def _open(self, checkpoints: Checkpoints) -> UnifiedLog:
-        # What a broker has compressed anew is taken over as it is; its own Java may compress otherwise (LG-58).
+        # What a broker has recompressed is stored unchanged: its Java may compress differently (LG-58).
         settings = {name: value for name, value in self.settings.items() if name != "compression.type"}
         log = self.unified_log(
             self.directory,
@@ -89,15 +89,15 @@ class ReferencePartition:
     def _now(self) -> int:
         return system_clock() if self._stamp is None else self._stamp
 
-    # -- what is done to it ----------------------------------------------------------------------------------------
+    # -- changes ---------------------------------------------------------------------------------------------------
 
     def append(self, data: bytes, *, stamp: int = -1, from_client: bool = True) -> tuple[int, str | None]:
-        """Appends a batch as a leader; the offset it got, or -1 and the name of the refusal.
+        """Append a batch as a leader; return its offset, or -1 and the name of the error.
 
         Args:
-            data: the batch, its first offset 0.
-            stamp: the broker's time of the append, where the topic wants that.
-            from_client: not a marker of the transaction coordinator.
+            data: The batch, with 0 as its first offset.
+            stamp: The broker's time of the append, for LogAppendTime.
+            from_client: False for a marker of the transaction coordinator.
         """
         offset = self.log.end_offset
         if from_client and self._wants_keys and _lacks_keys(data):
@@ -117,16 +117,16 @@ class ReferencePartition:
         return offset, None
 
     def append_rebuilt(self, data: bytes) -> None:
-        """Appends a batch that a leader recompressed: offsets are final, bytes differ from the producer's (SEG-8).
+        """Append a batch that a leader recompressed: offsets are final, bytes differ from the producer's (SEG-8).
 
         Raises:
-            KidxError: it does not go on where the log ends.
+            KidxError: The batch does not begin at the end of the log.
         """
         self.log.append_as_follower(data)
         self.log.update_high_watermark(self.log.end_offset)
 
     def delete_records(self, offset: int) -> str | None:
-        """Moves the start; the name of the refusal, if any."""
+        """Move the log start; return the name of the error, or None."""
         if "delete" not in self.settings.get("cleanup.policy", "delete"):
             return "POLICY_VIOLATION"
         if offset < DELETE_ALL:
@@ -138,34 +138,34 @@ class ReferencePartition:
         return None
 
     def roll(self, base: int) -> None:
-        """A segment begins here, if none does yet."""
+        """Start a segment at this offset, unless one starts there already."""
         if self.log.segments.active.base_offset != base:
             self.log.roll()
 
-    def retain(self) -> None:
-        """The broker's retention has run, which it does when it likes."""
+    def run_retention(self) -> None:
+        """Run retention; a broker decides itself when it runs."""
         self.log.delete_old_segments()
 
     def stop(self, *, clean: bool) -> None:
-        """Closes as a clean shutdown does, or lets go of the files as a killed process does."""
+        """Close as a clean shutdown does, or release the files as a killed process does."""
         if clean:
             self.log.close()
         else:
             self.log.release_handles()
 
     def start(self, checkpoints: Checkpoints) -> None:
-        """Loads the log again, as a broker that will lead."""
+        """Load the log again, as a broker that becomes the leader."""
         self.log = self._open(checkpoints)
 
-    def lead(self, epoch: int) -> None:
-        """It leads again, in a new epoch."""
+    def become_leader(self, epoch: int) -> None:
+        """Become the leader again, in a new epoch."""
         self.epoch = epoch
         self.log.assign_epoch_start_offset(epoch, self.log.end_offset)
 
-    # -- what it says ----------------------------------------------------------------------------------------------
+    # -- queries ---------------------------------------------------------------------------------------------------
 
     def answers(self, targets: Sequence[int], isolation: Isolation) -> list[OffsetResult]:
-        """What it answers to each target of ListOffsets."""
+        """Return the response to each target of ListOffsets."""
         return [self._answer(target, isolation) for target in targets]
 
     def _answer(self, target: int, isolation: Isolation) -> OffsetResult:
@@ -180,10 +180,10 @@ class ReferencePartition:
         return OffsetResult(target, found.offset, found.timestamp, found.leader_epoch)
 
     def fetch(self, offset: int) -> tuple[int, bytes] | None:
-        """Where in its file a fetch from an offset begins, and what it gets; None if there is nothing.
+        """Return the position in the file where a fetch from an offset begins, and its data, or None.
 
         Raises:
-            KidxError, OSError: the fetch fails.
+            KidxError, OSError: The fetch fails.
         """
         for segment in self.log.segments.values_from(offset):
             found = segment.read(offset, 1, min_one_message=True)
@@ -193,20 +193,20 @@ class ReferencePartition:
         return None
 
     def files(self) -> Files:
-        """Name and content of every file that is compared."""
+        """Return name and content of every file that is compared."""
         return files_of(self.directory)
 
 
 def _lacks_keys(data: bytes) -> bool:
-    """Whether a record has no key; what is damaged is refused as that."""
+    """Return True if a record has no key; a corrupt batch is rejected for another reason."""
     batches = [batch for batch in iter_memory_batches(data) if batch.is_valid]
     return any(record.key is None for batch in batches for record in batch)
 
 
 def files_of(directory: Path) -> Files:
-    """Name and content of the files of a partition: logs, indexes, and the leaders' epochs as their entries alone.
+    """Return name and content of a partition's files: logs, indexes, and the entries of the leader epochs.
 
-    The head of the epochs' file is left out: a file that was never written to has none.
+    The header of the leader epochs' file is left out: a file without an entry has none.
     """
     found: Files = {}
     with os.scandir(directory) as entries:

@@ -1,4 +1,4 @@
-"""kidx's side of a topic: what the broker decides is taken over, and everything else is kidx's own."""
+"""Reference side of a topic: the broker's decisions are applied, and everything else is kidx's own."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 class ReferenceTopic:
-    """The partition of a topic, performed by kidx in the dialect of the broker's release.
+    """Partition of a topic, implemented by kidx in the dialect of the broker's release.
 
     Args:
-        subject: the topic; it has performed each operation already.
-        partition_type: the class of the partition; a mutant's in a test.
+        subject: The topic; it has executed each operation already.
+        partition_type: The class of the partition; a mutant's in a test.
     """
 
     speaks_kafka = True
@@ -32,27 +32,27 @@ class ReferenceTopic:
         self._type = partition_type
 
     def begin(self, directory: Path) -> None:
-        """The partition gets a directory with the name that the broker's has."""
+        """Use a directory of the same name as the broker's partition."""
         self._directory = directory / f"{self._subject.topic}-0"
 
     def end(self) -> None:
-        """The topic stays until the broker ends."""
+        """Do nothing: the topic remains until the broker ends."""
 
     def supports(self, operation: str) -> bool:
-        """Whether it has an operation of that name."""
+        """Return True if there is an operation of that name."""
         return self._subject.supports(operation)
 
     def files(self) -> Files:
-        """Name and content of every file that is compared."""
+        """Return name and content of every file that is compared."""
         return self.partition.files()
 
     def perform(self, operation: Operation) -> Observed:
-        """What the topic has to show of an operation."""
+        """Execute an operation, and return what a topic shows after it."""
         observed: Observed = getattr(self, f"_{operation.name}")(*operation.args)
         return observed
 
     def take_over(self, batch: RecordBatch, *, rebuilt: bool) -> None:
-        """Appends a batch that is in the broker's log, as its leader did."""
+        """Append a batch that is in the broker's log, as its leader did."""
         data = batch.to_bytes()
         if rebuilt:
             self.partition.append_rebuilt(data)
@@ -75,7 +75,7 @@ class ReferenceTopic:
         sent = [(r.timestamp if stamp < 0 else stamp, r.key, r.value) for r in decided.records]
         answer = (self.partition.log.end_offset, None)
         for batch in decided.batches:
-            if sent == [(r.timestamp, r.key, r.value) for r in batch]:  # else the lockstep tells the difference
+            if sent == [(r.timestamp, r.key, r.value) for r in batch]:  # else the lockstep reports the divergence
                 self.take_over(batch, rebuilt=True)
         return {CONTENT: sent, ANSWER: answer}
 

@@ -19,23 +19,23 @@ if TYPE_CHECKING:
     from kidx.records import RecordBatch, SimpleRecord
 
 Observed = dict[str, Any]
-"""What a step shows: ``content``, what the log has got from it, and ``answer``, what the broker has said to it."""
+"""Result of a step: ``content``, the new bytes of the log, and ``answer``, the broker's response."""
 ANSWER: Final = "answer"
 CONTENT: Final = "content"
 
 
 @dataclass(slots=True)
-class Decided:
-    """What the broker has decided in its last step, and the reference takes over.
+class BrokerDecision:
+    """Broker's decisions in its last step, which the reference applies.
 
     Attributes:
-        epoch: the leader's.
-        data: the batch that was sent; empty if the broker refused it, or a producer made the batches.
-        appended: the broker's answer to it.
-        records: what was sent.
-        batches: as they lie in the log, where the leader or a producer has made them.
-        rebuilt: the leader has compressed them anew.
-        ending: the producer whose transaction has ended.
+        epoch: The leader's epoch.
+        data: The batch that was sent; empty if the broker rejected it, or a producer built the batches.
+        appended: The broker's response to the batch.
+        records: The records that were sent.
+        batches: The batches in the log, if the leader or a producer built them.
+        rebuilt: True if the leader recompressed them.
+        ending: The producer whose transaction has ended.
     """
 
     epoch: int = 0
@@ -49,19 +49,19 @@ class Decided:
 
 @dataclass(slots=True, eq=False)
 class BrokerTopic:
-    """A topic of one partition; the broker performs each operation before the reference does.
+    """Topic of one partition; the broker executes each operation before the reference does.
 
     Args:
-        broker: a running one.
-        topic: its name, which no other topic of the broker has.
+        broker: A running broker.
+        topic: The topic's name, which no other topic of the broker has.
     """
 
     broker: RunningBroker
     topic: str
     settings: dict[str, Any] = field(default_factory=dict)
     timestamps: list[int] = field(default_factory=list)
-    """Of the records in the log, in the order of their appends."""
-    decided: Decided = field(default_factory=Decided)
+    """Timestamps of the records in the log, in the order of their appends."""
+    decided: BrokerDecision = field(default_factory=BrokerDecision)
     speaks_kafka: bool = True
     _producers: TopicProducers = field(init=False)
     _observed: Observed = field(default_factory=dict)
@@ -71,50 +71,50 @@ class BrokerTopic:
 
     @property
     def name(self) -> str:
-        """As the broker's."""
+        """Name of the broker."""
         return self.broker.name
 
     @property
     def release(self) -> str:
-        """As the broker's."""
+        """Release of the broker."""
         return self.broker.release
 
     def begin(self, directory: Path) -> None:
-        """Its files are the broker's."""
+        """Do nothing: its files are the broker's."""
 
     def end(self) -> None:
-        """The topic stays until the broker ends."""
+        """Do nothing: the topic remains until the broker ends."""
 
     def supports(self, operation: str) -> bool:
-        """Whether it has an operation of that name."""
+        """Return True if there is an operation of that name."""
         return operation in BROKER_OPS
 
     def files(self) -> Files:
-        """Name and content of every file that is compared."""
+        """Return name and content of every file that is compared."""
         return self.broker.files(self.topic)
 
     def observation(self, operation: Operation) -> Observed:
-        """What the last operation has shown."""
+        """Return the result of the last operation."""
         del operation
         return self._observed
 
     def perform(self, operation: Operation) -> Observed:
-        """Performs one operation; :attr:`decided` tells what the reference has to know of it.
+        """Execute one operation, and set :attr:`decided` for the reference.
 
         Raises:
-            BrokerError: the broker died or failed.
+            BrokerError: The broker died or failed.
         """
-        self.decided = Decided(self.decided.epoch)
+        self.decided = BrokerDecision(self.decided.epoch)
         self._observed = getattr(self, f"_{operation.name}")(*operation.args)
         return self._observed
 
     @property
     def stamped(self) -> bool:
-        """Whether the broker gives the records its own time."""
+        """True if the topic has LogAppendTime."""
         return self.settings.get("message.timestamp.type") == "LogAppendTime"
 
     def rebuilds(self, codec: str | None) -> bool:
-        """Whether the leader compresses anew what a producer has compressed with a codec; None: with any."""
+        """Return True if the leader recompresses batches of a codec, or of any codec for None."""
         name = str(self.settings.get("compression.type", "producer"))
         return name != "producer" and codec != ("none" if name == "uncompressed" else name)
 
@@ -134,7 +134,7 @@ class BrokerTopic:
 
     def _appended(self, sent: Sent, codec: str) -> Observed:
         data, records, appended = sent
-        self.decided = Decided(self.decided.epoch, data, appended, records)
+        self.decided = BrokerDecision(self.decided.epoch, data, appended, records)
         answer = (appended.offset, sent.error)
         if appended.error is not None:
             return {ANSWER: answer}
@@ -150,7 +150,9 @@ class BrokerTopic:
         records, end = records_of(rows), self.broker.end_offset(self.topic)
         self.broker.send(self.topic, records, codec)
         batches = self.broker.await_batches(self.topic, end)
-        self.decided = Decided(self.decided.epoch, records=records, batches=batches, rebuilt=self.rebuilds(codec))
+        self.decided = BrokerDecision(
+            self.decided.epoch, records=records, batches=batches, rebuilt=self.rebuilds(codec)
+        )
         self.timestamps += [record.timestamp for batch in batches for record in batch]
         return {CONTENT: [(record.key, record.value) for batch in batches for record in batch]}
 
@@ -162,7 +164,7 @@ class BrokerTopic:
         client.end_and_await_marker(self.topic, self._producers.id_of(name), producer, commit=commit)
         self._producers.renew(client, name)
         batches = self.broker.await_batches(self.topic, end)
-        self.decided = Decided(self.decided.epoch, batches=batches, ending=producer)
+        self.decided = BrokerDecision(self.decided.epoch, batches=batches, ending=producer)
         return {CONTENT: [(batch.is_control, batch.producer_id, batch.count) for batch in batches]}
 
     def _delete_before(self, offset: int) -> Observed:

@@ -1,4 +1,4 @@
-"""A running broker as a participant of the broker machine: connections, stops and starts, files on disk."""
+"""Running broker as a participant of the broker machine: connections, stops and starts, files on disk."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 _LOG_STARTS: Final = "log-start-offset-checkpoint"
 _CLOSE_LIMIT: Final = 5
 _LINGER_MS: Final = 600_000
-"""A batch leaves when it is flushed, never because time has passed."""
+"""Linger time so long that a batch is sent only by a flush."""
 
 
 class RunningBroker:
-    """A broker that is started, asked and stopped for the machine.
+    """Broker that the machine starts, queries and stops.
 
     Args:
-        broker: a started one; the caller that started it also ends it.
+        broker: A started broker; the caller that started it also ends it.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -47,16 +47,16 @@ class RunningBroker:
 
     @property
     def client(self) -> Client:
-        """A connection, made when it is first needed after a start."""
+        """Connection, created on first use after a start."""
         if self._client is None:
             self._client = self._stack.enter_context(self.broker.connect())
         return self._client
 
     def send(self, topic: str, records: list[SimpleRecord], codec: str) -> None:
-        """Lets kafka-python produce the records, and waits until all are acknowledged by all replicas.
+        """Let kafka-python produce the records, and wait until all replicas have acknowledged them.
 
         Raises:
-            BrokerError: one of them is not.
+            BrokerError: A record was not acknowledged.
         """
         producer = self._producers.get(codec) or self._producers.setdefault(codec, self._producer(codec))
         sent = [
@@ -84,64 +84,64 @@ class RunningBroker:
         self._stack.callback(_close, producer)
         return producer
 
-    def hang_up(self) -> None:
-        """Closes all connections; the next request makes new ones."""
+    def disconnect(self) -> None:
+        """Close all connections; the next request opens new ones."""
         self._stack.close()
         self._client = None
         self._producers.clear()
 
-    # -- life ------------------------------------------------------------------------------------------------------
+    # -- stop and start --------------------------------------------------------------------------------------------
 
     def stop(self, *, clean: bool) -> None:
-        """Stops it cleanly or with SIGKILL.
+        """Stop the broker cleanly or with SIGKILL.
 
         Raises:
-            BrokerError: it had died, or does not shut down cleanly.
+            BrokerError: It had died, or does not shut down cleanly.
         """
-        self.hang_up()
+        self.disconnect()
         if clean:
             self.broker.stop()
         else:
             self.broker.kill()
 
-    def ensure_started(self) -> None:
-        """Starts it unless it runs.
+    def start_if_stopped(self) -> None:
+        """Start the broker unless it runs.
 
         Raises:
-            BrokerError: it does not come up.
+            BrokerError: It does not start.
         """
         if not self.broker.running:
-            self.hang_up()
+            self.disconnect()
             self.broker.start()
 
     def start(self) -> None:
-        """Starts it on what lies there.
+        """Start the broker with its present files.
 
         Raises:
-            BrokerError: it does not come up.
+            BrokerError: It does not start.
         """
         self.broker.start()
 
-    # -- its disk --------------------------------------------------------------------------------------------------
+    # -- files on disk ---------------------------------------------------------------------------------------------
 
     def directory(self, topic: str) -> Path:
-        """Where the topic's partition lies."""
+        """Return the directory of the topic's partition."""
         return self.broker.log_dir / f"{topic}-0"
 
     def files(self, topic: str) -> Files:
-        """Name and content of every file of the partition that is compared."""
+        """Return name and content of every file of the partition that is compared."""
         return files_of(self.directory(topic))
 
     def first_segment(self, topic: str) -> int:
-        """Base offset of the oldest segment on disk."""
+        """Return the base offset of the oldest segment on disk."""
         return min(self._segments(topic))
 
     def last_segment(self, topic: str) -> int:
-        """Base offset of the newest segment on disk."""
+        """Return the base offset of the newest segment on disk."""
         return max(self._segments(topic))
 
     def end_offset(self, topic: str) -> int:
-        """The offset behind the last batch on disk."""
+        """Return the offset after the last batch on disk."""
         last = self.last_segment(topic)
         batches = self.batches_from(topic, last)
         return batches[-1].next_offset if batches else last
@@ -150,7 +150,7 @@ class RunningBroker:
         return [int(path.stem) for path in self.directory(topic).glob("*.log")]
 
     def batches_from(self, topic: str, offset: int) -> list[RecordBatch]:
-        """What the log holds from an offset on, which begins a batch."""
+        """Return the batches in the log from an offset on, which begins a batch."""
         logs = sorted(self.directory(topic).glob("*.log"), key=lambda path: int(path.stem))
         bases = [int(path.stem) for path in logs]
         first = max((number for number, base in enumerate(bases) if base <= offset), default=0)
@@ -158,10 +158,10 @@ class RunningBroker:
         return [batch for batch in found if batch.base_offset >= offset]
 
     def await_batches(self, topic: str, offset: int) -> list[RecordBatch]:
-        """The same, once there is at least one.
+        """Return the batches from an offset on, once there is at least one.
 
         Raises:
-            BrokerError: there is none in time.
+            BrokerError: No batch arrives within the time limit.
         """
         deadline = Deadline(TIMEOUT_S)
         while not (found := self.batches_from(topic, offset)):
@@ -170,7 +170,7 @@ class RunningBroker:
         return found
 
     def checkpoints(self, topic: str) -> Checkpoints:
-        """What it will find when it is started, being stopped now."""
+        """Return the checkpoints that the stopped broker will find when it starts."""
         root = self.broker.log_dir
         return Checkpoints(
             clean=(root / _CLEAN).exists(),
@@ -180,12 +180,12 @@ class RunningBroker:
 
 
 def _close(producer: Any) -> None:
-    with contextlib.suppress(Exception):  # what it could not send, its flush has reported already
+    with contextlib.suppress(Exception):  # its flush has already reported records that were not sent
         producer.close(timeout=_CLOSE_LIMIT)
 
 
 def _checkpoint(path: Path) -> dict[str, int]:
-    """The offset of partition 0 of every topic in a checkpoint file: a version, a count, and a line for each."""
+    """Return the offset of partition 0 of every topic in a checkpoint file: a version, a count, and a line for each."""
     try:
         rows = [line.split() for line in path.read_text("utf-8").splitlines()[2:]]
     except FileNotFoundError:

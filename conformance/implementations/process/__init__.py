@@ -1,4 +1,4 @@
-"""An implementation behind a pipe: the line protocol and the process that speaks it."""
+"""Programs as implementations: the line protocol and the process that speaks it."""
 
 from conformance.implementations.process.index import START, STATE, ProcessIndex
 from conformance.implementations.process.log import ProcessLog

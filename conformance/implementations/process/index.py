@@ -1,18 +1,19 @@
-"""An external program behind the line protocol (``exec:COMMAND``; ``conformance/schemas/protocol.json``).
+"""External program that speaks the line protocol (``exec:COMMAND``; ``conformance/schemas/protocol.json``).
 
-One process lives over all examples. Every operation is followed by a request for the state, so a step is two requests.
+One process serves all examples. Every operation is followed by a request for the state, so a step is two requests.
 
-An error of the program itself, as opposed to a wrong answer, is the outcome ``failure`` of the operation whose
-request caused it, with the details as its text: a reply that is late, missing, malformed or one too many, and a crash.
-An outcome, not an exception, so that a lockstep compares it, Hypothesis shrinks it and a trace replays it. The process
-is gone by then, and everything in that example fails alike; the next example starts a new one.
+An error of the program itself, as opposed to a wrong result, is the outcome ``failure`` of the operation whose request
+caused it, with the details as its text: a reply that is late, missing, malformed or redundant, and a crash. It is an
+outcome and not an exception, so that a lockstep compares it, Hypothesis shrinks it and a trace replays it. The process
+has been killed by then, and all later operations of that example fail in the same way; the next example starts a new
+process.
 
-What the protocol has no request for:
+Operations without a request in the protocol:
 
 ============================ ======================================================================================
-``bulk_append``, …           that many appends, up to the first refusal
-``crash``                    the process is killed (SIGKILL), and started again by the next ``open``
-``open`` while one is open   as ``crash`` before it: only one index is open at a time
+``bulk_append``, …           many appends, up to the first error
+``crash``                    the process is killed (SIGKILL), and restarted by the next ``open``
+``open`` while one is open   a ``crash`` before it: only one index is open at a time
 ``rename``, ``all_aborted``  unsupported
 ============================ ======================================================================================
 """
@@ -57,31 +58,31 @@ _STATE_REQUEST: Final = encode(STATE)
 
 
 class ProcessIndex:
-    """A program behind the adapter interface (see :class:`conformance.implementations.protocol`).
+    """Program as an implementation (see :class:`conformance.implementations.protocol`).
 
-    The state of an observation is None where the program does not give it: nothing is open, it has no ``state`` at all,
-    or the index is closed and the program refuses the request, or is not asked for want of ``calls_after_close``. A
-    refusal while an index is open is a failure.
+    The state of an observation is None if the program does not return it: no index is open, it does not support
+    ``state``, or the index is closed and the program rejects the request, or the request needs the missing
+    ``calls_after_close``. An error while an index is open is a failure.
 
     Args:
-        command: the program and its arguments; ``{release}`` in them is replaced by the release.
-        release: the release whose dialect it must follow.
-        name: its name in reports; by default the name in its reply to ``start``.
-        deadline: seconds for each reply.
-        start_deadline: seconds for the reply to ``start``.
+        command: The program and its arguments; ``{release}`` in them is replaced by the release.
+        release: The release whose dialect it must follow.
+        name: The name in reports; by default the name in its reply to ``start``.
+        deadline: The time limit for each reply, in seconds.
+        start_deadline: The time limit for the reply to ``start``, in seconds.
 
     Attributes:
-        capabilities: what its indexes have, of
+        capabilities: The capabilities of its indexes, of
             :data:`conformance.operations.index_capabilities.INDEX_CAPABILITIES`.
 
     Raises:
-        StartError: there is no such program, or it does not answer ``start`` properly.
+        StartError: The program does not exist, or does not reply properly to ``start``.
     """
 
     speaks_kafka = False
     takes_negative_sizes = False
     in_process = False
-    """Its deadline for a reply is its own."""
+    """False: it has a separate deadline for replies."""
 
     def __init__(
         self,
@@ -105,7 +106,7 @@ class ProcessIndex:
         self._failure: Outcome | None = None
         self._lacking: set[str] = set()
         self.failures_between_examples: list[str] = []
-        """What went wrong when an example was over: the machines close in the middle of examples as well."""
+        """Failures between examples: the machines close an index in the middle of examples as well."""
         self._lacking |= missing_operations(self, [kind for kind in self.about.kinds if kind in KINDS])
         self.failures_between_examples.clear()
 
@@ -113,7 +114,7 @@ class ProcessIndex:
         """Fail if the program has no index of a kind.
 
         Raises:
-            NotDrivenError: its reply to ``start`` does not name the kind.
+            NotDrivenError: Its reply to ``start`` does not name the kind.
         """
         if kind not in self.about.kinds:
             self._process.kill()
@@ -121,13 +122,13 @@ class ProcessIndex:
             raise NotDrivenError(f"{' '.join(self.command)} has no {kind} index: its reply to start names {kinds}")
 
     def begin(self, directory: Path) -> None:
-        """See the protocol."""
+        """Begin an example; see the protocol."""
         self.end()
         self._prefix = f"{directory}/"
         self._failure = None
 
     def end(self) -> None:
-        """See the protocol. An open index is closed, so that it does not touch its file later."""
+        """End the example; see the protocol. An open index is closed, so that it does not touch its file later."""
         if self._open and not self._closed and self._failure is None:
             try:
                 self._process.request({"op": "close"})
@@ -136,11 +137,11 @@ class ProcessIndex:
         self._open = False
 
     def close(self) -> None:
-        """Ends the process: asks it to stop, then kills it if it does not."""
+        """End the process: request it to stop, and kill it if it does not."""
         self._process.close(STOP if self._failure is None else None)
 
     def supports(self, operation: str) -> bool:
-        """See the protocol. Every operation has been tried out when the process was started for the first time."""
+        """Return True if an operation is supported; all were tried when the process was first started."""
         name = BULK.get(operation, operation)
         if not self.capabilities.issuperset(OF_OPERATION.get(name, ())):
             return False
@@ -148,11 +149,11 @@ class ProcessIndex:
 
     @property
     def tells_state(self) -> bool:
-        """Whether it has a ``state``; without one, only outcomes and files are compared."""
+        """True if it supports ``state``; without it, only outcomes and files are compared."""
         return "state" not in self._lacking
 
     def perform(self, operation: Operation) -> Observation:
-        """See the protocol."""
+        """Execute an operation; see the protocol."""
         if self._failure is not None:
             return Observation(self._failure, None)
         name, arguments = operation
@@ -213,7 +214,7 @@ class ProcessIndex:
 
     @property
     def _is_beyond(self) -> bool:
-        """Whether it is closed and answers nothing then."""
+        """True if it is closed and rejects all calls then."""
         return self._open and self._closed and "calls_after_close" not in self.capabilities
 
     def _state(self) -> State | None:

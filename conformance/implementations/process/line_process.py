@@ -1,10 +1,10 @@
-"""A line process: a program that answers one line with one line, and every way in which it can fail.
+"""Line process: a program that replies to one line with one line, and all its possible failures.
 
-It may answer too late, not at all, twice, or die; it may write so much to stderr that its pipe is full, or stop reading
+It may reply too late, not at all, twice, or die; it may write so much to stderr that its pipe is full, or stop reading
 its input. In every case :meth:`LineProcess.ask` returns within the deadline, with a reply or with a
-:class:`LineProcessError` that says in words what happened and ends with what is on stderr.
+:class:`LineProcessError` that describes the failure and ends with the output on stderr.
 
-One thread and ``poll``: a request costs a write, two polls and a read.
+It uses one thread and ``poll``: a request takes a write, two polls and a read.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 LONGEST_REPLY: Final = 16 << 20
-"""Bytes without a line break after which the line counts as malformed."""
+"""Maximum number of bytes without a line break; a longer line is malformed."""
 
 _CHUNK: Final = 1 << 16
 _GRACE: Final = 5.0  # seconds that the kernel gets to end a killed process
-_AFTER_END: Final = 1.0  # seconds in which a reply may still come from what a program has started that has ended
-_UNASKED: Final = " before it was asked anything"
-_GLANCE: Final = 50  # milliseconds after which a silent program is checked: is it still running?
+_AFTER_END: Final = 1.0  # seconds in which a child process of an ended program may still reply
+_UNASKED: Final = " before any request"
+_GLANCE: Final = 50  # milliseconds after which a silent program is checked: does it still run?
 
 
 Reason = Literal["late", "deaf", "ended", "noisy", "malformed"]
-"""No reply in time; its input not read; gone; more than one line; not a reply of the protocol."""
+"""Reason of a failure: no reply in time; input not read; ended; more than one line; not a reply of the protocol."""
 
 
 class LineProcessError(Exception):
-    """The program did not answer as it should; the message says how, and what was asked."""
+    """Failure of a program to reply properly; the message describes it, with the request."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -50,17 +50,17 @@ class LineProcessError(Exception):
 class LineProcess:
     """One running program.
 
-    It leads a process group of its own, so that what it starts (a shell, ``go run``) ends with it.
+    It leads a separate process group, so that its child processes (a shell, ``go run``) end with it.
 
     Args:
-        command: the program and its arguments.
+        command: The program and its arguments.
 
     Raises:
-        OSError: it cannot be started.
+        OSError: It cannot be started.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
-        self._process = subprocess.Popen(  # noqa: S603 -- what the user asked for
+        self._process = subprocess.Popen(  # noqa: S603 -- the command of the user
             command,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -83,26 +83,26 @@ class LineProcess:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """Process id."""
         return self._process.pid
 
     @property
     def stderr(self) -> str:
-        """The first and the last lines that it has written to stderr since the last request."""
+        """First and last lines that it has written to stderr since the last request."""
         return str(self._complaints)
 
     def ask(self, request: str, deadline: float) -> str:
-        """Writes one line and reads one.
+        """Write one line and read one.
 
         Args:
-            request: without the line break.
-            deadline: seconds for both together.
+            request: The line, without the line break.
+            deadline: The time limit for both together, in seconds.
 
         Returns:
             The reply, without the line break.
 
         Raises:
-            LineProcessError: there is none, or more than one; the program has been killed.
+            LineProcessError: There is no reply, or more than one; the program has been killed.
         """
         if self._poll.poll(0) or self._received:
             self._expect_silence()
@@ -128,18 +128,18 @@ class LineProcess:
             self._fail("malformed", f"replied with bytes that are not UTF-8, {quoted(repr(line))},", request)
 
     def fail(self, what: str) -> NoReturn:
-        """Rejects its reply to the last request and kills it.
+        """Reject the reply to the last request and kill the program.
 
         Raises:
-            LineProcessError: always; ``what`` and the request are its message.
+            LineProcessError: Always; its message is ``what`` and the request.
         """
         self._fail("malformed", what, self._asked)
 
     def finish(self, request: str | None, deadline: float) -> tuple[int | None, str]:
-        """Waits for it to end by itself, after a last request or, without one, after the end of its input.
+        """Wait until the program ends, after a last request or, without one, after the end of its input.
 
         Returns:
-            Its exit status (None: it had to be killed), and everything it has written to stdout meanwhile.
+            Its exit status (None: it had to be killed), and its output to stdout in the meantime.
         """
         until = time.monotonic() + deadline
         with contextlib.suppress(LineProcessError, OSError):
@@ -156,7 +156,7 @@ class LineProcess:
         return status, written.decode("utf-8", "replace")
 
     def kill(self) -> None:
-        """Kills the process group with SIGKILL and waits for its end; a second call does nothing."""
+        """Kill the process group with SIGKILL and wait for its end; a second call does nothing."""
         if not self.alive:
             return
         self.alive = False
@@ -186,7 +186,7 @@ class LineProcess:
             self._make_room(until, deadline)
 
     def _make_room(self, until: float, deadline: float) -> None:
-        """Waits until it reads its input, and meanwhile reads what it writes to stderr."""
+        """Wait until the program reads its input, and read its stderr in the meantime."""
         room = select.poll()
         room.register(self._stdin, select.POLLOUT)
         if not self._stderr_ended:
@@ -199,9 +199,9 @@ class LineProcess:
         self._listen(ready)
 
     def _read(self, until: float) -> bool:
-        """Waits for some of its output; False if the time is up. The end of the output is a failure.
+        """Wait for output; return False if the time is up. The end of the output is a failure.
 
-        The time is up, too, when the program has ended: its children may keep the output open for ever.
+        The time is also up when the program has ended: its children may keep the output open indefinitely.
         """
         has_ended = False
         while True:
@@ -223,7 +223,7 @@ class LineProcess:
             return True
 
     def _listen(self, ready: dict[int, int]) -> None:
-        """Takes what is on stderr."""
+        """Read the output on stderr."""
         if self._stderr not in ready:
             return
         data = os.read(self._stderr, _CHUNK)
@@ -233,10 +233,10 @@ class LineProcess:
         self._complaints.add(data)
 
     def _expect_silence(self, first: bytes = b"") -> None:
-        """Fails if the program wrote to standard output without a request. Output on stderr is allowed.
+        """Fail if the program wrote to standard output without a request. Output on stderr is allowed.
 
         Args:
-            first: the line read together with it; which of the two was the reply is unknown.
+            first: The line read together with it; which of the two was the reply is unknown.
         """
         ready = dict(self._poll.poll(0))
         self._listen(ready)
@@ -252,10 +252,10 @@ class LineProcess:
             self._fail("noisy", f"wrote more than one line, {said} {'in one go' if first else 'as well'},", self._asked)
 
     def _drain(self, until: float) -> None:
-        """Reads both pipes until no process of the group can write to them or to a file any more.
+        """Read both pipes until no process of the group can write to them or to a file any more.
 
-        Killed processes hold the pipes until they end, so the end of the pipes is the end of the group. A daemon with a
-        session of its own holds them as well and goes on; then the group itself is looked up.
+        Killed processes keep the pipes open until they end, so the end of the pipes is the end of the group. A daemon
+        with a separate session keeps them open as well and continues; then the group itself is checked.
         """
         waiting = select.poll()
         for pipe in (self._stdout, self._stderr):
@@ -302,7 +302,7 @@ class LineProcess:
 
 
 def is_group_alive(group: int) -> bool:
-    """Whether a process of a group can still do something; one that only waits to be reaped cannot."""
+    """Return True if a process of a group is still active; a process that only waits to be reaped is not."""
     try:
         processes = [name for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208 -- names are all it takes
     except OSError:
@@ -318,7 +318,7 @@ def is_group_alive(group: int) -> bool:
 
 def _is_member(process: str, group: int) -> bool:
     try:
-        # Behind the name, which may hold anything: the state, the parent, the group.
+        # After the name, which may contain anything: the state, the parent, the group.
         state, _, its_group = Path("/proc", process, "stat").read_bytes().rpartition(b") ")[2].split()[:3]
     except (OSError, ValueError):
         return False

@@ -1,8 +1,9 @@
-"""A program that keeps a log behind the line protocol, version 2 (``exec:COMMAND`` on the log machine).
+"""Program with a log that speaks the line protocol, version 2 (``exec:COMMAND`` on the log machine).
 
-As :mod:`conformance.implementations.process.index`: each operation is a request, and another one for the state while a
-log is open; an error of the program itself is the outcome ``failure``. A crash kills the process. What the program does
-not have, by its capabilities or by its replies when each request is tried out once, is ``unsupported``.
+It works like :mod:`conformance.implementations.process.index`: each operation is a request, followed by a request for
+the state while a log is open; an error of the program itself is the outcome ``failure``. A crash kills the process.
+Operations that the program lacks, by its capabilities or by its replies when each request is tried once, are
+``unsupported``.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ REQUESTS: Final[dict[str, Callable[..., messages.Request]]] = {
     **messages.OF_OPERATION,
     "read_log": lambda offset: messages.Read(offset, _ONE_BATCH),
 }
-"""The request of each operation that has one, but for opening."""
+"""Request of each operation that has one, except opening."""
 ESSENTIAL: Final = frozenset({"open_log", "close_log", "crash_log", "append_as_follower"})
 
 TRY_OUT_SETTINGS: Final[dict[str, Any]] = {
@@ -67,26 +68,26 @@ TRY_OUT: Final = (
     Operation("truncate_fully", (5,)),
     Operation("close_log", (True,)),
 )
-"""Every request once, on a log of its own."""
+"""Every request once, on a separate log."""
 
 
 class ProcessLog:
-    """A program with a log behind the adapter interface (see :class:`conformance.implementations.protocol`).
+    """Program with a log as an implementation (see :class:`conformance.implementations.protocol`).
 
     Args:
-        command: the program and its arguments; ``{release}`` in them is replaced by the release.
-        release: the release whose dialect it must follow.
-        name: its name in reports; by default the name in its reply to ``start``.
-        deadline: seconds for each reply.
-        start_deadline: seconds for the reply to ``start``.
+        command: The program and its arguments; ``{release}`` in them is replaced by the release.
+        release: The release whose dialect it must follow.
+        name: The name in reports; by default the name in its reply to ``start``.
+        deadline: The time limit for each reply, in seconds.
+        start_deadline: The time limit for the reply to ``start``, in seconds.
 
     Attributes:
-        capabilities: what its log has, of :data:`conformance.operations.log_capabilities.CAPABILITIES`.
-        excused: how many steps differed in a way that is excused for want of a capability, by the words of the excuse.
+        capabilities: The capabilities of its log, of :data:`conformance.operations.log_capabilities.CAPABILITIES`.
+        excused: The number of steps with a tolerated difference, by the text of the tolerance.
 
     Raises:
-        NotDrivenError: it has no log, or speaks version 1 of the protocol only.
-        StartError: there is no such program, or it does not answer ``start`` properly.
+        NotDrivenError: It has no log, or supports only version 1 of the protocol.
+        StartError: The program does not exist, or does not reply properly to ``start``.
     """
 
     speaks_kafka = False
@@ -125,7 +126,7 @@ class ProcessLog:
     def _introduced(
         self, command: Sequence[str], deadline: float, start_deadline: float
     ) -> messages.Introduction | None:
-        """What it says of itself; a program that fails at protocol 2 may speak protocol 1, which has no log."""
+        """Return its description, or None; a program that fails at protocol 2 may support protocol 1, without a log."""
         try:
             return self._process.introduce()
         except StartError:
@@ -141,7 +142,7 @@ class ProcessLog:
             return None
 
     def _try_out(self) -> None:
-        """Finds what it does not have; where it fails, machines will find out why."""
+        """Detect missing operations; if the program fails, the machines will find the cause."""
         with scratch_directory() as directory:
             self.begin(directory)
             if self.perform(Operation("open_log", (TRY_OUT_SETTINGS, 0, 0, True, 10_000))).outcome.error is None:
@@ -156,22 +157,22 @@ class ProcessLog:
         self.failures_between_examples.clear()
 
     def _look_at(self, answers: Sequence[tuple[int, int, int] | None]) -> None:
-        """Find out whether it has look-ups by time, unless it says so.
+        """Detect whether it supports lookups by time, unless its capabilities include them.
 
-        What was written before the capability had a name does not say so: it has them if it finds a record.
+        Programs from before this capability do not list it: they support lookups if they find a record.
         """
         is_found = any(answer is not None and answer[0] >= 0 for answer in answers)
         if not is_found and TIME_LOOKUPS not in self.about.capabilities:
             self.capabilities -= {TIME_LOOKUPS}
 
     def begin(self, directory: Path) -> None:
-        """See the protocol."""
+        """Begin an example; see the protocol."""
         self.end()
         self._directory = directory / TOPIC_DIRECTORY
         self._failure = None
 
     def end(self) -> None:
-        """See the protocol. An open log is closed, so that it does not touch its files later."""
+        """End the example; see the protocol. An open log is closed, so that it does not touch its files later."""
         if self._open and self._failure is None:
             try:
                 self._ask(messages.Close(prepared=True))
@@ -180,15 +181,15 @@ class ProcessLog:
         self._open = False
 
     def close(self) -> None:
-        """Ends the process: asks it to stop, then kills it if it does not."""
+        """End the process: request it to stop, and kill it if it does not."""
         self._process.close(STOP if self._failure is None else None)
 
     def supports(self, operation: str) -> bool:
-        """See the protocol. Every request has been tried out when the process was started for the first time."""
+        """Return True if an operation is supported; all requests were tried when the process was first started."""
         return operation in ESSENTIAL or (operation in REQUESTS and operation not in self._lacking)
 
     def perform(self, operation: Operation) -> LogObservation:
-        """See the protocol."""
+        """Execute an operation; see the protocol."""
         if self._failure is not None:
             return LogObservation(self._failure, None)
         try:
@@ -217,7 +218,7 @@ class ProcessLog:
         return outcome
 
     def _list_offsets(self, targets: Sequence[int]) -> Outcome:
-        """Ask for targets; without look-ups by time for the others only, and put the answers in their places."""
+        """List offsets; without lookups by time request the other targets only, and put the results in their places."""
         if TIME_LOOKUPS in self.capabilities:
             return self._told(messages.ListOffsets(list(targets)))
         asked = [target for target in targets if not is_by_time(target, self._dialect)]
@@ -249,7 +250,7 @@ class ProcessLog:
     def _state(self) -> LogState:
         told = self._ask(messages.State())
         if isinstance(told, Outcome):
-            self._process.refuse(told.to_json(), MalformedReplyError("a log that is open tells its state"))
+            self._process.refuse(told.to_json(), MalformedReplyError("a log that is open returns its state"))
         return cast("messages.StateReply", told).to_state()
 
     def _ask(self, request: messages.Request) -> Any:

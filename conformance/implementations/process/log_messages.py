@@ -1,7 +1,7 @@
-"""The line protocol, version 2: requests about a log and their replies, as structures.
+"""Messages of the line protocol, version 2: requests about a log and their replies, as structures.
 
-Each request is one; :data:`REPLIES` says what the ``ok`` of its reply holds. Reading a reply and the definitions in
-``conformance/schemas/protocol.json`` both come from here.
+Each request is a structure; :data:`REPLIES` has the type of the ``ok`` of its reply. The code that reads a reply and
+the definitions in ``conformance/schemas/protocol.json`` are both derived from this module.
 """
 
 from __future__ import annotations
@@ -28,48 +28,48 @@ Batches = Annotated[bytes, Meta(description="Record batches one after another, a
 
 
 class Request(Struct, tag_field="op", forbid_unknown_fields=True):
-    """A request; ``op`` is its tag."""
+    """Request; ``op`` is its tag."""
 
 
 class Start(Request, tag="start"):
-    """The first request of a process that is to keep a log."""
+    """Starts a process with a log; the first request."""
 
     protocol: Literal[2]
 
 
 class OpenLog(Request, tag="open_log"):
-    """Opens the log in a directory that exists, or makes one in it. No other log is open then."""
+    """Opens the log in an existing directory, or creates one there. No other log is open at that time."""
 
     path: Annotated[str, Meta(min_length=1, description="An absolute path.")]
     settings: Annotated[dict[str, int | str], Meta(description="Topic configurations by Kafka's names.")]
     log_start_offset: Annotated[int, Meta(description="The checkpoint of the log start offset.")]
     recovery_point: Annotated[int, Meta(description="The checkpoint below which everything is on disk.")]
-    clean: Annotated[bool, Meta(description="Whether the last shutdown was.")]
-    now: Annotated[int, Meta(description="Milliseconds; the clock stands still until set_clock.")]
+    clean: Annotated[bool, Meta(description="True after a clean shutdown.")]
+    now: Annotated[int, Meta(description="Milliseconds; the clock does not advance until set_clock.")]
 
 
 class Append(Request, tag="append"):
-    """As leader: gives one batch offsets, leader epoch and checksum. As follower: takes batches as they are."""
+    """As leader: assigns offsets, leader epoch and checksum to one batch. As follower: appends batches unchanged."""
 
     role: Literal["leader", "follower"]
     batches: Batches
     leader_epoch: Int
-    coordinator: Annotated[bool, Meta(description="A transaction coordinator sent it, as leader: a marker.")]
+    coordinator: Annotated[bool, Meta(description="True for a marker of a transaction coordinator, as leader.")]
 
 
 class Read(Request, tag="read"):
-    """Whole batches, the first of which holds the offset or is the first behind it; at least that one, if any."""
+    """Returns complete batches, from the one with the offset, or the next one, on; at least one, if any."""
 
     offset: Long
     max_bytes: Int
 
 
 class State(Request, tag="state"):
-    """What the log says of itself; sent after every operation that leaves one open."""
+    """Returns the state of the log; sent after every operation that leaves a log open."""
 
 
 class Stop(Request, tag="stop"):
-    """The process ends, with status 0. It may reply {"ok": null} before, and writes nothing else."""
+    """Ends the process, with status 0. It may reply {"ok": null} before, and writes nothing else."""
 
 
 _TYPES: Final[dict[Any, Any]] = {BOOLEAN: bool, LONGS: list[Long]}
@@ -84,32 +84,32 @@ def _request_of(operation: Op) -> type[Struct]:
 
 
 OF_OPERATION: Final[dict[str, Any]] = {name: _request_of(each) for name, each in LOG_OPS.items() if each.line}
-"""The requests that have the arguments of an operation, by its name."""
+"""Requests that have the arguments of an operation, by its name."""
 ListOffsets, TruncateFully, Close = (OF_OPERATION[name] for name in ("list_offsets", "truncate_fully", "close_log"))
 
 
 class Introduction(Struct):
-    """What a program says of itself; members beyond these are left alone."""
+    """Description of a program; other members are ignored."""
 
     name: Annotated[str, Meta(min_length=1)]
     version: str
     language: str
     kinds: Annotated[list[Literal["offset", "time", "transaction", "log"]], Meta(min_length=1)]
-    capabilities: Annotated[list[Literal[tuple(CAPABILITIES)]], Meta(description="Of its log.")] = []  # type: ignore[valid-type]
+    capabilities: Annotated[list[Literal[tuple(CAPABILITIES)]], Meta(description="Capabilities of its log.")] = []  # type: ignore[valid-type]
 
 
 class StateReply(Struct, forbid_unknown_fields=True):
-    """A log's state; what is left out is not compared."""
+    """State of a log; a missing field is not compared."""
 
     start_offset: Annotated[Long, Meta(description="The first offset that can be read.")]
-    end_offset: Annotated[Long, Meta(description="The offset that the next record gets.")]
+    end_offset: Annotated[Long, Meta(description="The offset of the next record.")]
     high_watermark: Long | UnsetType = UNSET
     last_stable_offset: Long | UnsetType = UNSET
     recovery_point: Long | UnsetType = UNSET
     segments: Annotated[tuple[tuple[Long, Long], ...], Meta(description="Base offset and bytes.")] | UnsetType = UNSET
     producers_end: Long | UnsetType = UNSET
-    ongoing: Annotated[tuple[Long, ...], Meta(description="Where open transactions began.")] | UnsetType = UNSET
-    unreplicated: Annotated[tuple[Long, ...], Meta(description="Where those began.")] | UnsetType = UNSET
+    ongoing: Annotated[tuple[Long, ...], Meta(description="First offsets of open transactions.")] | UnsetType = UNSET
+    unreplicated: Annotated[tuple[Long, ...], Meta(description="First offsets of ended ones.")] | UnsetType = UNSET
     producers: (
         Annotated[
             tuple[tuple[Long, Long, Long, Long, Long, tuple[tuple[Long, Long, Long, Long], ...]], ...],
@@ -122,7 +122,7 @@ class StateReply(Struct, forbid_unknown_fields=True):
     ) = UNSET
 
     def to_state(self) -> LogState:
-        """As the lockstep compares it; None for a field that is not told."""
+        """Convert it to the state that the lockstep compares; a missing field becomes None."""
         told = (getattr(self, name) for name in LogState._fields)
         return LogState._make([None if value is UNSET else value for value in told])
 
@@ -143,16 +143,16 @@ REPLIES: Final[dict[type[Request], Any]] = {
     Close: None,
     State: StateReply,
 }
-"""By request: the type of the ``ok`` of its reply."""
+"""Type of the ``ok`` of each request's reply."""
 
 to_line: Final = msgspec.json.Encoder()
 
 
 def introduction_from(reply: Any) -> Introduction | None:
-    """The reply to ``start``; None of a program that does not speak this version of the protocol.
+    """Return the reply to ``start``, or None for a program without a log or this version of the protocol.
 
     Raises:
-        MalformedReplyError: it has a log, and says so in another shape.
+        MalformedReplyError: It has a log, but the reply is malformed.
     """
     if not isinstance(reply, dict) or not isinstance(reply.get("ok"), dict):
         return None
@@ -162,10 +162,10 @@ def introduction_from(reply: Any) -> Introduction | None:
 
 
 def reply_from(request: type[Request], reply: Any) -> Any:
-    """The value in the reply to a request, or the outcome of one that is refused or unsupported.
+    """Return the value in the reply to a request, or the outcome of an error or an unsupported request.
 
     Raises:
-        MalformedReplyError: it is not a reply to this request.
+        MalformedReplyError: It is not a reply to this request.
     """
     if isinstance(reply, dict):
         if reply.keys() == {"ok"}:
@@ -173,7 +173,7 @@ def reply_from(request: type[Request], reply: Any) -> Any:
         if "error" in reply and reply.keys() <= {"error", "message"} and isinstance(reply.get("message", ""), str):
             kind = reply["error"]
             if kind not in LOG_ERROR_KINDS:
-                said = f"there is no error kind {quoted(repr(kind))}; there are {', '.join(LOG_ERROR_KINDS)}"
+                said = f"unknown error kind {quoted(repr(kind))}; choose from {', '.join(LOG_ERROR_KINDS)}"
                 raise MalformedReplyError(said)
             return Outcome(kind, None, reply.get("message") or None)
         if reply.keys() == {"unsupported"} and reply["unsupported"] is True:
@@ -182,7 +182,7 @@ def reply_from(request: type[Request], reply: Any) -> Any:
 
 
 def op_of(request: type[Request]) -> str:
-    """The ``op`` of a request."""
+    """Return the ``op`` of a request."""
     return str(request.__struct_config__.tag)
 
 

@@ -1,4 +1,4 @@
-"""The definitions of version 2 in ``conformance/schemas/protocol.json``, from the structures that read its replies."""
+"""Definitions of version 2 in ``conformance/schemas/protocol.json``, from the structures that read its replies."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ Object = dict[str, Any]
 
 
 def log_name(request: type[messages.Request]) -> str:
-    """What the definitions of a request and its reply begin with: ``log_`` keeps them apart from those of an index."""
+    """Return the prefix of the definitions of a request and its reply: ``log_`` distinguishes them from an index's."""
     tag = messages.op_of(request)
     return tag if tag.endswith("_log") else f"log_{tag}"
 
 
 def in_words(names: Mapping[str, str]) -> str:
-    """Return names and what they mean as one text."""
+    """Return names and their meanings as one text."""
     return " ".join(f"{name}: {meaning}." for name, meaning in names.items())
 
 
 def log_definitions() -> Object:
-    """Requests about a log, each with its reply."""
+    """Return the requests about a log, each with its reply."""
     found: Object = {
         "log_error_kind": {"description": in_words(LOG_ERRORS), "enum": list(LOG_ERRORS)},
         "log_refusal": {
-            "description": "The operation is refused.",
+            "description": "The operation raises an error.",
             "type": "object",
             "properties": {"error": {"$ref": "#/$defs/log_error_kind"}, "message": {"type": "string"}},
             "required": ["error"],
@@ -56,7 +56,7 @@ def log_definitions() -> Object:
 
 
 def _plain(kind: Any) -> Object:
-    """The schema of a type in one piece."""
+    """Return the schema of a type without references."""
     schema = msgspec.json.schema(kind)
     definitions = schema.pop("$defs", {})
     if "$ref" in schema:

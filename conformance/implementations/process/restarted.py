@@ -1,4 +1,4 @@
-"""One program over all examples: started when it is asked, killed as a crash, started again by the next request."""
+"""One program for all examples: started on request, killed as a crash, restarted by the next request."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ About = TypeVar("About")
 
 
 class StartError(ToolError):
-    """The program cannot be started, or does not introduce itself."""
+    """Program that cannot be started, or does not describe itself."""
 
 
 class RestartedProcess(Generic[About]):
-    """A program that answers requests.
+    """Program that replies to requests.
 
     Args:
-        command: the program and its arguments; ``{release}`` in them is replaced by the release.
-        release: the release whose dialect it must follow.
-        start: the first request of each process.
-        about: reads the reply to it; raises MalformedReplyError.
-        deadline: seconds for each reply.
-        start_deadline: seconds for the reply to ``start``.
+        command: The program and its arguments; ``{release}`` in them is replaced by the release.
+        release: The release whose dialect it must follow.
+        start: The first request of each process.
+        about: A function that reads the reply to it, or raises MalformedReplyError.
+        deadline: The time limit for each reply, in seconds.
+        start_deadline: The time limit for the reply to ``start``, in seconds.
 
     Attributes:
-        holder: the process that runs, or none.
+        holder: The running process, or empty.
     """
 
     def __init__(
@@ -64,10 +64,10 @@ class RestartedProcess(Generic[About]):
         self._finalizer = weakref.finalize(self, _kill, self.holder)
 
     def introduce(self) -> About:
-        """Starts it for the first time.
+        """Start the program for the first time.
 
         Raises:
-            StartError: there is no such program, or it does not answer ``start`` properly.
+            StartError: It does not exist, or does not reply properly to ``start``.
         """
         try:
             return self._start()
@@ -75,7 +75,7 @@ class RestartedProcess(Generic[About]):
             raise StartError(f"{shlex.join(self.command)} cannot be used: {_reason(error)}") from None
 
     def request(self, request: Json | str) -> Any:
-        """Asks the process, which is started if there is none; LineProcessError if it does not reply with JSON."""
+        """Send a request, restarting the process if necessary; raise LineProcessError without a JSON reply."""
         if not self.holder:
             self._restart()
         process = self.holder[0]
@@ -87,17 +87,17 @@ class RestartedProcess(Generic[About]):
             raise
 
     def refuse(self, reply: Any, error: MalformedReplyError) -> NoReturn:
-        """A reply that the protocol does not have, as a LineProcessError."""
+        """Reject a reply that the protocol does not allow, by a LineProcessError."""
         process = self.holder[0]
         self.holder.clear()
-        process.fail(f"gave a reply that the protocol does not have ({error}), {quoted(encode(reply))},")
+        process.fail(f"gave a reply that the protocol does not allow ({error}), {quoted(encode(reply))},")
 
     def kill(self) -> None:
-        """Kills what is running."""
+        """Kill the running process."""
         _kill(self.holder)
 
     def close(self, stop: Json | None) -> None:
-        """Ends the process: asks it to stop if there is a request for that, then kills it if it does not."""
+        """End the process: send the stop request, if any, and kill it if it does not end."""
         if self.holder and stop is not None:
             self.holder[0].finish(encode(stop), self._deadline)
         self._finalizer()
@@ -110,7 +110,7 @@ class RestartedProcess(Generic[About]):
             try:
                 return self._about(_parsed(process, line))
             except MalformedReplyError as error:
-                process.fail(f"gave a reply that the protocol does not have ({error}), {quoted(line)},")
+                process.fail(f"gave a reply that the protocol does not allow ({error}), {quoted(line)},")
         except LineProcessError:
             self.holder.clear()
             raise

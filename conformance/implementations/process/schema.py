@@ -1,8 +1,8 @@
-"""The line protocol as types, and the JSON Schema that they describe: version 1 here, 2 in ``log_messages``.
+"""Types of the line protocol, and their JSON Schema: version 1 here, version 2 in ``log_messages``.
 
 ``python -m conformance.implementations.process.schema`` prints the schema: ``conformance/schemas/protocol.json``. It is
 for readers and for other languages; the harness reads replies with :mod:`conformance.implementations.replies`, in a
-microsecond and in words of its own. A test holds the two to each other.
+microsecond and with clearer messages. A test compares the two.
 """
 
 from __future__ import annotations
@@ -33,25 +33,25 @@ _Transaction = Annotated[
     Meta(min_length=4, max_length=4, description="producer_id, first_offset, last_offset, last_stable_offset"),
 ]
 _COLLECTED: Final[Object] = {"aborted": list[_Transaction], "complete": bool}
-_ENTRIES = Annotated[_Long, Meta(description="How many entries the index holds.")]
+_ENTRIES = Annotated[_Long, Meta(description="The number of entries of the index.")]
 _CAPACITY = Annotated[
-    _Long, Meta(description="How many would fit into the file: length divided by the size of an entry, rounded down.")
+    _Long, Meta(description="The entries that fit into the file: length divided by the size of an entry, rounded down.")
 ]
 _FULL = Annotated[
     bool,
     Meta(
-        description="Whether entries has reached max_entries; in a time index, one less: the last slot is for the entry"
+        description="True if entries has reached max_entries; in a time index, one less: the last slot is for the entry"
         " that ends a segment (skip_full_check)."
     ),
 ]
-_STOP = 'The process ends, with status 0. It may reply {"ok": null} before, and writes nothing else.'
+_STOP = 'Ends the process, with status 0. It may reply {"ok": null} before, and writes nothing else.'
 _LENGTH = Annotated[_Long, Meta(description="Bytes of the file when it was opened or its length last changed.")]
 _MAPPED: Final[Object] = {"entries": _ENTRIES, "max_entries": _CAPACITY, "full": _FULL, "length": _LENGTH}
 _KINDS = Annotated[list[Literal["offset", "time", "transaction", "log"]], Meta(min_length=1)]
 _INDEX_CAPABILITIES: Final[Any] = Annotated[
     list[Literal[tuple(INDEX_CAPABILITIES)]],  # type: ignore[misc]
     Meta(
-        description="What its indexes have; all of these if it is left out. What needs another one is not asked for,"
+        description="The capabilities of its indexes; by default all. A request that needs a missing one is never sent,"
         " and its clauses are unsupported. " + in_words(INDEX_CAPABILITIES)
     ),
 ]
@@ -68,40 +68,40 @@ _ORDER: Final = """
     open append maybe_append append_aborted lookup entry fetch_upper_bound collect_aborted truncate truncate_to reset
     resize trim sanity_check flush close delete
 """
-"""The order in which operations stand here since version 1; newer ones come behind them."""
+"""Order of the operations in the schema since version 1; newer ones follow them."""
 OPERATIONS: Final = {
     name: INDEX_OPS[name] for name in dict.fromkeys((*_ORDER.split(), *INDEX_OPS)) if INDEX_OPS[name].does
 }
-"""What the line protocol asks of an index."""
+"""Operations on an index that the line protocol has."""
 _LAST: Final = {
     "offset": (1, 1, "[offset] of the last entry, [base_offset] without one"),
     "time": (2, 2, "[timestamp, offset] of the last entry, [-1, base_offset] without one"),
-    "transaction": (0, 1, "[last_offset] that this process has appended last, or []"),
+    "transaction": (0, 1, "[last_offset] of the last append by this process, or []"),
 }
 _WORDS: Final = {
     "kind": "offset (.index), time (.timeindex) or transaction (.txnindex).",
     "path": "An absolute path.",
     "base_offset": "The first offset of the segment: files hold offsets relative to it.",
-    "max_index_size": "Bytes of zeros that a new file is made of, in whole entries; one that is there stays as it is.",
+    "max_index_size": "Size of a new file of zeros, in complete entries; an existing file is not changed.",
     "writable": "false: the file is only read.",
     "offset": "An offset in the log (not relative).",
-    "position": "Bytes before the batch in the segment's .log file.",
+    "position": "The position of the batch in the segment's .log file, in bytes.",
     "timestamp": "Milliseconds since 1970.",
     "skip_full_check": "true: the last slot may be used.",
     "target": "An offset, or a timestamp.",
     "n": "The number of a slot, from 0 on.",
-    "fetch_size": "Bytes that a fetch may have.",
+    "fetch_size": "Maximum size of a fetch, in bytes.",
     "producer_id": "The producer of the transaction.",
     "size": "Bytes.",
 }
-"""What an argument is, by its name."""
+"""Descriptions of the arguments, by name."""
 _ARGUMENTS: Final[dict[tuple[str, str], Any]] = {
     ("open", "path"): Annotated[str, Meta(min_length=1)],
     ("resize", "size"): Annotated[int, Meta(ge=0, le=INT_MAX)],
     **{("append_aborted", name): _Offset for name in ("first_offset", "last_offset", "last_stable_offset")},
     **{("collect_aborted", name): _Offset for name in ("fetch_offset", "upper_bound")},
 }
-"""The arguments that are less here than in a trace."""
+"""Arguments that have a smaller range here than in a trace."""
 _REFUSAL: Final = {"$ref": "#/$defs/refusal"}
 _UNSUPPORTED: Final = {"$ref": "#/$defs/unsupported"}
 
@@ -111,7 +111,7 @@ def _schema(kind: Any) -> Object:
 
 
 def _closed(members: Object, **required: Any) -> Object:
-    """An object of these members and no others."""
+    """Return an object with these members and no others."""
     properties = {name: {"const": value} for name, value in required.items()}
     properties |= {name: _schema(kind) for name, kind in members.items()}
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
@@ -125,14 +125,14 @@ def _definitions() -> Object:
     found: Object = {
         "error_kind": {"description": in_words(ERRORS), "enum": list(ERRORS)},
         "refusal": {
-            "description": "The operation is refused.",
+            "description": "The operation raises an error.",
             "type": "object",
             "properties": {"error": {"$ref": "#/$defs/error_kind"}, "message": {"type": "string"}},
             "required": ["error"],
             "additionalProperties": False,
         },
         "unsupported": {"description": "The implementation lacks this operation.", **_closed({}, unsupported=True)},
-        "start_request": _request("start", "The first request of a process.", protocol=1),
+        "start_request": _request("start", "Starts a process; the first request.", protocol=1),
         "start_reply": _closed({"ok": _ABOUT}),
     }
     about = found["start_reply"]["properties"]["ok"]
@@ -147,8 +147,8 @@ def _definitions() -> Object:
         found[f"{name}_reply"] = {"anyOf": [_closed({"ok": _OK[each.gives]}), _REFUSAL, _UNSUPPORTED]}
     found["state_request"] = _request(
         "state",
-        "What the index says of itself; sent after every operation. An index that is open tells it or declares state as"
-        " unsupported (open_offset_state_reply and so on); only of one that is closed or deleted may it be refused.",
+        "Returns the state of the index; sent after every operation. An open index returns it or declares state as"
+        " unsupported (open_offset_state_reply and so on); only a closed or deleted one may reply with an error.",
     )
     for kind, (least, most, words) in _LAST.items():
         last = Annotated[list[_Long], Meta(min_length=least, max_length=most, description=words)]
@@ -158,11 +158,11 @@ def _definitions() -> Object:
         told = _closed({})
         told.update(properties={"ok": {"$ref": f"#/$defs/{kind}_state"}}, required=["ok"])
         found[f"{kind}_state_reply"] = {
-            "description": f"Of an index that is closed or deleted; of an open one see open_{kind}_state_reply.",
+            "description": f"For a closed or deleted index; for an open one see open_{kind}_state_reply.",
             "anyOf": [told, _REFUSAL, _UNSUPPORTED],
         }
         found[f"open_{kind}_state_reply"] = {
-            "description": "Of an index that is open: nothing keeps it from telling its state.",
+            "description": "For an open index, which always returns its state.",
             "anyOf": [told, _UNSUPPORTED],
         }
     found["state_reply"] = {"anyOf": [{"$ref": f"#/$defs/{kind}_state_reply"} for kind in _LAST]}
@@ -176,17 +176,17 @@ def _names() -> list[str]:
 
 
 def schema() -> Object:
-    """The JSON Schema of the protocol."""
+    """Return the JSON Schema of the protocol."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:kidx:line-protocol:1",
         "title": "Line protocol, versions 1 and 2",
-        "description": "Requests come on standard input, replies go to standard output, one JSON object a line;"
-        " standard error is free. docs/protocol.md is the same in prose. A document of this schema is a request; its"
+        "description": "Requests come on standard input, replies go to standard output, one JSON object per line;"
+        " standard error is free. docs/protocol.md explains it in prose. A document of this schema is a request; its"
         " reply is the definition of the same"
         " name that ends in _reply. Integers are written without fraction and exponent. Version 1 is about an index;"
         " version 2 is about a log: start of protocol 2, open_log, and the definitions that begin with log_. Read"
-        " integers of 64 bits as such: a double loses digits beyond 2**53.",
+        " 64-bit integers exactly: a double loses digits beyond 2**53.",
         "anyOf": [{"$ref": f"#/$defs/{name}_request"} for name in _names()],
         "$defs": _definitions(),
     }

@@ -1,6 +1,6 @@
-"""What a program has written to stderr: of its last words the beginning and the end, and little of what came before.
+"""Captured stderr of a program: the beginning and the end of its latest output, and little of earlier output.
 
-A panic says first what has happened and then lists threads; a traceback says it last. So both ends are kept.
+A panic states its cause first and then lists threads; a traceback states it last. So both ends are kept.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Final
 
 HEAD: Final = 2048
-"""Bytes that are kept of what is written first after a request."""
+"""Number of bytes that are kept of the first output after a request."""
 TAIL: Final = 2048
-"""Bytes that are kept of what is written last."""
+"""Number of bytes that are kept of the last output."""
 _FIRST_LINES: Final = 12
 _LAST_LINES: Final = 4
 
 
 class StandardError:
-    """The text of a program's stderr, as far as it is kept."""
+    """Text of a program's stderr, shortened."""
 
     def __init__(self) -> None:
         self._earlier = b""
@@ -25,7 +25,7 @@ class StandardError:
         self._left_out = 0
 
     def begin(self) -> None:
-        """A request is sent: what is written from now on is about that."""
+        """Mark the beginning of a request: later output belongs to it."""
         if self._first:
             self._earlier = bytes(self._earlier + self._first + self._last)[-TAIL:]
             self._first.clear()
@@ -33,7 +33,7 @@ class StandardError:
             self._left_out = 0
 
     def add(self, data: bytes) -> None:
-        """Takes what has been written."""
+        """Add output."""
         room = HEAD - len(self._first)
         self._first += data[:room]
         self._last += data[room:]
@@ -43,7 +43,7 @@ class StandardError:
             del self._last[:surplus]
 
     def __str__(self) -> str:
-        """First and last lines of what was written since the last request; if that is nothing, the end of the rest."""
+        """Return the first and last lines since the last request; without any, the end of earlier output."""
         if not self._first:
             return _cut(_text(self._earlier).split("\n"), 0)
         if self._left_out:

@@ -1,1 +1,1 @@
-"""An implementation as Python objects of the user's own classes."""
+"""Implementation that consists of Python objects of the user's own classes."""

@@ -1,15 +1,15 @@
 """External Python classes (``python:MODULE:FACTORY``).
 
 ``FACTORY`` is called as ``factory(kind, path, base_offset, max_index_size, writable)`` and returns an index: an object
-with the methods of :class:`PythonOffsetIndex`, :class:`PythonTimeIndex` or :class:`PythonTransactionIndex`, which are
-those of kidx. If the factory has a parameter called ``release``, it gets the release to behave like. For a kind of
+with the methods of :class:`PythonOffsetIndex`, :class:`PythonTimeIndex` or :class:`PythonTransactionIndex`, named
+as in kidx. If the factory has a parameter called ``release``, it gets the release to behave like. For a kind of
 index that it does not have it raises ``NotImplementedError``. A method that an index does not have may do so too, or
 be left out.
 
-An index refuses by raising. Which exception is which error kind of the protocol, the first row that fits:
+An index rejects an operation by raising an exception. The first matching row gives its error kind in the protocol:
 
 =============================================== ===================================================================
-an exception with an attribute ``kind``         that kind; so those of :mod:`kidx.errors`, which one may simply raise
+an exception with an attribute ``kind``         that kind; so the exceptions of :mod:`kidx.errors` can be raised
 ``NotImplementedError``                         the operation is unsupported
 ``OSError``                                     ``io``
 ``OverflowError``                               ``offset_overflow``
@@ -17,11 +17,12 @@ an exception with an attribute ``kind``         that kind; so those of :mod:`kid
 ``BufferError``                                 ``buffer_overflow``
 ``ValueError``, but not ``UnicodeError``        ``invalid_argument``, as Java's ``IllegalArgumentException``
 ``RuntimeError``, but not ``RecursionError``    ``illegal_state``, as Java's ``IllegalStateException``
-anything else                                   a ``failure``: a bug, shown with its traceback
+any other exception                             a ``failure``: a bug, shown with its traceback
 =============================================== ===================================================================
 
-So an offset out of order, a corrupt file, an unknown version, a read-only and a closed index *must* say their kind: in
-Python all of these would be a ``ValueError``, as is ``mmap closed or invalid``, and the harness does not guess.
+So an offset out of order, a corrupt file, an unknown version, a read-only and a closed index *must* have an attribute
+``kind``: in Python all of these would be a ``ValueError``, as is ``mmap closed or invalid``, and the harness does not
+guess.
 """
 
 from __future__ import annotations
@@ -39,47 +40,47 @@ from typing import Any, Final, Protocol
 from conformance.errors import ToolError
 from conformance.implementations.methods import BULK, METHODS
 from conformance.implementations.probe import missing_operations
-from conformance.implementations.python import shapes
-from conformance.implementations.python.shapes import SHAPES, ShapeError, flag, integer, pair, shaped
+from conformance.implementations.python import result_types
+from conformance.implementations.python.result_types import SHAPES, ShapeError, flag, integer, pair, shaped
 from conformance.implementations.replies import ESSENTIAL, FAILURE
 from conformance.operations import ERROR_KINDS, KINDS, OK, UNSUPPORTED, Observation, Operation, Outcome, State
 from kidx import AbortedTxn, OffsetPosition
 
 Factory = Callable[..., Any]
-_OWN: Final = (__file__, shapes.__file__)
+_OWN: Final = (__file__, result_types.__file__)
 
 
 class PythonIndex(Protocol):
-    """What all three kinds have. Whatever a method without a result returns is ignored.
+    """Methods that all three kinds have. The result of a method without a return value is ignored.
 
-    Methods may be called on an index that is closed: Kafka answers some of them. ``close_handler`` is optional:
-    it releases the file as a killed process does, without trimming or flushing. Without it the object is dropped.
+    Methods may be called on a closed index: Kafka executes some of them. ``close_handler`` is optional: it releases the
+    file as a killed process does, without trimming or flushing. Without it the object is dropped.
     """
 
     def truncate_to(self, offset: int) -> None:
-        """Removes what is at or beyond an offset."""
+        """Remove the entries at or beyond an offset."""
 
     def reset(self) -> None:
-        """Removes everything."""
+        """Remove all entries."""
 
     def flush(self) -> None:
-        """Writes to disk."""
+        """Write to disk."""
 
     def sanity_check(self) -> None:
-        """Raises an exception of kind ``corrupt`` if the file cannot be right."""
+        """Raise an exception of kind ``corrupt`` if the file is invalid."""
 
     def close(self) -> None:
-        """Closes the file, as a clean shutdown does."""
+        """Close the file, as a clean shutdown does."""
 
     def delete_if_exists(self) -> bool:
-        """Closes and deletes the file; whether there was one."""
+        """Close and delete the file; return True if it existed."""
 
     def rename_to(self, path: Path) -> None:
-        """Moves the file; the index goes on under the new name."""
+        """Rename the file; the index continues under the new name."""
 
 
 class PythonMappedIndex(PythonIndex, Protocol):
-    """What an offset and a time index have in common. The four attributes may be properties."""
+    """Methods that an offset and a time index share. The four attributes may be properties."""
 
     entries: int
     max_entries: int
@@ -87,58 +88,58 @@ class PythonMappedIndex(PythonIndex, Protocol):
     length: int
 
     def lookup(self, target: int) -> tuple[int, int]:
-        """The last entry whose key is at or below the target."""
+        """Return the last entry whose key is at or below the target."""
 
     def entry(self, n: int) -> tuple[int, int]:
-        """The entry in slot ``n``."""
+        """Return the entry in slot ``n``."""
 
     def truncate(self) -> None:
-        """Removes all entries, leaving the file as long as it is."""
+        """Remove all entries, without changing the length of the file."""
 
     def resize(self, size: int) -> bool:
-        """Changes the length of the file; whether that was necessary."""
+        """Change the length of the file; return True if that was necessary."""
 
     def trim_to_valid_size(self) -> None:
-        """Cuts the file behind the last entry."""
+        """Truncate the file after the last entry."""
 
 
 class PythonOffsetIndex(PythonMappedIndex, Protocol):
-    """An offset index; its entries are (offset, position)."""
+    """Offset index; its entries are (offset, position)."""
 
     last_offset: int
 
     def append(self, offset: int, position: int) -> None:
-        """Adds an entry."""
+        """Add an entry."""
 
     def fetch_upper_bound_offset(self, fetch_offset: OffsetPosition, fetch_size: int) -> tuple[int, int] | None:
-        """The first entry at or behind ``fetch_offset.position + fetch_size``."""
+        """Return the first entry at or after ``fetch_offset.position + fetch_size``."""
 
 
 class PythonTimeIndex(PythonMappedIndex, Protocol):
-    """A time index; its entries are (timestamp, offset)."""
+    """Time index; its entries are (timestamp, offset)."""
 
     last_entry: tuple[int, int]
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        """Adds an entry if its timestamp is larger than the last one."""
+        """Add an entry if its timestamp is larger than the last one."""
 
 
 class PythonTransactionIndex(PythonIndex, Protocol):
-    """A transaction index; ``max_index_size`` and ``writable`` mean nothing to it."""
+    """Transaction index; ``max_index_size`` and ``writable`` mean nothing to it."""
 
     last_offset: int | None
 
     def __len__(self) -> int:
-        """How many whole records there are."""
+        """Return the number of complete records."""
 
     def append(self, txn: AbortedTxn) -> None:
-        """Adds a record: a tuple of producer id, first, last and last stable offset."""
+        """Add a record: a tuple of producer id, first, last and last stable offset."""
 
     def all_aborted_txns(self) -> list[AbortedTxn]:
-        """Every record."""
+        """Return every record."""
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> tuple[Any, bool]:
-        """The transactions that a fetch has to hide, and whether no later segment can hold another one."""
+        """Return the transactions that a fetch has to hide, and whether no later segment can contain another one."""
 
 
 _KINDS_OF_BUILTINS: Final[tuple[tuple[type[Exception], str | None], ...]] = (
@@ -155,7 +156,7 @@ _KINDS_OF_BUILTINS: Final[tuple[tuple[type[Exception], str | None], ...]] = (
 
 
 def kind_of(error: BaseException) -> str | None:
-    """The error kind of an exception, by the table above; None for a bug."""
+    """Return the error kind of an exception, by the table above, or None for a bug."""
     kind = getattr(error, "kind", None)
     if kind in ERROR_KINDS:
         return str(kind)
@@ -163,17 +164,17 @@ def kind_of(error: BaseException) -> str | None:
 
 
 def load_factory(module: str, name: str) -> Factory:
-    """The factory called ``name`` (dots reach into classes) in a module; the working directory can be imported from.
+    """Return the factory ``name`` (dots reach into classes) of a module; the working directory is on the path.
 
     Raises:
-        ToolError: the module cannot be imported, or has no such function.
+        ToolError: The module cannot be imported, or has no such function.
     """
     if "" not in sys.path and str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
         found: Any = importlib.import_module(module)
     except (Exception, SystemExit) as error:
-        raise ToolError(f"the module {module} cannot be imported: {type(error).__name__}: {error}") from error
+        raise ToolError(f"cannot import the module {module}: {type(error).__name__}: {error}") from error
     try:
         found = operator.attrgetter(name)(found)
     except AttributeError:
@@ -184,16 +185,16 @@ def load_factory(module: str, name: str) -> Factory:
 
 
 class PythonObjectIndex:
-    """A factory's indexes behind the adapter interface (see :class:`conformance.implementations.protocol`).
+    """Indexes of a factory, as an implementation (see :class:`conformance.implementations.protocol`).
 
-    An exception that is not a refusal, and a result of the wrong shape, are the outcome ``failure``, with the
-    traceback or the result in its text; everything after it in the same example fails alike. The state of an
-    observation is None where it is unknown: nothing is open, an attribute is missing, a closed index raises.
+    An exception without an error kind, and a result of the wrong type, are the outcome ``failure``, with the traceback
+    or the result in its text; all later operations in the same example fail in the same way. The state of an
+    observation is None if it is unknown: no index is open, an attribute is missing, or a closed index raises.
 
     Args:
-        factory: see the module.
-        release: the release whose dialect it must follow.
-        name: its name in reports.
+        factory: The factory; see the module.
+        release: The release whose dialect it must follow.
+        name: Its name in reports.
     """
 
     speaks_kafka = False
@@ -213,28 +214,28 @@ class PythonObjectIndex:
         self._lacking |= missing_operations(self, KINDS)
 
     def begin(self, directory: Path) -> None:
-        """See the protocol."""
+        """Begin an example; see the protocol."""
         self.end()
         self._directory = directory
         self._failure = None
 
     def end(self) -> None:
-        """See the protocol. Ignores what the index raises when it is released."""
+        """End the example; see the protocol. Exceptions of the index during its release are ignored."""
         with contextlib.suppress(Exception):
             self._let_go()
 
     def supports(self, operation: str) -> bool:
-        """See the protocol. Every operation has been tried out when the implementation was made."""
+        """Return True if an operation is supported; all were tried when the implementation was created."""
         name = BULK.get(operation, operation)
         return name in ESSENTIAL or (name in METHODS and name not in self._lacking)
 
     @property
     def tells_state(self) -> bool:
-        """Whether it has all attributes of a state; otherwise only outcomes and files are compared."""
+        """True if it has all attributes of a state; otherwise only outcomes and files are compared."""
         return "state" not in self._lacking
 
     def perform(self, operation: Operation) -> Observation:
-        """See the protocol."""
+        """Execute an operation; see the protocol."""
         if self._failure is not None:
             return Observation(self._failure, None)
         outcome = self._outcome(operation)
@@ -280,7 +281,7 @@ class PythonObjectIndex:
         self._closed = False
 
     def _call(self, name: str, method: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
-        """One operation, its result checked for its shape."""
+        """Execute one operation, and check the type of its result."""
         if name in BULK:
             first, second, first_step, second_step, count = arguments
             for i in range(count):
@@ -337,7 +338,7 @@ def _bug(error: Exception, where: str) -> Outcome:
         return Outcome(FAILURE, None, f"{error} (in {where})")
     frame = error.__traceback__
     while frame is not None and frame.tb_frame.f_code.co_filename in _OWN:
-        frame = frame.tb_next  # leaves the harness's own frames out of the traceback
+        frame = frame.tb_next  # omits the harness's own frames from the traceback
     trace = "".join(traceback.format_exception(type(error), error, frame)).rstrip()
     return Outcome(FAILURE, None, f"raised {type(error).__name__} in {where}:\n{trace}")
 

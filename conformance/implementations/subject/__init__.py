@@ -1,1 +1,1 @@
-"""Foreign implementations of the catalogue: built once, started for a run."""
+"""Third-party implementations of the catalogue: built once, started for a run."""

@@ -1,4 +1,4 @@
-"""Builds a subject with its language's own tools, into the cache; what is built already is used again."""
+"""Builds of third-party implementations with their language's own tools, in the cache."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from conformance.subjects import Subject
 
 LIMIT: Final = 900.0
-"""Seconds that a build may take."""
+"""Maximum duration of a build in seconds."""
 _LAST: Final = 400
 
 
 def missing_tools(subject: Subject) -> list[str]:
-    """What the subject needs and this machine has not on its PATH."""
+    """Return the required programs that are missing from the PATH."""
     return [tool for tool in subject.needs if shutil.which(tool) is None]
 
 
 def place_of(subject: Subject) -> Path:
-    """Where it is built: a directory for each state of its sources, which is there if it is built."""
+    """Return the build directory, which depends on the state of the sources and exists if they are built."""
     with as_file(subject.folder) as sources:
         digest = hashlib.sha256(json.dumps([subject.build, dict(subject.environment), subject.version]).encode())
         for path in sorted(path for path in sources.rglob("*") if path.is_file()):
@@ -42,20 +42,20 @@ def place_of(subject: Subject) -> Path:
 
 
 def build(subject: Subject) -> Path:
-    """Build it, unless it is built; return its directory, which appears complete or not at all.
+    """Build the implementation, unless it is built; return its directory, which appears complete or not at all.
 
     Raises:
-        ToolError: a tool is missing, or the build fails or takes too long.
+        ToolError: A tool is missing, or the build fails or takes too long.
     """
     place = place_of(subject)
     if place.is_dir():
         return place
     if missing := missing_tools(subject):
-        raise ToolError(f"the subject {subject.name} needs {', '.join(missing)} on the PATH")
+        raise ToolError(f"the subject {subject.name} requires {', '.join(missing)} on the PATH")
     partial = place.with_name(f".{place.name}-{uuid.uuid4().hex}")
     try:
         with _one_at_a_time(place.parent):
-            if place.is_dir():  # another process was first
+            if place.is_dir():  # another process has built it
                 return place
             with as_file(subject.folder) as sources:
                 shutil.copytree(sources, partial / "sources")
@@ -70,7 +70,7 @@ def build(subject: Subject) -> Path:
 
 @contextmanager
 def _one_at_a_time(directory: Path) -> Iterator[None]:
-    """Processes of a run ask for the same subject: one builds it, the others wait. The lock ends with its process."""
+    """Lock a directory: of several processes, one builds and the others wait. The lock ends with its process."""
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory, os.O_RDONLY)
     try:
@@ -81,10 +81,10 @@ def _one_at_a_time(directory: Path) -> Iterator[None]:
 
 
 def command_of(subject: Subject) -> list[str]:
-    """Build it, unless it is built; return the command that starts it.
+    """Build the implementation, unless it is built; return the command that starts it.
 
     Raises:
-        ToolError: as :func:`build`.
+        ToolError: As :func:`build`.
     """
     out = build(subject)
     return [word.replace("{out}", str(out)) for word in subject.start]
@@ -94,7 +94,7 @@ def _run(subject: Subject, partial: Path) -> None:
     command = [word.replace("{out}", str(partial)) for word in subject.build]
     said = f"the subject {subject.name} cannot be built"
     try:
-        done = subprocess.run(  # noqa: S603 -- of the package's own catalogue
+        done = subprocess.run(  # noqa: S603 -- a command of the package's own catalogue
             command,
             cwd=partial / "sources",
             env={**os.environ, **subject.environment},

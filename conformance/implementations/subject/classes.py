@@ -1,4 +1,4 @@
-"""A subject that is a library of Java classes: its jars, as a build that is held to a release."""
+"""Third-party implementation that is a library of Java classes: its jars, as a build for a release."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from conformance.subjects import Subject
 
 _JAVA_8: Final = 52
-"""Of the class file format: what is newer says so itself when it is loaded."""
+"""Java 8's version of the class file format; newer classes are detected when they are loaded."""
 
 
 def classes_of(subject: Subject, release: str) -> Build:
-    """Build it if need be; its jars, and the release that it is held to.
+    """Build the implementation if necessary; return its jars, with the release that they are compared with.
 
     Raises:
-        ToolError: it cannot be built, or has no jars.
+        ToolError: It cannot be built, or has no jars.
     """
     jars = tuple(sorted((build(subject) / "lib").glob("*.jar")))
     if not jars:

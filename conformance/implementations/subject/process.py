@@ -1,4 +1,4 @@
-"""A server program that cannot become an orphan: started, stopped by SIGTERM or SIGKILL, and started again."""
+"""Server process that cannot become an orphan: started, stopped by SIGTERM or SIGKILL, and restarted."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from conformance.kafka.client.connection import Address
 from conformance.kafka.polling import Deadline
 
 READY: Final = 60.0
-"""Seconds until it has to listen."""
+"""Seconds within which it has to listen."""
 END: Final = 30.0
-"""Seconds until it has to end after SIGTERM."""
+"""Seconds within which it has to end after SIGTERM."""
 _LONGEST: Final = 300
 _LAST: Final = 400
 
 
 class ServerProcess:
-    """A server; a context manager that starts it, and ends it and whatever it has started.
+    """Server; a context manager that starts it, and ends it with all processes that it has started.
 
     Args:
-        name: how messages call it.
-        command: the program and its arguments.
-        address: where it listens; None if the first line that it prints says that.
+        name: The name in messages.
+        command: The program and its arguments.
+        address: The address that it listens at, or None if it prints the address as its first line.
     """
 
     def __init__(self, name: str, command: Sequence[str], address: Address | None = None) -> None:
@@ -52,23 +52,23 @@ class ServerProcess:
         self._end(signal.SIGKILL)
 
     def start(self) -> Address:
-        """Start it; where it listens, once it does.
+        """Start the server; return its address once it listens.
 
         Raises:
-            ToolError: it cannot be started, ends, does not listen in time, or another server is there already.
+            ToolError: It cannot be started, ends, does not listen in time, or another server uses the address.
         """
         if not self.command or shutil.which(self.command[0]) is None:
-            raise ToolError(f"{self.name} cannot be started: there is no program {' '.join(self.command[:1])!r}")
+            raise ToolError(f"cannot start {self.name}: no program {' '.join(self.command[:1])!r}")
         if self._told is not None and _listens(self._told):
-            raise ToolError(f"a server listens at {self._told} already, and {self.name} is to be started there")
+            raise ToolError(f"cannot start {self.name}: another server listens at {self._told}")
         self._first, self._last = b"", b""
         self._has_line.clear()
-        self._process = subprocess.Popen(  # noqa: S603 -- the catalogue's command, or the user's own
+        self._process = subprocess.Popen(  # noqa: S603 -- a command of the catalogue, or of the user
             [sys.executable, "-I", "-S", SUPERVISOR, *self.command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL if self._told is None else subprocess.STDOUT,
-            start_new_session=True,  # a process group of its own, which signals go to
+            start_new_session=True,  # a separate process group, which receives signals
         )
         assert self._process.stdout is not None
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
@@ -80,27 +80,27 @@ class ServerProcess:
             raise
 
     def stop(self, *, clean: bool) -> None:
-        """Stop it, by SIGTERM or by SIGKILL.
+        """Stop the server, by SIGTERM or by SIGKILL.
 
         Raises:
-            ToolError: it does not end after SIGTERM, or still listens.
+            ToolError: It does not end after SIGTERM, or still listens.
         """
         ended = self._end(signal.SIGTERM if clean else signal.SIGKILL)
         if not ended:
             raise ToolError(f"{self.name} does not end within {END:g} s of SIGTERM")
         if self._told is not None and _listens(self._told):
-            raise ToolError(f"{self.name} has ended, and a server listens at {self._told}: it must stay in foreground")
+            raise ToolError(f"{self.name} has ended, but its address is in use: it must stay in the foreground")
 
     def _await_address(self) -> Address:
         deadline = Deadline(READY)
         assert self._process is not None
         if self._told is None:
             if not self._has_line.wait(deadline.left):
-                raise ToolError(f"{self.name} does not say where it listens within {READY:g} s")
+                raise ToolError(f"{self.name} does not print its address within {READY:g} s")
             line = self._first.decode("utf-8", "replace").strip()
             if not line:
-                raise ToolError(f"{self.name} has ended before it said where it listens")
-            return Address.parse(line, f"what {self.name} prints first")
+                raise ToolError(f"{self.name} has ended before it printed its address")
+            return Address.parse(line, f"the first line of {self.name}")
         while not _listens(self._told):
             if self._process.poll() is not None:
                 last = " ".join(self._last.decode("utf-8", "replace").split())[-_LAST:]
@@ -110,7 +110,7 @@ class ServerProcess:
         return self._told
 
     def _read(self, output: IO[bytes]) -> None:
-        """Takes its first line and its last words; the rest is dropped, so that it never waits for a reader."""
+        """Read the first line and keep the last output; drop the rest, so that the server never waits for a reader."""
         with output, suppress(OSError, ValueError):
             self._first = output.readline(_LONGEST)
             self._last = self._first
@@ -120,7 +120,7 @@ class ServerProcess:
         self._has_line.set()
 
     def _end(self, number: signal.Signals) -> bool:
-        """Signals the whole group; whether it has ended by itself."""
+        """Send a signal to the whole group; return True if it ended without SIGKILL."""
         process, self._process = self._process, None
         if process is None:
             return True
@@ -132,7 +132,7 @@ class ServerProcess:
             return False
         finally:
             with suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)  # what its program has left behind
+                os.killpg(process.pid, signal.SIGKILL)  # remaining processes of its program
             process.wait()
             with suppress(OSError):
                 assert process.stdin is not None

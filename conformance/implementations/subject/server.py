@@ -1,4 +1,4 @@
-"""A subject that is a server: built if need be, and with a directory of its own if it keeps what it is given."""
+"""Third-party server: built if necessary, with a data directory if it persists records."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def server_of(subject: Subject) -> Iterator[ServerProcess]:
-    """Build it if need be; its process, not started yet, which ends with the block, as does what it has kept.
+    """Build the server if necessary; yield its process, not started, which ends with the block, like its data.
 
     Raises:
-        ToolError: it cannot be built.
+        ToolError: It cannot be built.
     """
     out = build(subject)
     with scratch_directory() as data:

@@ -1,1 +1,1 @@
-"""Any broker by the protocol alone: what it is asked, what it has stored, and what it may answer."""
+"""Any broker by Kafka's protocol alone: queries, stored records, and allowed responses."""

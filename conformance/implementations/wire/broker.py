@@ -1,4 +1,4 @@
-"""A broker that only its protocol is known of: topics of this run's own, appends, transactions, what it gives back."""
+"""Broker that is driven only by Kafka's protocol: topics of this run, appends, transactions, and fetches."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from conformance.errors import ToolError
-from conformance.implementations.wire.account import StoredBatch
 from conformance.implementations.wire.features import NEEDED
+from conformance.implementations.wire.partition_history import StoredBatch
 from conformance.kafka.client import (
     Client,
     ClientError,
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PREFIX: Final = "kidx-wire-"
 START: Final = 30.0
-"""Seconds that a broker which listens may take until it answers."""
+"""Seconds that a listening broker may take until it responds."""
 FETCHED: Final = 4 << 20
-"""Bytes of one fetch: more than a step appends."""
+"""Maximum bytes of one fetch: more than a step appends."""
 NO_ANSWER: Final[dict[type[ClientError], str]] = {
     ClosedError: "CONNECTION_CLOSED",
     UndecodableError: "UNDECODABLE_ANSWER",
 }
-"""Stands for the error of an answer where the broker closes the connection instead, or talks nonsense."""
+"""Error names for a missing response: the broker closes the connection instead, or sends a malformed response."""
 _FAILURES: Final = 20_000
-"""So many are answers; a broker that goes on with them is given up."""
+"""Maximum number of missing responses, after which the run gives up the broker."""
 _ALWAYS: Final = ("Metadata", "Produce", "Fetch", "ListOffsets")
 _OPTIONAL: Final = ("segment.index.bytes", "index.interval.bytes", "segment.bytes", "segment.ms", "compression.type")
 """Settings that a broker without Kafka's files may not know."""
@@ -49,7 +49,7 @@ _SETTING_REFUSED: Final = frozenset({"INVALID_CONFIG", "INVALID_REQUEST", "POLIC
 
 
 class Stored(NamedTuple):
-    """What a fetch gives from an offset on."""
+    """Result of a fetch from an offset on."""
 
     batches: tuple[StoredBatch, ...]
     data: bytes
@@ -57,17 +57,17 @@ class Stored(NamedTuple):
 
 
 class WireBroker:
-    """A connection to a broker, and the topics made over it; a context manager that deletes them in the end.
+    """Connection to a broker, and the topics created by it; a context manager that deletes them at the end.
 
     Args:
-        address: where it listens.
-        connect: opens a socket, see :mod:`conformance.kafka.client.security`.
-        without: what is left out of the run, of :data:`~conformance.implementations.wire.features.NEEDED`.
-        limit: seconds for an answer.
-        process: stops it and starts it again; None if it is left running.
+        address: The broker's address.
+        connect: A function that opens a socket, see :mod:`conformance.kafka.client.security`.
+        without: The skipped features, of :data:`~conformance.implementations.wire.features.NEEDED`.
+        limit: The time limit for a response, in seconds.
+        process: The process that stops and restarts the broker, or None if it is left running.
 
     Raises:
-        ToolError: it cannot be reached, hangs, or lacks what the run needs.
+        ToolError: The broker cannot be reached, hangs, or lacks a necessary feature.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ class WireBroker:
 
     @property
     def deletes(self) -> bool:
-        """Whether its topics are deleted in the end."""
+        """True if its topics are deleted at the end."""
         return "topic-requests" not in self.without
 
     def _first_contact(self) -> Client:
@@ -115,7 +115,7 @@ class WireBroker:
         except (ClosedError, RequestTimedOutError, UndecodableError) as error:
             client.close()
             secured = "connect" in self._options
-            hint = "" if secured else "; for TLS or a log-in give --command-config FILE"
+            hint = "" if secured else "; for TLS or SASL give --command-config FILE"
             raise ToolError(f"{error}{hint}") from error
         except BaseException:
             client.close()
@@ -131,11 +131,11 @@ class WireBroker:
             missing = [api for api in apis if not client.versions(api)]
             if missing and feature not in self.without:
                 raise ToolError(
-                    f"{name} does not offer {', '.join(missing)}: leave {feature} out with --skip-feature {feature}"
+                    f"{name} does not offer {', '.join(missing)}: skip {feature} with --skip-feature {feature}"
                 )
 
     def close(self) -> None:
-        """Delete the topics of this run, as far as the broker does it, and hang up."""
+        """Delete the topics of this run, if the broker can, and disconnect."""
         try:
             for topic in self.made if self.deletes else ():
                 self.client.delete_topic(topic)
@@ -146,13 +146,13 @@ class WireBroker:
             self.client.close()
 
     def restart(self, *, clean: bool) -> None:
-        """Stop the broker, by SIGTERM or by SIGKILL, start it again, and connect anew.
+        """Stop the broker, by SIGTERM or by SIGKILL, start it again, and reconnect.
 
         Raises:
-            ToolError: it does not end, or does not come up; there is no process.
+            ToolError: It does not stop or start, or there is no process.
         """
         if self.process is None:
-            raise ToolError(f"the broker at {self.address} is not this run's to stop: give --start-command")
+            raise ToolError(f"the broker at {self.address} was started by others; restarts require --start-command")
         self.client.close()
         self.process.stop(clean=clean)
         self.address = self.process.start()
@@ -166,13 +166,13 @@ class WireBroker:
             else:
                 return
 
-    # -- asking ----------------------------------------------------------------------------------------------------
+    # -- queries ---------------------------------------------------------------------------------------------------
 
     def request_each(self, requests: Iterable[OffsetsRequest]) -> Iterator[list[PartitionOffsetResponse]]:
-        """The answers to each request; one that is not answered has an error of its own, see :data:`NO_ANSWER`.
+        """Yield the responses to each request; a missing response becomes an error of :data:`NO_ANSWER`.
 
         Raises:
-            ClientError: the broker is gone, hangs, or leaves too many without an answer.
+            ClientError: The broker is gone, hangs, or leaves too many requests without a response.
         """
         rest = list(requests)
         while rest:
@@ -185,7 +185,7 @@ class WireBroker:
                 self._reconnect()
             else:
                 return
-            # Which of those that were on their way it was, asking them one by one tells.
+            # The requests in flight are sent one by one, which shows which of them failed.
             alone, rest = rest[done : done + MAX_IN_FLIGHT], rest[done + MAX_IN_FLIGHT :]
             yield from map(self._ask_alone, alone)
 
@@ -197,10 +197,10 @@ class WireBroker:
         )
 
     def answered(self, ask: Callable[[Client], T], instead: Callable[[str], T]) -> T:
-        """What the client gives, or something else for the name of what came in the place of an answer.
+        """Return the client's result, or ``instead`` of the error name if a response is missing.
 
         Raises:
-            ClientError: as :meth:`request_each`.
+            ClientError: As :meth:`request_each`.
         """
         try:
             return ask(self.client)
@@ -211,7 +211,7 @@ class WireBroker:
     def _reconnect(self) -> None:
         self._failures += 1
         if self._failures > _FAILURES:
-            what = f"has left {_FAILURES} requests without an answer: it is given up"
+            what = f"has left {_FAILURES} requests without a response"
             raise ClosedError(f"the broker at {self.address}", what)
         self.client.close()
         self.client = Client(self.address, **self._options)
@@ -219,10 +219,10 @@ class WireBroker:
     # -- topics ----------------------------------------------------------------------------------------------------
 
     def create(self, settings: Mapping[str, Any]) -> tuple[str, int]:
-        """Make a topic, without the settings that the broker refuses and need not have; its name and leader epoch.
+        """Create a topic, without rejected optional settings; return its name and leader epoch.
 
         Raises:
-            ToolError: the broker has a topic of that name, or does not make one.
+            ToolError: The broker has a topic of that name, or does not create one.
         """
         topic = f"{self.prefix}{next(self._numbers)}"
         if not self.deletes:
@@ -236,7 +236,7 @@ class WireBroker:
         except ErrorResponseError as error:
             if error.error == "TOPIC_ALREADY_EXISTS":
                 raise ToolError(
-                    f"the broker at {self.address} has a topic {topic} that this run has not made"
+                    f"the broker at {self.address} has a topic {topic} that this run has not created"
                 ) from error
             if error.error not in _SETTING_REFUSED:
                 raise
@@ -245,10 +245,10 @@ class WireBroker:
         return topic, self.await_leader(topic)
 
     def await_leader(self, topic: str) -> int:
-        """The epoch of the leader, -1 if the broker tells none, once it answers; what it answers is judged later.
+        """Return the leader's epoch once the broker responds, or -1 if it has none; responses are checked later.
 
         Raises:
-            ErrorResponseError: there is no such topic, for instance.
+            ErrorResponseError: The topic is missing, for instance.
         """
         self.client.leader_epoch(topic)
         deadline = Deadline(self.client.limit)
@@ -257,7 +257,7 @@ class WireBroker:
         return self.client.leader_epoch(topic)
 
     def _create_with_less(self, topic: str, wanted: dict[str, str], error: ErrorResponseError) -> None:
-        """One optional setting less at a time, until the broker takes the rest."""
+        """Remove one optional setting after another, until the broker accepts the rest."""
         for name in _OPTIONAL:
             if wanted.pop(name, None) is None:
                 continue
@@ -272,13 +272,13 @@ class WireBroker:
             return
         raise error
 
-    # -- what it gives back ----------------------------------------------------------------------------------------
+    # -- fetches ---------------------------------------------------------------------------------------------------
 
     def stored(self, topic: str, offset: int) -> Stored:
-        """Everything from an offset on.
+        """Return all batches from an offset on.
 
         Raises:
-            KidxError: a batch cannot be read.
+            KidxError: A batch cannot be read.
         """
         found = self.client.fetch(topic, offset, max_bytes=FETCHED)
         batches = [batch for batch in iter_memory_batches(found.records) if batch.last_offset >= offset]
@@ -286,14 +286,14 @@ class WireBroker:
         return Stored(tuple(map(StoredBatch.of, batches)), data, found)
 
     def await_stored(self, topic: str, offset: int) -> Stored:
-        """The same, once there is something.
+        """Return all batches from an offset on, once there is one.
 
         Raises:
-            RequestTimedOutError: there is nothing in time.
+            RequestTimedOutError: No batch arrives within the time limit.
         """
         deadline = Deadline(self.client.limit)
         while not (found := self.stored(topic, offset)).batches:
             if not deadline.pause():
-                what = f"gives nothing from offset {offset} of {topic} on within {self.client.limit:g} s"
+                what = f"returns nothing from offset {offset} of {topic} on within {self.client.limit:g} s"
                 raise RequestTimedOutError(f"the broker at {self.address}", what)
         return found

@@ -1,13 +1,13 @@
-"""What Kafka of a release answers to ListOffsets in each version of the request, by the reference's log.
+"""Responses of Kafka of a release to ListOffsets, for each version of the request, from the reference's log.
 
-Files that retention may delete count as deleted or not, whichever fits: when it runs, no client sees.
+Files that retention may delete count as deleted or not, whichever fits: no client sees when retention runs.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from conformance.implementations.wire.promises import EPOCHS_SINCE, SINCE
+from conformance.implementations.wire.contract import EPOCHS_SINCE, SINCE
 from kidx.errors import KidxError
 from kidx.log import UnifiedLog, list_offset
 from kidx.log.lookup import fetch_offset, supports_target
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from conformance.implementations.broker.reference import ReferencePartition
-    from conformance.implementations.wire.promises import View
+    from conformance.implementations.wire.contract import View
     from conformance.kafka.client import Isolation
     from kidx.segment import LogSegment, TimestampAndOffset
 
@@ -29,7 +29,7 @@ _ISOLATION: Final[dict[View, Isolation | None]] = {
 
 
 class Row(NamedTuple):
-    """An answer as it stands on the wire, -1 for nothing."""
+    """Response as it is sent, with -1 for nothing."""
 
     error: str | None
     offset: int = -1
@@ -47,10 +47,10 @@ NONE: Final = Row(None)
 
 
 class ExpectedRows:
-    """The reference's answers, as long as its log stays as it is.
+    """Reference's responses, valid while its log does not change.
 
     Args:
-        reference: the partition.
+        reference: The reference's partition.
     """
 
     def __init__(self, reference: ReferencePartition) -> None:
@@ -58,7 +58,7 @@ class ExpectedRows:
         self._found: dict[tuple[int, View, int], Row] = {}
 
     def rows(self, target: int, version: int, view: View) -> Iterator[Row]:
-        """Every answer that is right, the likeliest first; the later ones if retention has deleted segments."""
+        """Yield every correct response, the likeliest first; the later ones apply if retention has deleted segments."""
         dialect = self.reference.dialect
         if dialect.rejects_unknown_targets and target < 0 and version < SINCE.get(target, 1 << 15):
             yield Row(UNSUPPORTED)
@@ -76,8 +76,8 @@ class ExpectedRows:
     def _answer(self, target: int, view: View, dropped: int) -> Row:
         reference, log = self.reference, self.reference.log
         if reference.dialect.rejects_unknown_targets and target < 0 and not supports_target(reference.dialect, target):
-            return NONE  # a later release's, which without tiered storage has nothing to say
-        left = cast("UnifiedLog", _Left(log, dropped)) if dropped else log
+            return NONE  # a target of a later release, which is empty without tiered storage
+        left = cast("UnifiedLog", _TruncatedLogView(log, dropped)) if dropped else log
         try:
             found = list_offset(left, target, isolation_level=_ISOLATION[view], leader_epoch=reference.epoch)
         except KidxError as error:
@@ -88,14 +88,14 @@ class ExpectedRows:
         return Row(None, found.offset, found.timestamp, epoch)
 
     def _deletable(self) -> int:
-        """How many segments end at or before the log start."""
+        """Return the number of segments that end at or before the log start."""
         log = self.reference.log
         bases = [segment.base_offset for segment in log.segments]
         return sum(base <= log.start_offset for base in bases[1:])
 
 
-class _Left:
-    """A log without its first segments."""
+class _TruncatedLogView:
+    """Log without its first segments."""
 
     def __init__(self, log: UnifiedLog, dropped: int) -> None:
         self._log = log
@@ -105,5 +105,5 @@ class _Left:
         return getattr(self._log, name)
 
     def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        """As the whole log's."""
+        """Return the offset of a timestamp, as for the whole log."""
         return fetch_offset(cast("UnifiedLog", self), target)

@@ -1,4 +1,4 @@
-"""What of a broker behind ``wire:`` a run can leave out."""
+"""Features of a broker (``wire:``) that a run can skip."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ NEEDED: Final[dict[str, tuple[str, ...]]] = {
     "topic-requests": ("CreateTopics", "DeleteTopics"),
     "timestamps": (),
 }
-"""What can be left out of a run, and the APIs that it needs.
+"""Features that a run can skip, with the APIs that they need.
 
-Without topic-requests, topics are made by asking for them, without settings, and stay; without timestamps, no record is
-looked up by time.
+Without topic-requests, topics are created by requests for their metadata, without settings, and remain; without
+timestamps, no record is looked up by time.
 """

@@ -201,7 +201,7 @@ class BrokerLockstep:
         for topic, why in refused:
             topic.compare_values("outcome", f"does not start: {why}", "starts", (BEYOND_RECOVERY,))
         for topic in self._active():
-            topic.reference.lead(self.broker.client.await_leader(topic.name))
+            topic.reference.become_leader(self.broker.client.await_leader(topic.name))
             topic.compare(every=True, moment="start")
 
     def _start_references(self) -> list[tuple[TopicLockstep, str]]:

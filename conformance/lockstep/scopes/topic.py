@@ -266,7 +266,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
     def sync_retention(self) -> bool:
         """Apply retention to the reference if the broker has deleted segments; return True if it has."""
         if self.subject.broker.first_segment(self.name) > self.reference.log.segments.first.base_offset:
-            self.reference.retain()
+            self.reference.run_retention()
             return True
         return False
 

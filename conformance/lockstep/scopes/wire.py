@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.broker.reference import Checkpoints, ReferencePartition
-from conformance.implementations.wire.account import Account, StoredBatch
 from conformance.implementations.wire.broker import NO_ANSWER
-from conformance.implementations.wire.promises import EARLIEST, LATEST
+from conformance.implementations.wire.contract import EARLIEST, LATEST
+from conformance.implementations.wire.partition_history import PartitionHistory, StoredBatch
 from conformance.kafka.client import ErrorResponseError
 from conformance.lockstep.scopes.wire_responses import WireComparison
 from conformance.lockstep.scopes.wire_topic import Topic
@@ -73,7 +73,7 @@ class WireLockstep(WireComparison):
         name, epoch = self.broker.create(settings)
         kept = {key: value for key, value in settings.items() if key not in self.broker.refused_settings}
         reference = ReferencePartition(self.release, self._scratch / name / f"{name}-0", kept, epoch)
-        self.topics.append(Topic(name, kept, reference, Account(epoch), [operation]))
+        self.topics.append(Topic(name, kept, reference, PartitionHistory(epoch), [operation]))
         self.statistics.topics += 1
 
     def _append_batch(self, topic: Topic, rows: list[list[Any]], codec: str, producer: str | None) -> None:
@@ -242,7 +242,7 @@ class WireLockstep(WireComparison):
             return
         topic.reference.stop(clean=clean)
         topic.reference.start(Checkpoints(clean, topic.account.end if clean else 0, start))
-        topic.reference.lead(epoch)
+        topic.reference.become_leader(epoch)
         topic.account.leader_epoch = epoch
 
 

@@ -7,10 +7,18 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.clauses import load_clauses
-from conformance.implementations.wire.account import StoredBatch, StoredRecord, committed
+from conformance.implementations.wire.contract import LARGEST, LATEST, ListOffsetsContract, clause_of
 from conformance.implementations.wire.expected import ExpectedRows, Row
-from conformance.implementations.wire.promises import LARGEST, LATEST, Promises, clause_of
-from conformance.implementations.wire.questions import UNTIMED, Asked, Refusal, believing, questions, refusals, targets
+from conformance.implementations.wire.partition_history import StoredBatch, StoredRecord, committed
+from conformance.implementations.wire.queries import (
+    TIMESTAMPLESS_TARGETS,
+    ExpectedError,
+    Query,
+    error_queries,
+    leader_epoch_queries,
+    queries,
+    targets,
+)
 from conformance.kafka.client.responses import ISOLATION_LEVELS
 from conformance.lockstep.divergence import Divergence
 from conformance.lockstep.scopes.wire_topic import Statistics, Topic, WireDivergence
@@ -22,9 +30,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Literal
 
-    from conformance.implementations.wire.account import Account
     from conformance.implementations.wire.broker import WireBroker
-    from conformance.implementations.wire.promises import View
+    from conformance.implementations.wire.contract import View
+    from conformance.implementations.wire.partition_history import PartitionHistory
     from conformance.kafka.client import Isolation, PartitionOffsetResponse
 
 MACHINE: Final = "wire"
@@ -103,14 +111,14 @@ class WireComparison:
         versions = self.broker.versions
         wanted = targets(topic.timestamps, every=every)
         if "timestamps" in self.broker.without:
-            wanted = [target for target in wanted if target in UNTIMED]
+            wanted = [target for target in wanted if target in TIMESTAMPLESS_TARGETS]
         epoch = topic.account.leader_epoch
-        asked = [*questions(topic.name, wanted, versions), *believing(topic.name, epoch, versions)]
+        asked = [*queries(topic.name, wanted, versions), *leader_epoch_queries(topic.name, epoch, versions)]
         self._compare_answers(topic, asked)
-        self._compare_refusals(topic, list(refusals(topic.name, epoch, versions)))
+        self._compare_refusals(topic, list(error_queries(topic.name, epoch, versions)))
 
-    def _compare_answers(self, topic: Topic, asked: list[Asked]) -> None:
-        promises, expected = Promises(topic.account), ExpectedRows(topic.reference)
+    def _compare_answers(self, topic: Topic, asked: list[Query]) -> None:
+        promises, expected = ListOffsetsContract(topic.account), ExpectedRows(topic.reference)
         for question, answers in zip(asked, self.broker.request_each(a.request for a in asked), strict=True):
             self.statistics.answers += 1
             self.statistics.asked[_target_name(question.target)] += 1
@@ -142,7 +150,7 @@ class WireComparison:
                 named = "LO-14"
             self._record(topic, question, named, rows[0], row, _kind_of(rows[0], row, topic))
 
-    def _compare_refusals(self, topic: Topic, asked: list[Refusal]) -> None:
+    def _compare_refusals(self, topic: Topic, asked: list[ExpectedError]) -> None:
         for refusal, answers in zip(asked, self.broker.request_each(a.request for a in asked), strict=True):
             self.statistics.answers += 1
             self.statistics.asked["refusals"] += 1
@@ -273,14 +281,14 @@ class WireComparison:
             self.statistics.performed.add(f"{what}{stopped}" + (f": {answered}" if answered else ""))
 
 
-def _kafkas_own(target: int, row: Row, promises: Promises, view: View) -> tuple[str, ...]:
+def _kafkas_own(target: int, row: Row, promises: ListOffsetsContract, view: View) -> tuple[str, ...]:
     """Return the OBSERVED clause about Kafka's result if the result is not guaranteed."""
-    start = promises.account.start
+    start = promises.history.start
     if target >= 0:
-        return ("LO-23",) if row.offset < 0 and promises.is_there(target, view) else ()
+        return ("LO-23",) if row.offset < 0 and promises.record_exists(target, view) else ()
     if target == LARGEST and 0 <= row.offset < start:
         return ("LG-24",)
-    if target == LARGEST and row.offset < 0 and promises.account.undecided and row.error is None:
+    if target == LARGEST and row.offset < 0 and promises.history.undecided and row.error is None:
         return ("LO-27",)
     return ("LG-20",) if target == LATEST and 0 <= row.offset < start else ()
 
@@ -304,7 +312,7 @@ def _how(row: Row) -> str:
 
 def _named(topic: Topic, question: object) -> str:
     """Return the request with its circumstances, which is the begin of a signature."""
-    if isinstance(question, Asked):
+    if isinstance(question, Query):
         return f"list_offsets {_target_name(question.target)}{topic.circumstances}"
     return "list_offsets refusals"
 
@@ -324,7 +332,7 @@ def _word(row: Row, topic: Topic) -> str:
     return row.error or ("nothing" if row.offset < 0 else found)
 
 
-def _of_aborted(account: Account, batches: list[StoredBatch]) -> str:
+def _of_aborted(account: PartitionHistory, batches: list[StoredBatch]) -> str:
     """Return the circumstances that the aborted transactions of a fetch may depend on."""
     if not any(map(account.is_aborted, batches)):
         return ""

@@ -10,7 +10,7 @@ from conformance.implementations.broker.producers import TopicProducers
 
 if TYPE_CHECKING:
     from conformance.implementations.broker.reference import ReferencePartition
-    from conformance.implementations.wire.account import Account
+    from conformance.implementations.wire.partition_history import PartitionHistory
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
 
@@ -61,7 +61,7 @@ class Topic:
     name: str
     settings: dict[str, Any]
     reference: ReferencePartition
-    account: Account
+    account: PartitionHistory
     operations: list[Operation] = field(default_factory=list)
     timestamps: list[int] = field(default_factory=list)
     producers: TopicProducers = field(init=False)

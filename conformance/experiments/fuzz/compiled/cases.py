@@ -1,4 +1,4 @@
-"""The cases of many contents, by kernels; a format has kernels or not."""
+"""Cases of many contents, written by kernels; some formats have no kernels."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HARNESS: Final = WRITE
-"""Operations from this number on are the harness's own, but for questions."""
+"""Number from which operations are the harness's own, except for queries."""
 _ASKED: Final = ASKED
 _FACTOR: Final = 1_000_003
 _PRIME: Final = (1 << 31) - 1
 _WAYS: Final = 64
-"""More different ways than the operations of a case end in."""
+"""Modulus larger than the number of ways in which the operations of a case end."""
 
 
 class _Kernels(NamedTuple):
-    """How the cases of one format are written.
+    """Kernels of one format.
 
     Attributes:
-        write: the kernel.
-        texts: of a dialect.
-        rule: what else of a dialect it asks for.
-        longs: most that a case takes for itself.
-        longs_a_byte: and for each byte of its content.
+        write: The kernel that writes cases.
+        texts: A function that returns the error texts of a dialect.
+        rule: A function that returns the other property of a dialect that the kernel needs.
+        longs: The maximum number of longs of a case without its content.
+        longs_a_byte: The additional longs for each byte of its content.
     """
 
     write: Callable[..., Any]
@@ -49,15 +49,15 @@ KERNELS: Final = {
     "time": _Kernels(time.write_cases, time.texts, lambda dialect: dialect.close_trims, 3000, 1),
     "txn": _Kernels(transaction.write_cases, transaction.texts, lambda dialect: dialect.strict_txn_version, 1500, 3),
 }
-"""By the names of ``--format``."""
+"""Kernels by the formats of ``--format``."""
 
 
 class CompiledReference:
-    """Writes cases of one format as kernels perform them.
+    """Writer of cases of one format, by kernels.
 
     Args:
-        format_name: of ``--format``, one of :data:`KERNELS`.
-        release: whose dialect.
+        format_name: A format of ``--format``, one of :data:`KERNELS`.
+        release: The release of the dialect.
     """
 
     def __init__(self, format_name: str, release: str) -> None:
@@ -67,15 +67,11 @@ class CompiledReference:
         self._rule = self._kernels.rule(dialect)
 
     def room(self, contents: Sequence[bytes]) -> int:
-        """Longs that the cases of these contents take at most."""
+        """Return the maximum number of longs of the cases of these contents."""
         return self._kernels.longs * len(contents) + self._kernels.longs_a_byte * sum(map(len, contents))
 
     def write(self, contents: Sequence[bytes], longs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Writes the case of each content, one behind the other.
-
-        Returns:
-            Where each ends.
-        """
+        """Write the case of each content, one after the other, and return where each ends."""
         ends = np.cumsum([len(content) for content in contents], dtype=np.int64)
         data = np.frombuffer(b"".join(contents), np.uint8)
         found: NDArray[np.int64] = self._kernels.write(longs, longs.view(np.uint8), data, ends, self._texts, self._rule)
@@ -97,7 +93,7 @@ def _signatures(longs: Any, ends: Any, found: Any) -> Any:
             size = longs[at]
             at += 1
             if operation < _HARNESS or operation >= _ASKED:
-                # How it ended: the kind of the refusal, and whether there is a value.
+                # The way it ended: the kind of the error, and whether there is a value.
                 how = 512 * operation + (0 if size < 0 else 2 * longs[at] + (2 if longs[at + 1] >= 0 else 1))
                 place = 0
                 while place < different and ways[place] != how:
@@ -117,7 +113,7 @@ def _signatures(longs: Any, ends: Any, found: Any) -> Any:
 
 
 def signatures(longs: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """A number for each case: in which ways its operations have ended, and how often each, as a power of two."""
+    """Return a number for each case that encodes how its operations ended, and how often, as a power of two."""
     found = np.empty(len(ends), np.int64)
     _signatures(longs, ends, found)
     return found

@@ -1,4 +1,4 @@
-"""What has to come of :func:`conformance.experiments.fuzz.scripts.offset_script`."""
+"""Expected results of :func:`conformance.experiments.fuzz.probes.offset_probe`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from conformance.experiments.fuzz.compiled.searching import add_once, entries_below, looked_at, search
-from conformance.experiments.fuzz.compiled.writing import (
+from conformance.experiments.fuzz.compiled.encode_kernels import (
     CORRUPT,
     INVALID_ARGUMENT,
     INVALID_OFFSET,
@@ -16,16 +15,17 @@ from conformance.experiments.fuzz.compiled.writing import (
     STATE,
     be32,
     compare_file,
+    error_reply,
     no_state,
     open_step,
     put_be,
-    refusal,
     reply,
     step,
     template,
     write_file,
 )
-from conformance.experiments.fuzz.seeds import BASE_OFFSET
+from conformance.experiments.fuzz.compiled.search_kernels import add_once, entries_below, sampled_slots, search
+from conformance.experiments.fuzz.seed_files import BASE_OFFSET
 from conformance.implementations.jvm.cases import ASKED
 from conformance.implementations.jvm.index import CODES
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
@@ -49,7 +49,7 @@ _LONG_MAX: Final = LONG_MAX
 
 
 def texts(dialect: Dialect) -> tuple[Any, ...]:
-    """What the refusals of a dialect say."""
+    """Return the error texts of a dialect."""
     scala = dialect.scala_texts
     stop = "." if scala else ""
     return (
@@ -72,18 +72,18 @@ def texts(dialect: Dialect) -> tuple[Any, ...]:
 
 @kernel
 def write_cases(out: Any, octets: Any, contents: Any, ends: Any, texts: Any, close_trims: Any) -> Any:
-    """Writes a case for each content.
+    """Write a case for each content.
 
     Args:
-        out: longs to write to.
-        octets: the same memory.
-        contents: octets, one content behind the other.
-        ends: where each ends.
-        texts: of :func:`texts`.
-        close_trims: of the dialect.
+        out: The longs to write to.
+        octets: The same memory as octets.
+        contents: The octets of all contents, one after the other.
+        ends: The end of each content.
+        texts: The result of :func:`texts`.
+        close_trims: The dialect's behaviour of this name.
 
     Returns:
-        Where each case ends, in longs.
+        The end of each case, in longs.
     """
     written = np.empty(len(ends), np.int64)
     at, start = 0, 0
@@ -109,7 +109,7 @@ def _write_case(out: Any, octets: Any, at: Any, original: Any, texts: Any, close
     for writable in range(2):
         at = open_step(out, octets, at, 0, _BASE, writable, _NAME)
         at = reply(out, at, state, NOTHING, 0, 0)
-        at = _questions(out, octets, at, data, state, texts)
+        at = _queries(out, octets, at, data, state, texts)
         if writable == 0:
             at = step(out, at, _CRASH, 0, 0, 0, 0, 0)
             at = reply(out, at, closed, NOTHING, 0, 0)
@@ -118,7 +118,7 @@ def _write_case(out: Any, octets: Any, at: Any, original: Any, texts: Any, close
     at = _append(out, octets, at, data, state, texts, last + 1, _POSITION)
     at = compare_file(out, octets, at, _NAME, data, length, original)
     at = step(out, at, _TRUNCATE_TO, 1, last, 0, 0, 0)
-    _hold(data, state, entries_below(data, 0, _SIZE, entries, last - _BASE))
+    _set_entries(data, state, entries_below(data, 0, _SIZE, entries, last - _BASE))
     at = reply(out, at, state, NOTHING, 0, 0)
     at = compare_file(out, octets, at, _NAME, data, length, original)
     at = _append(out, octets, at, data, state, texts, last, _POSITION)
@@ -138,29 +138,29 @@ def _last(data: Any, entries: Any) -> Any:
 
 
 @kernel
-def _hold(data: Any, state: Any, entries: Any) -> Any:
-    """Changes the number of entries."""
+def _set_entries(data: Any, state: Any, entries: Any) -> Any:
+    """Change the number of entries."""
     state[0] = entries
     state[2] = 1 if entries >= state[1] else 0
     state[5] = _last(data, entries)
 
 
 @kernel
-def _questions(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any) -> Any:
+def _queries(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any) -> Any:
     entries, length, last = state[0], state[3], state[5]
     at = step(out, at, _SANITY, 0, 0, 0, 0, 0)
     if entries and last < _BASE:
-        at = refusal(out, octets, at, state, CORRUPT, texts[0], (last,))
+        at = error_reply(out, octets, at, state, CORRUPT, texts[0], (last,))
     elif length % _SIZE:
-        at = refusal(out, octets, at, state, CORRUPT, texts[1], (length,))
+        at = error_reply(out, octets, at, state, CORRUPT, texts[1], (length,))
     else:
         at = reply(out, at, state, NOTHING, 0, 0)
     untold = no_state()
     slots = np.empty(5, np.int64)
-    looked = looked_at(slots, entries)
+    sampled = sampled_slots(slots, entries)
     offsets = np.empty(17, np.int64)
     count = 0
-    for place in range(looked):
+    for place in range(sampled):
         relative = be32(data, slots[place] * _SIZE)
         for delta in range(-1, 2):
             count = add_once(offsets, count, _BASE + relative + delta)
@@ -171,10 +171,10 @@ def _questions(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any
         target = max(offsets[place], _LONG_MIN + _BASE) - _BASE
         slot, _ = search(data, 0, 4, _SIZE, entries, target)
         at = _entry(out, at, data, untold, slot, True)
-    for place in range(looked):
+    for place in range(sampled):
         at = step(out, at, _ENTRY, 1, slots[place], 0, 0, 0)
         at = _entry(out, at, data, untold, slots[place], True)
-    for place in range(looked):
+    for place in range(sampled):
         position = be32(data, slots[place] * _SIZE + 4)
         for size in (0, 1, _INT_MAX):
             at = step(out, at, _UPPER_BOUND, 3, _BASE, position, size, 0)
@@ -199,12 +199,12 @@ def _entry(out: Any, at: Any, data: Any, state: Any, slot: Any, always: Any) -> 
 def _append(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any, offset: Any, position: Any) -> Any:
     at = step(out, at, _APPEND, 2, offset, position, 0, 0)
     if state[2]:
-        return refusal(out, octets, at, state, INVALID_ARGUMENT, texts[2], (state[0],))
+        return error_reply(out, octets, at, state, INVALID_ARGUMENT, texts[2], (state[0],))
     if state[0] and offset <= state[5]:
-        return refusal(out, octets, at, state, INVALID_OFFSET, texts[3], (offset, state[0], state[5]))
+        return error_reply(out, octets, at, state, INVALID_OFFSET, texts[3], (offset, state[0], state[5]))
     if not 0 <= offset - _BASE <= _INT_MAX:
-        return refusal(out, octets, at, state, OFFSET_OVERFLOW, texts[4], (offset,))
+        return error_reply(out, octets, at, state, OFFSET_OVERFLOW, texts[4], (offset,))
     put_be(data, state[0] * _SIZE, 4, offset - _BASE)
     put_be(data, state[0] * _SIZE + 4, 4, position)
-    _hold(data, state, state[0] + 1)
+    _set_entries(data, state, state[0] + 1)
     return reply(out, at, state, NOTHING, 0, 0)

@@ -1,4 +1,4 @@
-"""What has to come of :func:`conformance.experiments.fuzz.scripts.time_script`."""
+"""Expected results of :func:`conformance.experiments.fuzz.probes.time_probe`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from conformance.experiments.fuzz.compiled.searching import add_once, entries_below, looked_at, search
-from conformance.experiments.fuzz.compiled.writing import (
+from conformance.experiments.fuzz.compiled.encode_kernels import (
     CORRUPT,
     ILLEGAL_STATE,
     INVALID_ARGUMENT,
@@ -18,16 +17,17 @@ from conformance.experiments.fuzz.compiled.writing import (
     be32,
     be64,
     compare_file,
+    error_reply,
     no_state,
     open_step,
     put_be,
-    refusal,
     reply,
     step,
     template,
     write_file,
 )
-from conformance.experiments.fuzz.seeds import BASE_OFFSET, TIME
+from conformance.experiments.fuzz.compiled.search_kernels import add_once, entries_below, sampled_slots, search
+from conformance.experiments.fuzz.seed_files import BASE_OFFSET, TIME
 from conformance.implementations.jvm.cases import ASKED
 from conformance.implementations.jvm.index import CODES
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
@@ -53,7 +53,7 @@ _NAME: Final = template(_FILE)
 
 
 def texts(dialect: Dialect) -> tuple[Any, ...]:
-    """What the refusals of a dialect say."""
+    """Return the error texts of a dialect."""
     scala = dialect.scala_texts
     stop = "." if scala else ""
     corrupt = f"Corrupt time index found, time index file ({_FILE}) has non-zero size but the last"
@@ -75,7 +75,7 @@ def texts(dialect: Dialect) -> tuple[Any, ...]:
 
 @kernel
 def write_cases(out: Any, octets: Any, contents: Any, ends: Any, texts: Any, close_trims: Any) -> Any:
-    """As :func:`conformance.experiments.fuzz.compiled.offset.write_cases`."""
+    """Write a case for each content; see :func:`conformance.experiments.fuzz.compiled.offset.write_cases`."""
     written = np.empty(len(ends), np.int64)
     at, start = 0, 0
     for number in range(len(ends)):
@@ -92,15 +92,15 @@ def _write_case(out: Any, octets: Any, at: Any, original: Any, texts: Any, close
     data = original.copy()
     length = len(data)
     entries = length // _SIZE
-    state = np.zeros(STATE + 1, np.int64)  # the last one: bytes that a refused append has left behind the entries
+    state = np.zeros(STATE + 1, np.int64)  # the last one: bytes that a rejected append has left after the entries
     state[1], state[3], state[4] = entries, length, 2
-    _hold(data, state, entries)
+    _set_entries(data, state, entries)
     closed = no_state()
     at = write_file(out, octets, at, _NAME, data)
     for writable in range(2):
         at = open_step(out, octets, at, 1, _BASE, writable, _NAME)
         at = reply(out, at, state, NOTHING, 0, 0)
-        at = _questions(out, octets, at, data, state, texts)
+        at = _queries(out, octets, at, data, state, texts)
         if writable == 0:
             at = step(out, at, _CRASH, 0, 0, 0, 0, 0)
             at = reply(out, at, closed, NOTHING, 0, 0)
@@ -111,7 +111,7 @@ def _write_case(out: Any, octets: Any, at: Any, original: Any, texts: Any, close
     at = _append(out, octets, at, data, state, texts, later, offset + 1)
     at = compare_file(out, octets, at, _NAME, data, length, original)
     at = step(out, at, _TRUNCATE_TO, 1, offset, 0, 0, 0)
-    _hold(data, state, entries_below(data, _OFFSET_AT, _SIZE, entries, offset - _BASE))
+    _set_entries(data, state, entries_below(data, _OFFSET_AT, _SIZE, entries, offset - _BASE))
     at = reply(out, at, state, NOTHING, 0, 0)
     at = compare_file(out, octets, at, _NAME, data, length, original)
     at = _append(out, octets, at, data, state, texts, later, offset)
@@ -122,15 +122,15 @@ def _write_case(out: Any, octets: Any, at: Any, original: Any, texts: Any, close
         state[1] = state[0]
         state[2] = 1
     if close_trims and state[STATE]:
-        at = refusal(out, octets, at, state, INVALID_ARGUMENT, texts[7], (length + state[STATE], length))
+        at = error_reply(out, octets, at, state, INVALID_ARGUMENT, texts[7], (length + state[STATE], length))
     else:
         at = reply(out, at, state, NOTHING, 0, 0)
     return compare_file(out, octets, at, _NAME, data, length, original)
 
 
 @kernel
-def _hold(data: Any, state: Any, entries: Any) -> Any:
-    """Changes the number of entries; the last one is read again."""
+def _set_entries(data: Any, state: Any, entries: Any) -> Any:
+    """Change the number of entries; the last one is read again."""
     state[0] = entries
     state[2] = 1 if entries >= state[1] - 1 else 0
     state[5], state[6] = _NO_TIMESTAMP, _BASE
@@ -140,23 +140,23 @@ def _hold(data: Any, state: Any, entries: Any) -> Any:
 
 
 @kernel
-def _questions(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any) -> Any:
+def _queries(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any) -> Any:
     entries, length, time, offset = state[0], state[3], state[5], state[6]
     at = step(out, at, _SANITY, 0, 0, 0, 0, 0)
     if entries and time < be64(data, 0):
-        at = refusal(out, octets, at, state, CORRUPT, texts[0], (time, be64(data, 0)))
+        at = error_reply(out, octets, at, state, CORRUPT, texts[0], (time, be64(data, 0)))
     elif entries and offset < _BASE:
-        at = refusal(out, octets, at, state, CORRUPT, texts[1], (offset,))
+        at = error_reply(out, octets, at, state, CORRUPT, texts[1], (offset,))
     elif length % _SIZE:
-        at = refusal(out, octets, at, state, CORRUPT, texts[2], (length,))
+        at = error_reply(out, octets, at, state, CORRUPT, texts[2], (length,))
     else:
         at = reply(out, at, state, NOTHING, 0, 0)
     untold = no_state()
     slots = np.empty(5, np.int64)
-    looked = looked_at(slots, entries)
+    sampled = sampled_slots(slots, entries)
     times = np.empty(17, np.int64)
     count = 0
-    for place in range(looked):
+    for place in range(sampled):
         time = be64(data, slots[place] * _SIZE)
         if time > _LONG_MIN:
             count = add_once(times, count, time - 1)
@@ -168,7 +168,7 @@ def _questions(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any
         at = step(out, at, _LOOKUP, 1, times[place], 0, 0, 0)
         slot, _ = search(data, 0, 8, _SIZE, entries, times[place])
         at = _entry(out, at, data, untold, slot)
-    for place in range(looked):
+    for place in range(sampled):
         at = step(out, at, _ENTRY, 1, slots[place], 0, 0, 0)
         at = _entry(out, at, data, untold, slots[place])
     return at
@@ -186,16 +186,16 @@ def _append(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any, t
     entries = state[0]
     at = step(out, at, _APPEND, 3, time, offset, 0, 0)
     if state[2]:
-        return refusal(out, octets, at, state, INVALID_ARGUMENT, texts[3], (entries,))
+        return error_reply(out, octets, at, state, INVALID_ARGUMENT, texts[3], (entries,))
     if entries and offset < state[6]:
-        return refusal(out, octets, at, state, INVALID_OFFSET, texts[4], (offset, entries, state[6]))
+        return error_reply(out, octets, at, state, INVALID_OFFSET, texts[4], (offset, entries, state[6]))
     if entries and time < state[5]:
-        return refusal(out, octets, at, state, ILLEGAL_STATE, texts[5], (time, entries, state[5]))
+        return error_reply(out, octets, at, state, ILLEGAL_STATE, texts[5], (time, entries, state[5]))
     if time > state[5]:
         put_be(data, entries * _SIZE, 8, time)
         if not 0 <= offset - _BASE <= _INT_MAX:
             state[STATE] = _OFFSET_AT
-            return refusal(out, octets, at, state, OFFSET_OVERFLOW, texts[6], (offset,))
+            return error_reply(out, octets, at, state, OFFSET_OVERFLOW, texts[6], (offset,))
         put_be(data, entries * _SIZE + _OFFSET_AT, 4, offset - _BASE)
-        _hold(data, state, entries + 1)
+        _set_entries(data, state, entries + 1)
     return reply(out, at, state, NOTHING, 0, 0)

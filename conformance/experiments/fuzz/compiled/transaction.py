@@ -1,4 +1,4 @@
-"""What has to come of :func:`conformance.experiments.fuzz.scripts.transaction_script`."""
+"""Expected results of :func:`conformance.experiments.fuzz.probes.transaction_probe`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from conformance.experiments.fuzz.compiled.searching import looked_at
-from conformance.experiments.fuzz.compiled.writing import (
+from conformance.experiments.fuzz.compiled.encode_kernels import (
     CORRUPT,
     NOTHING,
     STATE,
@@ -16,16 +15,17 @@ from conformance.experiments.fuzz.compiled.writing import (
     begin_reply,
     compare_file,
     end_reply,
+    error_reply,
     no_state,
     open_step,
     put_be,
-    refusal,
     reply,
     step,
     template,
     write_file,
 )
-from conformance.experiments.fuzz.seeds import BASE_OFFSET
+from conformance.experiments.fuzz.compiled.search_kernels import sampled_slots
+from conformance.experiments.fuzz.seed_files import BASE_OFFSET
 from conformance.implementations.jvm.cases import ASKED
 from conformance.implementations.jvm.index import CODES
 from kidx.java_numbers import LONG_MAX
@@ -46,13 +46,13 @@ _ALL, _COLLECT = ASKED + CODES["all_aborted"], ASKED + CODES["collect_aborted"]
 _APPEND, _TRUNCATE_TO = CODES["append_aborted"], CODES["truncate_to"]
 _APPENDED: Final = 9
 _TRANSACTION: Final = 4
-"""Numbers of a transaction."""
+"""Number of values of a transaction."""
 _FILE = "5.txnindex"
 _NAME: Final = template(_FILE)
 
 
 def texts(dialect: Dialect) -> tuple[Any, ...]:
-    """What the refusals of a dialect say."""
+    """Return the error texts of a dialect."""
     supported = "supported version range is 0 to 0" if dialect.strict_txn_version else "current version is 0"
     version = "version={1}, " if dialect.txn_text_has_version else ""
     fields = (
@@ -67,7 +67,7 @@ def texts(dialect: Dialect) -> tuple[Any, ...]:
 
 @kernel
 def write_cases(out: Any, octets: Any, contents: Any, ends: Any, texts: Any, strict: Any) -> Any:
-    """As :func:`conformance.experiments.fuzz.compiled.offset.write_cases`; ``strict`` is the dialect's, of versions."""
+    """Write a case for each content; ``strict`` is the dialect's check of versions."""
     written = np.empty(len(ends), np.int64)
     at, start = 0, 0
     for number in range(len(ends)):
@@ -81,14 +81,14 @@ def write_cases(out: Any, octets: Any, contents: Any, ends: Any, texts: Any, str
 
 @kernel
 def _version(data: Any, slot: Any, strict: Any) -> Any:
-    """What a dialect takes for the version of a record."""
+    """Return the version of a record, as a dialect reads it."""
     high = np.int64(data[slot * _SIZE])
     high = high - 256 if high >= 128 else high
     return high * 256 + data[slot * _SIZE + 1] if strict else high
 
 
 @kernel
-def _refused(version: Any, strict: Any) -> Any:
+def _is_rejected(version: Any, strict: Any) -> Any:
     return version > 0 or (version < 0 and strict)
 
 
@@ -96,10 +96,10 @@ def _refused(version: Any, strict: Any) -> Any:
 def _write_case(out: Any, octets: Any, at: Any, data: Any, texts: Any, strict: Any) -> Any:
     length = len(data)
     count = length // _SIZE
-    # Up to the first record of a version that is refused.
+    # Up to the first record with a rejected version.
     readable = count
     for slot in range(count):
-        if _refused(_version(data, slot, strict), strict):
+        if _is_rejected(_version(data, slot, strict), strict):
             readable = slot
             break
     state = np.zeros(STATE, np.int64)
@@ -127,12 +127,12 @@ def _write_case(out: Any, octets: Any, at: Any, data: Any, texts: Any, strict: A
 def _collections(
     out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any, readable: Any, count: Any, strict: Any
 ) -> Any:
-    """What is collected; where the next step goes, and the offset that a truncation begins with."""
+    """Write the collections; return the position of the next step, and the offset of the following truncation."""
     slots = np.empty(5, np.int64)
-    looked = looked_at(slots, count)
+    sampled = sampled_slots(slots, count)
     at = _collect(out, octets, at, data, state, texts, readable, count, 0, _LONG_MAX, strict)
     bound = np.int64(_BASE)
-    for place in range(looked):
+    for place in range(sampled):
         first = max(0, be64(data, slots[place] * _SIZE + _FIRST))
         bound = be64(data, slots[place] * _SIZE + _LAST)
         last = max(0, bound)
@@ -184,7 +184,7 @@ def _changes(
 @kernel
 def _unsupported(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any, slot: Any, strict: Any) -> Any:
     version = _version(data, slot, strict)
-    return refusal(out, octets, at, state, UNSUPPORTED_VERSION, texts[0], (version,))
+    return error_reply(out, octets, at, state, UNSUPPORTED_VERSION, texts[0], (version,))
 
 
 @kernel
@@ -197,7 +197,7 @@ def _checked(
         if last < _BASE:
             producer, first = be64(data, place + _PRODUCER), be64(data, place + _FIRST)
             numbers = (_version(data, slot, strict), producer, first, last, be64(data, place + _STABLE))
-            return refusal(out, octets, at, state, CORRUPT, texts[1], numbers)
+            return error_reply(out, octets, at, state, CORRUPT, texts[1], numbers)
     if readable < count:
         return _unsupported(out, octets, at, data, state, texts, readable, strict)
     return reply(out, at, state, NOTHING, 0, 0)

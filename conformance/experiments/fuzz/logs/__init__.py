@@ -1,7 +1,7 @@
-"""What has to come of the cases of logs, from what the readable reference has found of their batches.
+"""Expected results of the cases of logs, from the readable reference's results for their batches.
 
-A mutated log has most batches of the log that it was made of. What the reference finds in a batch is remembered by the
-place and the bytes of it (:mod:`known_batches`). A segment's own work, which is little, is done on that alone
-(:mod:`recovery`, :mod:`questions`): no file is opened, and none is written. A content whose batches have no whole
-headers, or whose recovery is refused, is left to the readable reference.
+A mutated log has most batches of its original. The reference's result for a batch is cached by the batch's position and
+bytes (:mod:`known_batches`). The remaining work of a segment, which is little, uses only this cache (:mod:`recovery`,
+:mod:`queries`): no file is opened, and none is written. A content with incomplete batch headers, or whose recovery
+fails, is left to the readable reference.
 """

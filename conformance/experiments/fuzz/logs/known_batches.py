@@ -1,10 +1,10 @@
-"""What the readable reference finds of a batch, remembered by the place and the bytes of the batch."""
+"""Cache of the readable reference's results for batches, by position and bytes of the batch."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from conformance.experiments.fuzz.scripts import BODY_SIZE
+from conformance.experiments.fuzz.probes import BODY_SIZE
 from kidx.errors import KidxError
 from kidx.records import CorruptRecordError, InvalidRecordError, OffsetTimestamp, RecordBatch, iter_batches
 from kidx.records.layout import LOG_OVERHEAD, PREFIX, RECORD_BATCH_OVERHEAD
@@ -14,29 +14,29 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 _MOST: Final = 4096
-"""Batches that are remembered."""
+"""Maximum number of cached batches."""
 
 
-class LeftToReferenceError(Exception):
-    """Only the readable reference knows what has to come of a content."""
+class NeedsReferenceError(Exception):
+    """Content whose expected results need the readable reference."""
 
 
 class KnownBatch:
-    """One batch at its place in a file, and what reading it gives.
+    """One batch at its position in a file, and the result of reading it.
 
     Args:
-        batch: of a file.
-        dialect: of a release.
+        batch: A batch of a file.
+        dialect: The dialect of a release.
 
     Raises:
-        LeftToReferenceError: it has no whole header of its own, or one that answers otherwise after some questions.
+        NeedsReferenceError: Its header is incomplete, or of a kind whose result depends on earlier queries.
     """
 
     __slots__ = (
         "_base_offset",
         "_dialect",
-        "_refusal",
-        "_stamps",
+        "_error",
+        "_records",
         "batch",
         "is_valid",
         "last_offset",
@@ -50,24 +50,24 @@ class KnownBatch:
         self.batch = batch
         self.position, self.size, self.magic = batch.position, batch.size_in_bytes, batch.magic
         if self.magic < 0 or (self.magic >= 2 and self.size < RECORD_BATCH_OVERHEAD):
-            raise LeftToReferenceError
+            raise NeedsReferenceError
         self._dialect = dialect
         self._base_offset: int | KidxError | None = None
-        self._stamps: list[OffsetTimestamp] | None = None
-        self._refusal: KidxError | None = None
+        self._records: list[OffsetTimestamp] | None = None
+        self._error: KidxError | None = None
         try:
             self.last_offset = batch.last_offset
             self.max_timestamp = batch.max_timestamp
             self.is_valid = _is_valid(batch)
         except KidxError:
-            raise LeftToReferenceError from None
+            raise NeedsReferenceError from None
 
     @property
     def base_offset(self) -> int:
         """Offset of the first record.
 
         Raises:
-            KidxError: it cannot be read.
+            KidxError: It cannot be read.
         """
         if self._base_offset is None:
             try:
@@ -78,23 +78,23 @@ class KnownBatch:
             raise self._base_offset.with_traceback(None)
         return self._base_offset
 
-    def first_stamp(self, timestamp: int, offset: int) -> OffsetTimestamp | None:
-        """The first record that is neither before a time nor below an offset; None if there is none.
+    def first_record(self, timestamp: int, offset: int) -> OffsetTimestamp | None:
+        """Return the first record that is neither before a time nor below an offset, or None.
 
         Raises:
-            KidxError: a record cannot be read.
+            KidxError: A record cannot be read.
         """
-        if self._stamps is None:
-            self._stamps = []
+        if self._records is None:
+            self._records = []
             try:
-                self._stamps.extend(offset_timestamps_of(self.batch, BODY_SIZE, self._dialect))
+                self._records.extend(offset_timestamps_of(self.batch, BODY_SIZE, self._dialect))
             except KidxError as error:
-                self._refusal = error
-        for stamp in self._stamps:
+                self._error = error
+        for stamp in self._records:
             if stamp.timestamp >= timestamp and stamp.offset >= offset:
                 return stamp
-        if self._refusal is not None:
-            raise self._refusal.with_traceback(None)
+        if self._error is not None:
+            raise self._error.with_traceback(None)
         return None
 
 
@@ -107,11 +107,11 @@ def _is_valid(batch: RecordBatch) -> bool:
 
 
 class KnownBatches:
-    """The batches of contents, most of which are those of contents before.
+    """Batches of contents, most of which occurred in earlier contents.
 
     Args:
-        dialect: of a release.
-        source: the file, as errors call it.
+        dialect: The dialect of a release.
+        source: The file's name in errors.
     """
 
     def __init__(self, dialect: Dialect, source: str) -> None:
@@ -120,16 +120,16 @@ class KnownBatches:
         self._known: dict[tuple[int, bytes], KnownBatch] = {}
 
     def of(self, content: bytes) -> tuple[list[KnownBatch], KidxError | None]:
-        """The batches of a file, and the error that reading on behind them ends with, if it does.
+        """Return the batches of a file, and the error that ends reading after them, or None.
 
         Raises:
-            LeftToReferenceError: as :class:`KnownBatch`.
+            NeedsReferenceError: As :class:`KnownBatch`.
         """
         found: list[KnownBatch] = []
         position, end = 0, len(content) - PREFIX.size
         while position < end:
             size = LOG_OVERHEAD + int.from_bytes(content[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
-            # Bytes behind which the file ends, or none, are those of no batch.
+            # A size that leaves no batch, or one beyond the end of the file, gives the key of no batch.
             key = position, content[position : max(position, position + size)]
             known = self._known.get(key)
             if known is None:

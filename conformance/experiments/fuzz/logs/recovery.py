@@ -1,13 +1,13 @@
-"""What a recovery makes of the batches of a log: where it cuts it, and the index files that it writes."""
+"""Recovery of a log from its batches: where it is truncated, and the index files that are written."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from typing import TYPE_CHECKING, Final
 
-from conformance.experiments.fuzz.logs.known_batches import KnownBatch, LeftToReferenceError
-from conformance.experiments.fuzz.scripts import INDEX_INTERVAL, LOG_INDEX_SIZE
-from conformance.experiments.fuzz.seeds import BASE_OFFSET
+from conformance.experiments.fuzz.logs.known_batches import KnownBatch, NeedsReferenceError
+from conformance.experiments.fuzz.probes import INDEX_INTERVAL, LOG_INDEX_SIZE
+from conformance.experiments.fuzz.seed_files import BASE_OFFSET
 from kidx.errors import KidxError
 from kidx.index.entries import TimestampOffset
 from kidx.java_numbers import INT_MAX, to_long
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from kidx.producers import CompletedTxn
 
 _VERSION: Final = 0
-"""Of a transaction in a ``.txnindex`` file."""
+"""Version of a transaction in a ``.txnindex`` file."""
 _NEWEST_LEGACY: Final = 1
 
 
 class Offsets:
-    """The entries of an offset index."""
+    """Entries of an offset index."""
 
     kind: Final = OFFSET_INDEX
 
@@ -45,29 +45,29 @@ class Offsets:
 
     @property
     def last(self) -> tuple[int]:
-        """The last offset, as a state has it."""
+        """Last offset, in the format of a state."""
         return (self.offsets[-1] if self.offsets else BASE_OFFSET,)
 
     def append(self, offset: int, position: int) -> None:
-        """Adds an entry.
+        """Add an entry.
 
         Raises:
-            LeftToReferenceError: it is refused.
+            NeedsReferenceError: The index rejects it.
         """
         is_full = len(self) >= LOG_INDEX_SIZE // OFFSET_INDEX.size
         if is_full or (self.offsets and offset <= self.offsets[-1]):
-            raise LeftToReferenceError
+            raise NeedsReferenceError
         self.offsets.append(offset)
         self.positions.append(position)
 
     def position(self, target: int) -> int:
-        """The position of the last entry at or below an offset, or 0."""
+        """Return the position of the last entry at or below an offset, or 0."""
         place = bisect_right(self.offsets, target)
         return self.positions[place - 1] if place else 0
 
 
 class Times:
-    """The entries of a time index."""
+    """Entries of a time index."""
 
     kind: Final = TIME_INDEX
 
@@ -84,53 +84,54 @@ class Times:
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """The last entry."""
+        """Last entry."""
         if not self.offsets:
             return TimestampOffset(NO_TIMESTAMP, BASE_OFFSET)
         return TimestampOffset(self.timestamps[-1], self.offsets[-1])
 
     @property
     def last(self) -> tuple[int, int]:
-        """The same, as a state has it."""
+        """Last entry, in the format of a state."""
         return self.last_entry
 
     def append(self, maximum: MaxTimestamp, kept_free: int) -> None:
-        """Adds the largest timestamp so far, if it is later than the last one.
+        """Add the largest timestamp so far, if it is later than the last one.
 
         Raises:
-            LeftToReferenceError: it is refused.
+            NeedsReferenceError: The index rejects it.
         """
         timestamp, offset = maximum.timestamp, maximum.offset
         is_full = len(self) >= LOG_INDEX_SIZE // TIME_INDEX.size - kept_free
         if is_full or (self.offsets and (offset < self.offsets[-1] or timestamp < self.timestamps[-1])):
-            raise LeftToReferenceError
+            raise NeedsReferenceError
         if timestamp > self.last_entry.timestamp:
             self.timestamps.append(timestamp)
             self.offsets.append(offset)
 
     def offset(self, target: int) -> int:
-        """The offset of the last entry at or before a time, or the base."""
+        """Return the offset of the last entry at or before a time, or the base offset."""
         place = bisect_right(self.timestamps, target)
         return self.offsets[place - 1] if place else BASE_OFFSET
 
 
 class Recovered:
-    """A segment behind its recovery.
+    """Segment after its recovery.
 
     Args:
-        batches: of the log.
-        dialect: of a release.
+        batches: The batches of the log.
+        dialect: The dialect of a release.
 
     Attributes:
-        size: bytes of the log.
-        batches: that are left.
-        offset_index, time_index: their entries.
-        maximum: the largest timestamp, as a state has it.
-        transactions: the ``.txnindex`` file.
-        last_transaction: last offset of the last one in it; None if there is none.
+        size: The size of the log in bytes.
+        batches: The remaining batches.
+        offset_index: The entries of the offset index.
+        time_index: The entries of the time index.
+        maximum: The largest timestamp, in the format of a state.
+        transactions: The content of the ``.txnindex`` file.
+        last_transaction: The last offset of its last transaction, or None.
 
     Raises:
-        LeftToReferenceError: recovering ends otherwise.
+        NeedsReferenceError: The recovery fails.
     """
 
     def __init__(self, batches: Sequence[KnownBatch], dialect: Dialect) -> None:
@@ -147,14 +148,14 @@ class Recovered:
         self.largest_timestamp = self._maximum.timestamp
 
     def _index(self, batches: Sequence[KnownBatch]) -> int:
-        """Indexes batches up to the first that is not valid; returns how many there are."""
+        """Index batches up to the first invalid one; return the number of indexed batches."""
         last_index_entry = 0
         for number, known in enumerate(batches):
             if not known.is_valid:
                 return number
             last = known.last_offset
             if not 0 <= to_long(last - BASE_OFFSET) <= INT_MAX:
-                raise LeftToReferenceError
+                raise NeedsReferenceError
             if known.max_timestamp > self._maximum.timestamp:
                 self._maximum.set(TimestampOffset(known.max_timestamp, last))
             if self.size - last_index_entry > INDEX_INTERVAL:
@@ -162,12 +163,12 @@ class Recovered:
                 self.time_index.append(self._maximum, kept_free=1)
                 last_index_entry = self.size
             self.size += known.size
-            if known.magic > _NEWEST_LEGACY and not self._note_producer(known):
+            if known.magic > _NEWEST_LEGACY and not self._update_producer(known):
                 return number + 1
         return len(batches)
 
-    def _note_producer(self, known: KnownBatch) -> bool:
-        """What a batch means to its producer; False if recovery ends behind it."""
+    def _update_producer(self, known: KnownBatch) -> bool:
+        """Update a producer's state with a batch; return False if recovery ends after it."""
         if known.batch.producer_id < 0:
             return True
         state = self._producers
@@ -181,13 +182,13 @@ class Recovered:
         except (CorruptRecordError, InvalidRecordError):
             return False
         except KidxError:
-            raise LeftToReferenceError from None
+            raise NeedsReferenceError from None
         return True
 
     def _abort(self, completed: CompletedTxn, stable: int) -> None:
         last = completed.last_offset
         if self.last_transaction is not None and self.last_transaction >= last:
-            raise LeftToReferenceError
+            raise NeedsReferenceError
         self.transactions += ABORTED_TXN.struct.pack(
             _VERSION, completed.producer_id, completed.first_offset, last, stable
         )

@@ -1,0 +1,131 @@
+"""``conformance corrupt``: corrupt index files of a stopped broker, and the broker's behaviour after its start."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from conformance.commands.options import (
+    BrokerChoice,
+    BrokerOption,
+    JsonOption,
+    QuietOption,
+    ReleaseOption,
+    echo,
+    resolve_releases,
+)
+from conformance.errors import ToolError
+from conformance.events import Diverged, Measured, Result, RunFinished, RunStarted
+from conformance.kafka.progress import show_progress
+from conformance.report.ndjson import NdjsonWriter
+
+if TYPE_CHECKING:
+    from conformance.events import Event, Sink
+    from conformance.experiments.index_corruption import Outcome
+
+MACHINE = "hands"
+CLAUSES = ("SEG-35", "SEG-36", "SEG-30", "LO-6")
+"""Clauses about the files that loading trusts or rewrites, and about the resulting lookups."""
+
+
+def corrupt_command(
+    kafka: ReleaseOption = None,
+    broker: BrokerOption = BrokerChoice.auto,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write hands.md, hands.json and events.ndjson here.")
+    ] = None,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Delete, rename, truncate, overwrite or falsify index files of a stopped broker, start it, and query it.
+
+    Every case shows what the broker did with the file, how many records a consumer would miss or read again after
+    `offsetsForTimes`, and whether kidx predicted it. Exit code 0: all as predicted, 1: not.
+
+    Example: `conformance corrupt --kafka 2.4.1 --kafka 4.4.0 --report out/corrupt`
+    """
+    from conformance.experiments.index_corruption import run_corruption_cases  # noqa: PLC0415 -- part of an extra
+    from conformance.experiments.index_corruption.table import markdown, to_json  # noqa: PLC0415
+    from conformance.kafka.broker import new_broker  # noqa: PLC0415
+
+    releases = resolve_releases(kafka)
+    outcomes: list[Outcome] = []
+    started = time.monotonic()
+    with ExitStack() as stack:
+        sinks: list[Sink] = [] if report is None else [stack.enter_context(NdjsonWriter(report))]
+
+        def emit(event: Event) -> None:
+            for sink in sinks:
+                sink(event)
+
+        def show(line: str) -> None:
+            if not (quiet or as_json):
+                echo(line)
+
+        progress = stack.enter_context(show_progress("Kafka's jars"))
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        emit(RunStarted(releases, ("broker",), (MACHINE,), "", "observed", 0, {"kidx": version("kidx")}, now))
+        for release in releases:
+            begun = time.monotonic()
+            with new_broker(release, broker.value, progress=progress) as running:
+                found = run_corruption_cases(running, report=show)
+            for event in _events(release, found, time.monotonic() - begun):
+                emit(event)
+            outcomes += found
+        predicted = all(outcome.as_predicted for outcome in outcomes)
+        steps = sum(outcome.cost.asked for outcome in outcomes)
+        emit(RunFinished("conforms" if predicted else "diverges", steps, time.monotonic() - started))
+    if report is not None:
+        chosen = " ".join(f"--kafka {release}" for release in releases)
+        made_by = f"Made by `conformance corrupt {chosen}` with kidx {version('kidx')}."
+        _write(report / "hands.md", f"# File damage\n\n{made_by}\n\n{markdown(outcomes)}")
+        _write(report / "hands.json", json.dumps(to_json(outcomes), indent=1) + "\n")
+    if as_json:
+        typer.echo(json.dumps({"verdict": "conforms" if predicted else "diverges", "cases": to_json(outcomes)}))
+    else:
+        echo(markdown(outcomes), nl=False)
+    return 0 if predicted else 1
+
+
+def _events(release: str, outcomes: list[Outcome], seconds: float) -> list[Event]:
+    """Return a release's events: a divergence for each case that kidx did not predict, and a row."""
+    events: list[Event] = []
+    for outcome in outcomes:
+        if not outcome.as_predicted:
+            failure = {
+                "step": 0,
+                "party": f"broker {release}",
+                "release": release,
+                "against": "kidx",
+                "aspects": ["outcome"],
+                "expected": "as kidx predicts",
+                "actual": "; ".join(outcome.differences),
+                "clauses": list(CLAUSES),
+            }
+            again = f"conformance corrupt --kafka {release}"
+            events.append(Diverged(MACHINE, failure, (), (str(outcome.case),), "", again, "broker"))
+    differing = len(events)
+    details = {
+        "cases": len(outcomes),
+        "wrong": sum(outcome.cost.wrong > 0 or outcome.bad_fetches > 0 for outcome in outcomes),
+        "missed": max(outcome.cost.missed for outcome in outcomes),
+        "reread": max(outcome.cost.reread for outcome in outcomes),
+    }
+    events.append(Measured("hands on the files", release, not differing, details))
+    asked = sum(outcome.cost.asked for outcome in outcomes)
+    events.append(Result(MACHINE, "broker", release, len(outcomes), asked, seconds, differing, {}, {}, details))
+    return events
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise ToolError(f"cannot write the report {path}: {error.strerror or error}") from error

@@ -1,0 +1,162 @@
+"""``conformance diff``: changes between two releases, as executed behaviour."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from conformance.commands.options import (
+    DiffVerboseOption,
+    HangShrinkTimeOption,
+    JsonOption,
+    QuietOption,
+    StepTimeoutOption,
+    echo,
+    resolve_machines,
+    state_directory,
+)
+from conformance.experiments.release_diff import (
+    Comparison,
+    Plan,
+    compare,
+    describe,
+    describe_texts,
+    events_of,
+    judge,
+    load_expected,
+    to_json,
+    to_markdown,
+)
+from conformance.experiments.release_diff.expected import Judged, signature_text
+from conformance.experiments.release_diff.hang import hang_trace
+from conformance.experiments.release_diff.sides import side_of
+from conformance.kafka.progress import show_progress
+from conformance.lockstep.watchdog import LIMIT, Hang, exit_process, watch_steps
+from conformance.operations import Json
+from conformance.report.console import sanitizing
+from conformance.report.ndjson import NdjsonWriter
+from conformance.report.terminal import TerminalWriter
+from conformance.runs.script import write_text
+from conformance.runs.shrinking import SECONDS
+from conformance.runs.stuck import limit_of
+
+
+def diff_command(
+    old: Annotated[str, typer.Argument(metavar="RELEASE|jvm:DIR", help="Baseline release or build.")],
+    new: Annotated[str, typer.Argument(metavar="RELEASE|jvm:DIR", help="Release or build to compare with it.")],
+    machine: Annotated[
+        list[str] | None, typer.Option("--machine", metavar="NAME", help="Machine to run (repeatable).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed; a fixed seed reproduces the run.")] = Plan.seed,
+    max_examples: Annotated[
+        int | None,
+        typer.Option(min=1, help="Examples for each machine. By default a search ends when it finds nothing new."),
+    ] = None,
+    max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for the whole run.")] = None,
+    expectations: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Expected differences; a new or a stale one means exit code 1."),
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a pull request comment here.")] = None,
+    report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
+    step_timeout: StepTimeoutOption = LIMIT,
+    shrink_time: HangShrinkTimeOption = SECONDS,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: DiffVerboseOption = False,
+) -> int:
+    """Show the differences between Kafka's own classes of two releases or builds, each with a trace of a few steps.
+
+    Exit code 0: no difference, or only expected ones, 1: differences are printed, 2: could not run.
+
+    Example: `conformance diff 4.4.0 jvm:kafka/build --expectations expected.toml`
+    """
+    entries = None if expectations is None else load_expected(expectations)
+    plan = Plan(
+        side_of(old).label,
+        side_of(new).label,
+        resolve_machines(machine),
+        (report or state_directory()) / "traces",
+        seed,
+        max_examples,
+        max_time,
+    )
+    console = sanitizing(Console())
+    with ExitStack() as stack:
+        writer = stack.enter_context(TerminalWriter(console, quiet=quiet or as_json))
+        progress = stack.enter_context(show_progress("Kafka's jars"))
+
+        def give_up(stuck: Hang) -> None:
+            stack.close()
+            trace = hang_trace(plan, stuck, limit_of(step_timeout, max_time), shrink_time)
+            typer.echo(json.dumps(trace)) if as_json else echo(_format_hang(trace))
+            exit_process(1)
+
+        stack.enter_context(watch_steps(limit_of(step_timeout, max_time), give_up))
+        comparison = compare(plan, writer, progress)
+    judged = None if entries is None else judge(comparison, entries)
+    holds = not comparison.differs if judged is None else not (judged.new or judged.stale)
+    if markdown is not None:
+        write_text(markdown, to_markdown(comparison, judged))
+    if report is not None:
+        with NdjsonWriter(report) as events:
+            for event in events_of(comparison, holds=holds):
+                events(event)
+    if as_json:
+        document = to_json(comparison)
+        typer.echo(json.dumps(document if judged is None else document | {"expected": _judged_json(judged)}))
+    else:
+        _print(console, comparison, judged, verbose=verbose)
+    return 0 if holds else 1
+
+
+def _judged_json(judged: Judged) -> Json:
+    return {
+        "meant": [signature_text(one) for one in judged.expected],
+        "new": [signature_text(one) for one in judged.new],
+        "stale": [str(entry) for entry in judged.stale],
+    }
+
+
+def _format_hang(hang: Json) -> str:
+    failure = hang["failure"]
+    lines = [
+        f"{failure['party']} did not return ({hang['machine']} machine), step {failure['step'] + 1}",
+        f"  expected     {failure['expected']}",
+        *(f"  {line}" for line in failure["actual"].splitlines()),
+        f"  trace        {hang['trace']} ({hang['shrinking']})",
+        *(f"  replay       {command}" for command in hang["replay"]),
+        "differs: a step did not return, and nothing after it could be compared",
+    ]
+    return "\n".join(lines)
+
+
+def _print(console: Console, comparison: Comparison, judged: Judged | None, *, verbose: bool) -> None:
+    expected = () if judged is None else judged.expected
+    shown = [one for one in comparison.differences if verbose or not any(one is other for other in expected)]
+    entries = [describe(difference) for difference in shown]
+    if any(not any(one is other for other in expected) for one in comparison.texts):
+        entries.append(describe_texts(comparison, verbose=verbose))
+    for number, entry in enumerate(entries):
+        console.print(f"\n{number + 1}. {entry}", markup=False, highlight=False, soft_wrap=True)
+    for stale in () if judged is None else judged.stale:
+        text = f"stale: no difference matches {stale}"
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    if entries:
+        console.print()
+    console.print(_verdict(comparison, judged), highlight=False, soft_wrap=True)
+
+
+def _verdict(comparison: Comparison, judged: Judged | None) -> str:
+    plan, differences, texts = comparison.plan, len(comparison.differences), len(comparison.texts)
+    parts = [f"{differences} difference{'s' * (differences != 1)}"] if differences else []
+    parts += [f"messages of {texts} error{'s' * (texts != 1)} changed"] if texts else []
+    if judged is not None:
+        parts.append(f"{len(judged.expected)} expected, {len(judged.new)} new, {len(judged.stale)} stale")
+    tried = f"{comparison.examples} examples, {comparison.steps} steps in {comparison.seconds:.1f} s"
+    return f"{plan.old} → {plan.new}: {', '.join(parts) or 'no difference'} · seed {plan.seed} · {tried}"

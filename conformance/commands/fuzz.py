@@ -1,0 +1,166 @@
+"""``conformance fuzz``: corrupt files, opened and queried by kidx and by an implementation."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+from rich.table import Table
+
+from conformance.commands.options import (
+    HangShrinkTimeOption,
+    IndexImplementationOption,
+    JsonOption,
+    QuietOption,
+    ReleaseOption,
+    StepTimeoutOption,
+    hang_printer,
+    plain_console,
+    resolve_releases,
+    state_directory,
+)
+from conformance.errors import ToolError
+from conformance.implementations.forms import is_server
+from conformance.implementations.jvm.virtual_machine import expect_one_loop
+from conformance.implementations.spec import parse_spec
+from conformance.kafka.progress import show_progress
+from conformance.lockstep.watchdog import LIMIT
+from conformance.runs.no_answer import ended_when_stuck
+from conformance.runs.shrinking import SECONDS
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from conformance.experiments.fuzz.plan import FuzzResult
+
+_A_WHILE: Final = 60.0
+"""Seconds from which a run is long enough to use Java's second compiler."""
+FormatName = StrEnum("FormatName", [(name, name) for name in ("offset", "time", "txn", "log")])  # type: ignore[misc]
+
+
+def fuzz_command(
+    kafka: ReleaseOption = None,
+    implementation: IndexImplementationOption = None,
+    formats: Annotated[list[FormatName] | None, typer.Option("--format", help="Format; all four by default.")] = None,
+    max_time: Annotated[float, typer.Option(min=1, metavar="S", help="Seconds for the whole run.")] = 60.0,
+    max_examples: Annotated[
+        int | None, typer.Option(min=0, help="Inputs for each format, in addition to every flipped bit.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed of the mutations; the corpus matters, too.")] = 0,
+    corpus: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Corpus directory, reused by the next run.")
+    ] = None,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the traces of findings and the coverage of Kafka's classes here."),
+    ] = None,
+    guided: Annotated[
+        bool, typer.Option("--coverage-guided", help="Use coverage-guided fuzzing (needs atheris).")
+    ] = False,
+    step_timeout: StepTimeoutOption = LIMIT,
+    shrink_time: HangShrinkTimeOption = SECONDS,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Mutate valid index and log files, and compare what each implementation does with them.
+
+    Some mutations know the format, others do not. Every bit of a small file of each format is flipped first, and the
+    outcomes are counted. Inputs that produce a new outcome, or reach new code in Kafka, are added to the corpus and
+    mutated further, in this run and in the next. Exit code 0: no divergence, crash or hang, 1: a finding, with its
+    trace, 2: could not run.
+
+    Example: conformance fuzz --kafka 3.9.2 --format time --max-time 120
+    """
+    from conformance.experiments.fuzz.coverage_guided import fuzz_guided, has_atheris  # noqa: PLC0415
+    from conformance.experiments.fuzz.plan import FuzzPlan  # noqa: PLC0415 -- keeps --help quick
+    from conformance.experiments.fuzz.runner import fuzz  # noqa: PLC0415 -- keeps --help quick
+
+    implementations = tuple(dict.fromkeys(implementation or ["jvm"]))
+    for text in implementations:
+        parse_spec(text)
+        if is_server(text):
+            raise ToolError("a broker cannot open a given file: use jvm, exec:COMMAND or python:MODULE:FACTORY")
+    if guided and not has_atheris():
+        raise ToolError("--coverage-guided requires atheris; install with pip install atheris")
+    only_indexes = any(parse_spec(text).form != "jvm" for text in implementations)
+    chosen = tuple(str(name) for name in formats or FormatName if not (only_indexes and not formats and name == "log"))
+    home = state_directory()
+    plan = FuzzPlan(
+        chosen,
+        resolve_releases(kafka),
+        implementations,
+        corpus or home / "fuzz",
+        (report or home) / "traces",
+        seed,
+        max_time,
+        max_examples,
+    )
+    if max_examples is None and max_time >= _A_WHILE:
+        expect_one_loop()
+    console = plain_console()
+    with ExitStack() as stack:
+        progress = stack.enter_context(show_progress("Kafka's jars"))
+        stack.enter_context(ended_when_stuck(plan.findings, hang_printer(as_json=as_json), step_timeout, shrink_time))
+        show = (lambda _: None) if as_json else (lambda line: console.print(line, highlight=False, markup=False))
+        results = fuzz_guided(plan) if guided else fuzz(plan, show, progress)
+    if report is not None:
+        _write(report, results)
+    if as_json:
+        typer.echo(json.dumps([result.to_json() for result in results]))
+    elif not quiet:
+        _show(console, results)
+    findings = sum(len(result.findings) for result in results)
+    if not as_json:
+        console.print(f"findings: {findings}" if findings else "no finding", highlight=False)
+    return 1 if findings else 0
+
+
+def _write(directory: Path, results: list[FuzzResult]) -> None:
+    from conformance.experiments.fuzz.summary import markdown  # noqa: PLC0415
+
+    figures = json.dumps([result.to_json() for result in results], indent=1)
+    for name, text in (("fuzz.md", f"# Fuzzing\n\n{markdown(results)}"), ("fuzz.json", f"{figures}\n")):
+        path = directory / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        except OSError as error:
+            raise ToolError(f"cannot write the report {path}: {error.strerror or error}") from error
+
+
+def _show(console: Console, results: list[FuzzResult]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for name, justify in (
+        ("format", "left"),
+        ("cases", "right"),
+        ("cases/s", "right"),
+        ("corpus", "right"),
+        ("new", "right"),
+        ("memory", "right"),
+        ("findings", "right"),
+    ):
+        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    for result in results:
+        table.add_row(
+            result.format,
+            f"{result.cases:,}",
+            f"{result.cases / max(result.seconds, 0.001):,.0f}",
+            str(result.kept),
+            str(result.new),
+            f"{result.peak_bytes >> 20} MiB",
+            str(len(result.findings)),
+        )
+    console.print(table)
+    for result in results:
+        for name, classes in result.coverage.items():
+            sums = [sum(counts) for counts in zip(*(each[1:] for each in classes), strict=True)]
+            reached = f"{sums[0]} of {sums[1]} lines, {sums[2]} of {sums[3]} branches" if sums else "nothing"
+            console.print(f"{result.format}, coverage of {name}: {reached}", highlight=False, markup=False)
+        size = sum(result.flips.values()) // 8
+        console.print(f"{result.format}, every bit of {size} bytes flipped:", highlight=False)
+        for what, count in result.flips.most_common():
+            console.print(f"  {count:>6,}  {what}", highlight=False)

@@ -1,0 +1,27 @@
+"""``conformance init``: a new adapter."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conformance.commands.options import echo
+from conformance.experiments.starter import LANGUAGES, write_starter
+
+
+def init_command(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the new files; created if missing.")],
+    language: Annotated[str, typer.Option("--lang", metavar="LANG", help=f"Language: {', '.join(LANGUAGES)}.")],
+) -> int:
+    """Write a working adapter for the line protocol: an offset index, a time index and a log.
+
+    Exit code 0: written, 2: a file of that name exists already, or cannot be written.
+
+    Example: `conformance init --lang go my-index`
+    """
+    for path in write_starter(language, directory):
+        echo(str(path))
+    echo(f"next: {directory / 'README.md'} explains how to build, check and run it")
+    return 0

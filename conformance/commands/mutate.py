@@ -1,0 +1,150 @@
+"""``conformance mutate``: mutation testing of the machines."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.progress import Progress
+from rich.table import Table
+
+from conformance import events
+from conformance.commands.options import (
+    HangShrinkTimeOption,
+    JsonOption,
+    MetricsReportOption,
+    QuietOption,
+    StepTimeoutOption,
+    echo,
+    hang_printer,
+    plain_console,
+    resolve_machines,
+    state_directory,
+)
+from conformance.experiments.mutation.figures import figures_to
+from conformance.experiments.mutation.hunting import LIMIT
+from conformance.experiments.mutation.measuring import MutantScore, chosen_mutants, measure
+from conformance.lockstep.watchdog import LIMIT as LIMIT_OF_STEP
+from conformance.runs.no_answer import no_answer
+from conformance.runs.profiles import PROFILES
+from conformance.runs.shrinking import SECONDS
+from conformance.runs.stuck import StuckError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.implementations.mutants import Mutant
+
+ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
+_CI = ProfileName("ci")
+_SEEDS = (0, 1, 2, 3, 4)
+
+
+def mutate_command(
+    mutant: Annotated[
+        list[str] | None, typer.Option("--mutant", metavar="GLOB", help="Mutants to run (repeatable).")
+    ] = None,
+    machine: Annotated[
+        list[str] | None, typer.Option("--machine", metavar="NAME", help="Mutants of this machine only.")
+    ] = None,
+    seed: Annotated[list[int] | None, typer.Option(help="Random seed (repeatable); five seeds by default.")] = None,
+    profile: Annotated[ProfileName, typer.Option(help="Profile that sets the steps of an example.")] = _CI,
+    max_examples: Annotated[int, typer.Option(min=1, help="Fail a mutant that survives this many examples.")] = LIMIT,
+    jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes; one per CPU by default.")] = None,
+    listed: Annotated[bool, typer.Option("--list", help="List the mutants without running them.")] = False,
+    report: MetricsReportOption = None,
+    step_timeout: StepTimeoutOption = LIMIT_OF_STEP,
+    shrink_time: HangShrinkTimeOption = SECONDS,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Plant reviewed defects in the reference, one at a time, and count the examples until a machine finds each.
+
+    Neither Java nor Kafka's jars are needed: a mutant is compared with the unchanged reference. Each is also an
+    implementation, `mutant:NAME`, for `conformance run -i`. Exit code 0: all are killed, 1: one survives, 2: could not
+    run.
+
+    Example: `conformance mutate --mutant 'warm-*' --seed 7`
+    """
+    mutants = chosen_mutants(mutant or ("*",), resolve_machines(machine) if machine else ())
+    if listed:
+        _list(mutants, as_json=as_json)
+        return 0
+    seeds = tuple(dict.fromkeys(seed or _SEEDS))
+    console = plain_console()
+    shown = console.is_terminal and not (as_json or quiet)
+    with (
+        figures_to(report, [m.machine for m in mutants], profile=profile.value, seed=seeds[0]) as emit,
+        Progress(console=console, transient=True, disable=not shown) as progress,
+    ):
+        task = progress.add_task(f"{len(mutants)} mutants", total=len(mutants) * len(seeds))
+        try:
+            measured = measure(
+                mutants,
+                seeds,
+                profile=profile.value,
+                limit=max_examples,
+                jobs=jobs,
+                tell=lambda _: progress.advance(task),
+                step_timeout=step_timeout,
+            )
+        except StuckError as error:
+            progress.stop()
+            traces = (report or state_directory()) / "traces"
+            asked = (f"mutant:{error.machine}", error.stuck.divergence.release)
+            hang_printer(as_json=as_json)(no_answer(error.stuck, traces, step_timeout, shrink_time, asked))
+            return 1
+        for each in measured:
+            emit(events.Measured("mutants", each.mutant.name, not each.survived, each.figures))
+    survivors = [each for each in measured if each.survived]
+    if as_json:
+        document = {
+            "verdict": "survivors" if survivors else "killed",
+            "profile": profile.value,
+            "max_examples": max_examples,
+            "seeds": list(seeds),
+            "mutants": [each.to_json() for each in measured],
+        }
+        typer.echo(json.dumps(document))
+    else:
+        if not quiet:
+            console.print(_table(measured))
+        for each in survivors:
+            console.print(f"SURVIVED {each.mutant.name}: {each.mutant.title}", markup=False, highlight=False)
+        console.print(_summary(measured, seeds, max_examples), highlight=False)
+    return 1 if survivors else 0
+
+
+def _list(mutants: Sequence[Mutant], *, as_json: bool) -> None:
+    if as_json:
+        rows = [{"name": m.name, "machine": m.machine, "clause": m.clause, "title": m.title} for m in mutants]
+        typer.echo(json.dumps(rows))
+        return
+    for mutant in mutants:
+        echo(f"{mutant.machine:<12} {mutant.clause:<7} {mutant.name}\n    {mutant.title}")
+
+
+def _table(measured: Sequence[MutantScore]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("machine", no_wrap=True)
+    table.add_column("mutant", no_wrap=True)
+    table.add_column("clause", no_wrap=True)
+    for heading in ("median", "worst"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("seen in", no_wrap=True)
+    for each in measured:
+        seen = ", ".join(dict.fromkeys(aspect for hunt in each.hunts for aspect in hunt.aspects[:1]))
+        counts = ("-", "[bold red]survived[/]") if each.survived else (f"{each.median:g}", str(each.worst))
+        table.add_row(each.mutant.machine, each.mutant.name, each.mutant.clause, *counts, seen)
+    return table
+
+
+def _summary(measured: Sequence[MutantScore], seeds: Sequence[int], limit: int) -> str:
+    killed = [each for each in measured if not each.survived]
+    counts = sorted(each.median or 0 for each in killed)
+    worst = max((each.worst or 0 for each in killed), default=0)
+    middle = f"{counts[len(counts) // 2]:g}" if counts else "-"
+    summary = f"{len(killed)} of {len(measured)} mutants killed from all of {len(seeds)} seeds within {limit} examples"
+    return f"{summary} · examples to kill: median {middle}, worst {worst}"

@@ -1,0 +1,192 @@
+"""``conformance replay``: one recorded trace, step by step."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from conformance.commands.options import (
+    ImplementationOption,
+    JsonOption,
+    Level,
+    QuietOption,
+    StepTimeoutOption,
+    TraceReleaseOption,
+    echo,
+    resolve_releases,
+    state_directory,
+)
+from conformance.commands.wire_options import CommandConfigOption, SkipFeatureOption, StartCommandOption, wire_options
+from conformance.errors import ToolError
+from conformance.kafka.progress import show_progress
+from conformance.lockstep.divergence import failure_json, plain
+from conformance.lockstep.watchdog import LIMIT, Hang, exit_process, watch_steps
+from conformance.report.divergence import indent_continuation_lines, sides
+from conformance.report.fields import fields_of_value, in_one_line
+from conformance.runs.replay import Replayed, find_trace, replay
+from kidx.printable import printable
+
+if TYPE_CHECKING:
+    from conformance.lockstep import Divergence
+    from conformance.operations import Observation, Operation
+    from conformance.operations.trace import Trace
+
+
+def replay_command(
+    trace: Annotated[str, typer.Argument(metavar="TRACE|ID", help="A trace file, FILE.ndjson#ID, or the id of one.")],
+    kafka: TraceReleaseOption = None,
+    implementation: ImplementationOption = None,
+    directories: Annotated[
+        list[str] | None, typer.Argument(metavar="[DIR ...]", help="With --each: builds, replayed one after the other.")
+    ] = None,
+    each: Annotated[
+        bool,
+        typer.Option("--each", help="Replay with every following build DIR; print one line for each."),
+    ] = False,
+    script: Annotated[
+        list[Path] | None,
+        typer.Option("--export", metavar="FILE", help="Also write a stand-alone reproducer: .py or .java."),
+    ] = None,
+    command_config: CommandConfigOption = None,
+    start_command: StartCommandOption = "",
+    without: SkipFeatureOption = None,
+    level: Annotated[
+        Level | None,
+        typer.Option(
+            help="must ignores differences that no MUST clause covers.", show_default="as in the recorded run"
+        ),
+    ] = None,
+    step_timeout: StepTimeoutOption = LIMIT,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> int:
+    """Replay a recorded trace: FIXED (no implementation diverges), FAILED, or an error.
+
+    Without `--kafka` it runs with the release that it was recorded for. Exit code 0: FIXED, 1: FAILED, 2: ERROR.
+
+    With `--each` it prints one line for every build; exit code 1 if one is FAILED, else 2 if one is ERROR.
+
+    Example: `conformance replay 5f0c2a9be31d --kafka 4.4.0`
+    """
+    places = [state_directory() / "traces", Path(str(files("conformance") / "traces"))]
+    recorded = find_trace(trace, places)
+    wire = wire_options(implementation or (), command_config, without or (), start_command)
+    counted: Any = None if level is None else level.value
+    if each or directories:
+        return _replay_each(
+            recorded, directories or [], kafka, each=each, as_json=as_json, step_timeout=step_timeout, level=counted
+        )
+    implementations = implementation or ["jvm"]
+    releases = resolve_releases(kafka or [recorded.release], implementations)
+    programs: list[tuple[Path, str]] = []
+    if script:
+        from conformance.runs.script import script_of, write_text  # noqa: PLC0415 -- only where one is wanted
+
+        programs = [(path, script_of(path, recorded, releases[-1], implementations[0])) for path in script]
+    steps: list[dict[str, Any]] = []
+
+    def show(number: int, step: Operation, seen: Observation | None, difference: Divergence | None) -> None:
+        if as_json:
+            steps.append(_step(step, seen, difference))
+        elif not quiet:
+            echo(_line(recorded.machine, number, step, seen, difference))
+
+    def conclude(result: Replayed) -> None:
+        if as_json:
+            document = {"verdict": result.verdict, "id": recorded.id, "machine": recorded.machine, "releases": releases}
+            typer.echo(json.dumps(document | {"steps": steps}))
+        else:
+            title = f" · {printable(recorded.title)}" if recorded.title else ""
+            echo(f"{result.verdict} · {result.steps} of {len(recorded.operations)} steps{title}")
+
+    def give_up(stuck: Hang) -> None:
+        show(stuck.divergence.step, stuck.divergence.operation, None, stuck.divergence)
+        conclude(Replayed("FAILED", stuck.divergence, stuck.divergence.step + 1))
+        exit_process(1)
+
+    with show_progress("Kafka's jars") as progress, watch_steps(step_timeout, give_up):
+        result = replay(recorded, releases, implementations, show, progress, wire, counted)
+    for path, text in programs:  # only now: a rejected replay leaves no file
+        write_text(path, text)
+    conclude(result)
+    return 0 if result.verdict == "FIXED" else 1
+
+
+def _replay_each(
+    recorded: Trace,
+    directories: list[str],
+    kafka: list[str] | None,
+    *,
+    each: bool,
+    as_json: bool,
+    step_timeout: float,
+    level: Any,
+) -> int:
+    """Replay one trace with several builds, in one process.
+
+    Raises:
+        ToolError: No build is given, or ``--each`` is missing.
+    """
+    if not each or not directories:
+        raise ToolError("builds require --each: conformance replay TRACE --each DIR ...")
+    verdicts: list[str] = []
+
+    def show(directory: str, verdict: str, said: str) -> None:
+        verdicts.append(verdict)
+        document = {"build": directory, "verdict": verdict, "said": said}
+        typer.echo(json.dumps(document)) if as_json else echo(f"{verdict:6}  {directory}{said and '  ' + said}")
+
+    def give_up(stuck: Hang) -> None:
+        show(
+            directory, "FAILED", f"step {stuck.divergence.step + 1} did not return; the builds after it were not tried"
+        )
+        exit_process(1)
+
+    with watch_steps(step_timeout, give_up):
+        for directory in directories:
+            try:
+                releases = resolve_releases(kafka or [recorded.release], [f"jvm:{directory}"])
+                result = replay(recorded, releases, [f"jvm:{directory}"], level=level)
+            except ToolError as error:
+                show(directory, "ERROR", str(error))
+            else:
+                difference = result.divergence
+                said = "" if difference is None else f"step {result.steps}: {', '.join(difference.aspects)}"
+                show(directory, result.verdict, said)
+    return 1 if "FAILED" in verdicts else 2 if "ERROR" in verdicts else 0
+
+
+def _step(step: Operation, seen: Observation | None, difference: Divergence | None) -> dict[str, Any]:
+    document: dict[str, Any] = {"request": step.to_json()}
+    if seen is not None:
+        document["reply"] = seen.outcome.to_json()
+        document["state"] = None if seen.state is None else seen.state.to_json()
+    if difference is not None:
+        document["divergence"] = failure_json(difference)
+    return document
+
+
+def _line(machine: str, number: int, step: Operation, seen: Observation | None, difference: Divergence | None) -> str:
+    if difference is None:
+        return printable(f"  {number + 1:3}  {step}  →  {_answer(machine, step, seen)}")
+    failure = failure_json(difference)
+    # The steps before this one have been printed already.
+    differing = sides(machine, [str(step)], failure["aspects"], failure["expected"], failure["actual"])
+    lines = [f"> {number + 1:3}  {step}", *(f"       {line}" for line in differing)]
+    against = " (expected: the model's result)" if difference.against == "model" else ""
+    lines.append(f"       of           {difference.participant}{against}")
+    return "\n".join(indent_continuation_lines(lines, indent=" " * 20))
+
+
+def _answer(machine: str, step: Operation, seen: Observation | None) -> str:
+    """Return the reference's result, with which every implementation agrees; error texts are its own."""
+    if seen is None:
+        return ""
+    outcome = seen.outcome
+    if outcome.error is not None:
+        return f"{outcome.error} (kidx: {outcome.text})" if outcome.text else outcome.error
+    return in_one_line(fields_of_value(machine, str(step), plain(outcome.value))) or str(outcome)

@@ -1,0 +1,392 @@
+"""``conformance run``: comparison of implementations with the reference."""
+
+from __future__ import annotations
+
+import json
+from contextlib import ExitStack
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+
+from conformance.commands.options import (
+    PANEL_BROKER,
+    PANEL_OUTPUT,
+    PANEL_RUN,
+    PANEL_VERDICT,
+    PROFILE_HELP,
+    BrokerChoice,
+    BrokerOption,
+    JsonOption,
+    Level,
+    MachineOption,
+    QuietOption,
+    RunImplementationOption,
+    RunReleaseOption,
+    SeedOption,
+    StepTimeoutOption,
+    VerboseOption,
+    echo,
+    plain_console,
+    resolve_machines,
+    resolve_releases,
+    state_directory,
+)
+from conformance.commands.wire_options import CommandConfigOption, SkipFeatureOption, StartCommandOption, wire_options
+from conformance.errors import CoverageError, ToolError
+from conformance.events import Diverged, RunFinished
+from conformance.expectations import StaleExpectationError, load_expectations
+from conformance.expectations.proposal import propose
+from conformance.implementations.forms import directory_of, is_server
+from conformance.implementations.spec import build_of, parse_spec
+from conformance.kafka.broker import choose
+from conformance.kafka.progress import show_progress
+from conformance.lockstep.watchdog import LIMIT, exit_process
+from conformance.report.ndjson import NdjsonWriter
+from conformance.report.terminal import TerminalWriter
+from conformance.report.together import Together
+from conformance.runs.campaign import Plan, run
+from conformance.runs.profiles import PROFILES
+from conformance.runs.seeds import chosen_seed
+from conformance.runs.shrinking import SECONDS
+from kidx.printable import printable
+
+if TYPE_CHECKING:
+    from conformance.events import Event, Sink
+    from conformance.runs.attached import Attachment
+
+ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
+_DEV = ProfileName("dev")
+_OBSERVED = Level("observed")
+_TIERS = ("jvm", "broker")
+Engine = StrEnum("Engine", ["local", "spark"])
+_LOCAL = Engine("local")
+
+
+def run_command(
+    kafka: RunReleaseOption = None,
+    implementation: RunImplementationOption = None,
+    machine: MachineOption = None,
+    profile: Annotated[ProfileName, typer.Option(help=PROFILE_HELP, rich_help_panel=PANEL_RUN)] = _DEV,
+    seed: SeedOption = None,
+    max_examples: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Examples for each machine.", show_default="those of the profile", rich_help_panel=PANEL_RUN
+        ),
+    ] = None,
+    max_time: Annotated[
+        float | None,
+        typer.Option(
+            min=0.1, metavar="S", help="Seconds for the whole run.", show_default="no limit", rich_help_panel=PANEL_RUN
+        ),
+    ] = None,
+    shrink_time: Annotated[
+        float,
+        typer.Option(
+            "--max-shrink-time",
+            min=0,
+            metavar="S",
+            help="Seconds for shrinking the trace of one divergence.",
+            rich_help_panel=PANEL_VERDICT,
+        ),
+    ] = SECONDS,
+    step_timeout: StepTimeoutOption = LIMIT,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "-j",
+            "--jobs",
+            min=1,
+            metavar="N",
+            help="Worker processes that share the examples.",
+            show_default="all CPUs",
+            rich_help_panel=PANEL_RUN,
+        ),
+    ] = None,
+    stop_at_first: Annotated[
+        bool,
+        typer.Option(
+            "-x",
+            "--fail-fast",
+            help="Stop testing an implementation at its first divergence.",
+            rich_help_panel=PANEL_VERDICT,
+        ),
+    ] = False,
+    level: Annotated[
+        Level,
+        typer.Option(
+            help="Clauses that count: must for guarantees to users, api also for guarantees to callers of Kafka's"
+            " classes, observed for all of Kafka's behaviour. `conformance clauses --level` lists them.",
+            rich_help_panel=PANEL_VERDICT,
+        ),
+    ] = _OBSERVED,
+    kill_cycles: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Only kill and restart the broker, N times.",
+            rich_help_panel=PANEL_BROKER,
+        ),
+    ] = 0,
+    require: Annotated[
+        str,
+        typer.Option(
+            metavar="TIER,...",
+            help=f"Fail if one of these does not run: {', '.join(_TIERS)}.",
+            show_default=False,
+            rich_help_panel=PANEL_RUN,
+        ),
+    ] = "",
+    broker: BrokerOption = BrokerChoice.auto,
+    bootstrap: Annotated[
+        str,
+        typer.Option(
+            "--bootstrap-server",
+            metavar="HOST:PORT",
+            help="Check a running broker, read-only.",
+            rich_help_panel=PANEL_BROKER,
+        ),
+    ] = "",
+    log_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="That broker's log directory.", rich_help_panel=PANEL_BROKER)
+    ] = None,
+    command_config: CommandConfigOption = None,
+    start_command: StartCommandOption = "",
+    without: SkipFeatureOption = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write events and traces here.", rich_help_panel=PANEL_OUTPUT)
+    ] = None,
+    engine: Annotated[
+        Engine,
+        typer.Option(help="Run here, or release × machine × seed as Spark tasks.", rich_help_panel=PANEL_RUN),
+    ] = _LOCAL,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=1, metavar="N", help="With spark: number of seeds, from --seed or 0 on.", rich_help_panel=PANEL_RUN
+        ),
+    ] = None,
+    expectations: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Known divergences, each with a reason and a link.",
+            show_default="the package's, for its third-party implementations",
+            rich_help_panel=PANEL_VERDICT,
+        ),
+    ] = None,
+    update_expectations: Annotated[
+        bool,
+        typer.Option(
+            "--suggest-expectations",
+            help="Print the necessary changes to the expectations, as a diff for `git apply`.",
+            rich_help_panel=PANEL_VERDICT,
+        ),
+    ] = False,
+    demand_coverage: Annotated[
+        bool,
+        typer.Option(
+            "--demand-coverage",
+            help="For this project's own CI: exit with 2, after the verdict, if the examples miss a row of the"
+            " harness's own coverage tables.",
+            rich_help_panel=PANEL_VERDICT,
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
+) -> int:
+    """Compare implementations with the reference, in the dialect of each release.
+
+    All of them execute every operation before the next one starts; outcome, state and bytes on disk must be equal. Exit
+    code 0: conforms, 1: diverges, 2: could not run.
+
+    Example: `conformance run --kafka 3.9.2 --kafka 4.4.0 --machine offset --seed 7`
+    """
+    implementations = tuple(dict.fromkeys(implementation or ["broker" if bootstrap else "jvm"]))
+    _check_required(require, implementations)
+    if kill_cycles and any(parse_spec(name)[0] != "broker" for name in implementations):
+        raise ToolError("--kill-cycles requires -i broker")
+    for specification in implementations:
+        parse_spec(specification)  # before anything is written, so that a typo leaves no files
+    releases = resolve_releases(kafka, implementations)
+    attachment = _attachment(bootstrap, log_dir, implementations, releases)
+    if attachment is None:
+        _check_brokers(implementations, releases, broker)  # and container engine or image
+    plan = Plan(
+        releases,
+        implementations,
+        resolve_machines(machine, implementations),
+        PROFILES[profile.value],
+        (report if report is not None else state_directory()) / "traces",
+        seed,
+        max_examples,
+        max_time,
+        level.value,  # type: ignore[arg-type]
+        broker=broker.value,
+        kill_cycles=kill_cycles,
+        expectations=expectations,
+        attachment=attachment,
+        shrink_time=shrink_time,
+        stop_at_first=stop_at_first,
+        jobs=jobs,
+        step_timeout=step_timeout,
+        wire=wire_options(implementations, command_config, tuple(without or ()), start_command),
+        demand_coverage=demand_coverage,
+    )
+    load_expectations(expectations)
+    if engine == "spark":
+        from conformance.commands.spark_campaign import run_campaign  # noqa: PLC0415 -- part of an extra
+
+        first = chosen_seed(plan.seed, 0).number
+        plan = replace(plan, jobs=1)  # Spark distributes the cells already
+        return run_campaign(plan, range(first, first + (seeds or 1)), report, as_json=as_json, quiet=quiet)
+    if seeds is not None:
+        raise ToolError("--seeds requires --engine spark; a local run has one seed")
+    shown = None if as_json else OutputOptions(quiet=quiet, verbose=verbose)
+    return _run_here(plan, report, shown, with_proposal=update_expectations)
+
+
+class OutputOptions(NamedTuple):
+    """Amount of output for a person."""
+
+    quiet: bool
+    verbose: bool
+
+
+def _run_here(plan: Plan, report: Path | None, shown: OutputOptions | None, *, with_proposal: bool) -> int:
+    """Run in this process; print one JSON document if ``shown`` is None, and return the exit code.
+
+    Raises:
+        StaleExpectationError: An expectation is stale; raised after everything has been reported.
+        CoverageError: The plan demands coverage, and rows were missed; raised after everything has been reported.
+        ToolError: The run conforms, and its report could not be written.
+    """
+    events, error = _execute(plan, report, shown)
+    stale = error if isinstance(error, StaleExpectationError) else None
+    proposed = _proposal(plan.expectations, stale, events) if with_proposal else None
+    if shown is None:
+        document = _document(events)
+        typer.echo(json.dumps(document if proposed is None else document | {"proposed_expectations": proposed}))
+    elif proposed is not None:
+        echo(proposed or "no expectation has to change", nl=not proposed)
+    if error is not None:
+        raise error
+    (finished,) = (event for event in events if isinstance(event, RunFinished))
+    return 0 if finished.verdict == "conforms" else 1
+
+
+def _execute(
+    plan: Plan, report: Path | None, shown: OutputOptions | None
+) -> tuple[list[Event], StaleExpectationError | CoverageError | None]:
+    """Return the events of a run, and its error beside the verdict; events are written and printed as they happen.
+
+    Raises:
+        ToolError: The run conforms, and its report could not be written.
+    """
+    events: list[Event] = []
+    with ExitStack() as stack:
+        sinks: list[Sink] = [events.append]
+        if report is not None:
+            sinks.append(stack.enter_context(NdjsonWriter(report)))
+        if shown is not None:
+            writer = TerminalWriter(plain_console(), quiet=shown.quiet, verbose=shown.verbose)
+            sinks.append(stack.enter_context(writer))
+        progress = stack.enter_context(show_progress("Kafka's jars"))
+
+        emit = Together(sinks)
+
+        def leave() -> None:
+            stack.close()
+            if shown is None:
+                typer.echo(json.dumps(_document(events)))
+            exit_process(1)
+
+        def announce(text: str) -> None:
+            if shown is None or not shown.quiet:
+                typer.echo(printable(text), err=True)
+
+        try:
+            run(plan, emit, progress, announce, leave)
+        except (StaleExpectationError, CoverageError) as error:
+            return events, error
+    if emit.failures and not _diverges(events):
+        raise ToolError(emit.failures[0])  # the requested report is missing
+    for line in emit.failures:
+        typer.echo(f"conformance: {printable(line)}", err=True)
+    return events, None
+
+
+def _diverges(events: list[Event]) -> bool:
+    return any(isinstance(event, RunFinished) and event.verdict == "diverges" for event in events)
+
+
+def _proposal(directory: Path | None, stale: StaleExpectationError | None, events: list[Event]) -> str:
+    """Return the output of ``--suggest-expectations``; no file is written."""
+    divergences = [event for event in events if isinstance(event, Diverged)]
+    return propose(directory, () if stale is None else stale.stale, divergences)
+
+
+def _attachment(
+    bootstrap: str, log_dir: Path | None, implementations: tuple[str, ...], releases: tuple[str, ...]
+) -> Attachment | None:
+    """Return the running broker of ``--bootstrap-server``, or None.
+
+    Raises:
+        ToolError: An option is missing, or the broker does not match.
+    """
+    if not bootstrap and log_dir is None:
+        return None
+    if not bootstrap or log_dir is None:
+        raise ToolError("--bootstrap-server requires --log-dir, and the other way round: the broker, and its files")
+    if implementations != ("broker",):
+        raise ToolError("--bootstrap-server requires -i broker and no other implementation")
+    if len(releases) != 1:
+        raise ToolError("--bootstrap-server requires exactly one --kafka: the broker's release")
+    from conformance.runs.attached import Attachment  # noqa: PLC0415 -- part of an extra
+
+    attachment = Attachment(bootstrap, log_dir)
+    with show_progress("Kafka's jars") as progress:
+        attachment.open(releases[0], progress)
+    return attachment
+
+
+def _check_brokers(implementations: tuple[str, ...], releases: tuple[str, ...], broker: BrokerChoice) -> None:
+    for text in filter(is_server, implementations):
+        for release in releases:
+            choose(release, broker.value, build_of(directory_of(text) or ""))
+
+
+def _check_required(require: str, implementations: tuple[str, ...]) -> None:
+    """Check that every required tier is run.
+
+    Raises:
+        ToolError: A tier is unknown, or not selected with ``-i``.
+    """
+    for tier in filter(None, require.split(",")):
+        if tier not in _TIERS:
+            raise ToolError(f"--require: unknown {tier!r}; choose from {', '.join(_TIERS)}")
+        if tier not in implementations:
+            raise ToolError(f"--require {tier}: this run has no {tier}; add -i {tier}")
+
+
+def _document(events: list[Event]) -> dict[str, Any]:
+    """Return the run as one document: header, results, divergences, verdict."""
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for event in events:
+        document = event.to_json()
+        by_name.setdefault(document.pop("event"), []).append(document)
+    finished = by_name["RunFinished"][0]
+    return {
+        "verdict": finished["verdict"],
+        "run": by_name["RunStarted"][0],
+        "results": by_name.get("Result", []),
+        "divergences": by_name.get("Diverged", []),
+        "stale_expectations": finished["details"].get("stale", []),
+        "steps": finished["steps"],
+        "seconds": finished["seconds"],
+    }

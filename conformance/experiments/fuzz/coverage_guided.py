@@ -1,0 +1,119 @@
+"""Coverage-guided fuzzing: atheris chooses the buffers from which Hypothesis builds contents.
+
+libFuzzer ends the process when it is done, and kidx must be instrumented before anything imports it. Each format
+therefore has a separate process, ``python -m conformance.experiments.fuzz.coverage_guided``. It shares its directories
+with its parent and writes its metrics to a file once a second.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult
+
+_QUIET: Final = ("abrt", "bus", "fpe", "ill", "int", "segv", "term", "xfsz", "usr1", "usr2")
+"""Signals that libFuzzer must not handle: the JVM uses them."""
+
+
+def has_atheris() -> bool:
+    """Return True if atheris is installed."""
+    return importlib.util.find_spec("atheris") is not None
+
+
+def fuzz_guided(plan: FuzzPlan) -> list[FuzzResult]:
+    """Run a plan, each format in a separate process.
+
+    Raises:
+        ToolError: A process failed.
+    """
+    from conformance.errors import ToolError  # noqa: PLC0415 -- the child must not import kidx this early
+    from conformance.experiments.fuzz.plan import FuzzResult  # noqa: PLC0415
+
+    results = []
+    for format_name in plan.formats:
+        with tempfile.TemporaryDirectory(prefix="kidx-fuzz-") as directory:
+            status = Path(directory) / "status.json"
+            command = [
+                sys.executable,
+                "-m",
+                "conformance.experiments.fuzz.coverage_guided",
+                json.dumps(_task(plan, format_name, status)),
+            ]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 -- ourselves
+            if not status.exists():
+                reason = done.stderr.strip().splitlines()[-1:] or ["it wrote nothing"]
+                raise ToolError(f"guided fuzzing of the format {format_name!r} failed: {reason[0]}")
+            fields = json.loads(status.read_text("utf-8"))
+        results.append(FuzzResult(**fields | {"flips": Counter(fields["flips"])}))
+    return results
+
+
+def _task(plan: FuzzPlan, format_name: str, status: Path) -> dict[str, Any]:
+    return {
+        "format": format_name,
+        "releases": plan.releases,
+        "implementations": plan.implementations,
+        "corpus": str(plan.corpus),
+        "findings": str(plan.findings),
+        "seed": plan.seed,
+        "max_time": plan.max_time / len(plan.formats),
+        "status": str(status),
+    }
+
+
+def main(task: dict[str, Any]) -> None:
+    """Fuzz one format in the child process; libFuzzer ends the process."""
+    import atheris  # noqa: PLC0415 -- an optional package
+
+    with atheris.instrument_imports(include=["kidx"]):
+        import kidx.log  # noqa: PLC0415
+        import kidx.segment  # noqa: F401, PLC0415
+    from conformance.experiments.fuzz.plan import FuzzPlan  # noqa: PLC0415
+    from conformance.experiments.fuzz.runner import fuzz_format  # noqa: PLC0415
+
+    corpus, format_name, status = Path(task["corpus"]), task["format"], Path(task["status"])
+    plan = FuzzPlan(
+        (format_name,),
+        tuple(task["releases"]),
+        tuple(task["implementations"]),
+        corpus,
+        Path(task["findings"]),
+        task["seed"],
+        task["max_time"],
+    )
+    started: list[FuzzResult] = []
+
+    def drive(fuzz_one: Callable[[bytes], object], seconds: float) -> None:
+        began = told = time.monotonic()
+
+        def one(buffer: bytes) -> None:
+            nonlocal told
+            fuzz_one(buffer)
+            now = time.monotonic()
+            if now - told > 1:
+                told = now
+                started[0].seconds = now - began
+                status.write_text(json.dumps(started[0].to_json()), "utf-8")
+
+        buffers = corpus / f"{format_name}-buffers"
+        buffers.mkdir(parents=True, exist_ok=True)
+        options = [f"-handle_{name}=0" for name in _QUIET]
+        options += [f"-max_total_time={max(2, int(seconds))}", f"-seed={plan.seed + 1}", "-verbosity=0"]
+        atheris.Setup([sys.argv[0], str(buffers), *options, "-timeout=0", "-rss_limit_mb=0"], one)
+        atheris.Fuzz()
+
+    fuzz_format(plan, format_name, plan.max_time, drive=drive, watch=started.append)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

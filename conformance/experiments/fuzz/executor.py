@@ -1,0 +1,125 @@
+"""Execution of a content's probe in lockstep, one content at a time."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+
+from conformance.errors import ToolError
+from conformance.experiments.fuzz.probes import MACHINE_OF, PROBES
+from conformance.lockstep import DivergenceError
+from conformance.runs.shrinking.failure import shrunk
+
+if TYPE_CHECKING:
+    from conformance.operations import Operation
+
+DEADLINE: Final = 20
+"""Seconds after which a case counts as a hang; it takes some milliseconds."""
+
+
+class HangError(Exception):
+    """Case that did not end."""
+
+
+class ExecutionResult(NamedTuple):
+    """Result of one content.
+
+    Attributes:
+        outcomes: The outcome of every step, as (operation, error kind or value), in the newest dialect's reference.
+        failure: The divergence, with the shortest sequence of operations that shows it, or None if all agree.
+        crash: An unexpected exception of an implementation, or None.
+        operations: The operations of the probe.
+    """
+
+    outcomes: tuple[tuple[str, Any], ...]
+    failure: DivergenceError | None
+    crash: Exception | None
+    operations: list[Operation]
+
+    @property
+    def signature(self) -> tuple[str, ...]:
+        """Fingerprint of the outcomes: how every step ended, without the numbers."""
+        return tuple(f"{name}:{_shape(outcome)}" for name, outcome in self.outcomes)
+
+
+def probe_of(
+    script: Callable[[bytes], list[Operation]], content: bytes, asked_as: bytes | None = None
+) -> list[Operation]:
+    """Return the probe of a content, optionally with the queries of another one."""
+    if asked_as is None:
+        return script(content)
+    return [_with_content(operation, asked_as, content) for operation in script(asked_as)]
+
+
+def _with_content(operation: Operation, old: bytes, new: bytes) -> Operation:
+    if operation.args == (old.hex(),):
+        return operation._replace(args=(new.hex(),))
+    if operation.args[-1:] == ((old.hex(),),):
+        return operation._replace(args=(*operation.args[:-1], (new.hex(),)))
+    return operation
+
+
+def _shape(outcome: Any) -> str:
+    if isinstance(outcome, str):
+        return outcome
+    return "nothing" if outcome is None else type(outcome).__name__
+
+
+class CaseExecutor:
+    """Executor of contents of one format.
+
+    Args:
+        format_name: A format of ``--format``.
+        lockstep: A lockstep of the machine that the format belongs to.
+    """
+
+    def __init__(self, format_name: str, lockstep: Any) -> None:
+        self.machine = MACHINE_OF[format_name]
+        self._script = PROBES[format_name]
+        self._lockstep = lockstep
+
+    def examine(self, content: bytes, asked_as: bytes | None = None) -> ExecutionResult:
+        """Execute the probe of a content, or with ``asked_as`` the probe of another one, to compare the outcomes."""
+        operations = probe_of(self._script, content, asked_as)
+        outcomes: list[tuple[str, Any]] = []
+        lockstep = self._lockstep
+        try:
+            with _deadline(DEADLINE):
+                lockstep.begin()
+                try:
+                    for operation in operations:
+                        outcome = lockstep.perform(operation).outcome
+                        outcomes.append((operation.name, outcome.error or outcome.value))
+                    lockstep.compare_directories()
+                finally:
+                    lockstep.end()
+        except ToolError as error:
+            return ExecutionResult(tuple(outcomes), None, error, operations[: len(outcomes) + 1])
+        except DivergenceError as failure:
+            return ExecutionResult(tuple(outcomes), shrunk(lockstep, failure), None, operations)
+        except Exception as crash:  # noqa: BLE001 -- any unexpected exception is a finding
+            return ExecutionResult(tuple(outcomes), None, crash, operations[: len(outcomes) + 1])
+        return ExecutionResult(tuple(outcomes), None, None, operations)
+
+
+@contextmanager
+def _deadline(seconds: int) -> Iterator[None]:
+    """Stop the block after a time limit.
+
+    Raises:
+        HangError: The block exceeded the limit.
+    """
+
+    def ring(_number: int, _frame: FrameType | None) -> NoReturn:
+        raise HangError(f"no end after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)

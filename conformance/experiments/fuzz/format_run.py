@@ -1,0 +1,254 @@
+"""Run of one format: content by content in lockstep, or in batches with Kafka's classes."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import random
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from hypothesis import HealthCheck, Phase, given, settings
+
+from conformance.experiments.fuzz.mutations import contents, every_flip, mutated
+from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult, Tell, peak_bytes
+from conformance.lockstep.divergence import failure_json
+from conformance.operations.trace import Trace
+
+if TYPE_CHECKING:
+    from conformance.experiments.fuzz.batches import Batches, BatchResult
+    from conformance.experiments.fuzz.corpus import Corpus
+    from conformance.experiments.fuzz.executor import CaseExecutor, ExecutionResult
+
+_MEASURED_EVERY: Final = 100
+"""Number of cases between two measurements of memory."""
+_BATCH: Final = 1024
+"""Number of cases that all releases together execute in one call."""
+_SMALLEST_BATCH: Final = 64
+_MORE_THAN_AN_INDEX: Final = 8
+"""Cost of a log, relative to an index."""
+
+Drive = Callable[[Callable[[bytes], object], float], None]
+"""Function that calls another one with buffers for some seconds."""
+
+
+class Run:
+    """Run of one format, one content after the other.
+
+    Args:
+        plan: The plan.
+        format_name: The format.
+        executor: A factory of the executor for one content in lockstep.
+        corpus: The corpus of the format.
+        tell: A callback that receives a description of every finding.
+        drive: A function that chooses the buffers, or None for random contents.
+    """
+
+    def __init__(
+        self,
+        plan: FuzzPlan,
+        format_name: str,
+        executor: Callable[[], CaseExecutor],
+        corpus: Corpus,
+        tell: Tell,
+        drive: Drive | None = None,
+    ) -> None:
+        self.plan = plan
+        self.format_name = format_name
+        self.corpus = corpus
+        self.drive = drive
+        self.result = FuzzResult(format_name)
+        self.rng = random.Random(plan.seed)  # noqa: S311 -- nothing secret
+        self.tell = tell
+        self.seen: set[object] = set()
+        self._make_executor = executor
+        self._examiner: CaseExecutor | None = None
+        self._found: set[str] = set()
+
+    @property
+    def executor(self) -> CaseExecutor:
+        """Executor of one content in lockstep, created on first use."""
+        if self._examiner is None:
+            self._examiner = self._make_executor()
+        return self._examiner
+
+    def examine(self, content: bytes, asked_as: bytes | None = None) -> ExecutionResult:
+        """Execute a content, keep it if its outcomes are new, and report a finding."""
+        result_of_case = self.executor.examine(content, asked_as)
+        self.result.cases += 1
+        if self.result.cases % _MEASURED_EVERY == 1:
+            self.result.peak_bytes = peak_bytes()
+        if result_of_case.failure is not None or result_of_case.crash is not None:
+            self.report(result_of_case)
+        else:
+            self.keep(content, new=result_of_case.signature not in self.seen)
+            self.seen.add(result_of_case.signature)
+        self.result.kept = len(self.corpus.contents)
+        return result_of_case
+
+    def keep(self, content: bytes, *, new: bool) -> None:
+        """Keep a content in the corpus if it has shown something new, and only then."""
+        if new:
+            self.result.new += self.corpus.add(content)
+        else:
+            self.corpus.drop(content)
+
+    def flip_every_bit(self, content: bytes, until: float) -> None:
+        """Classify every content that differs from a valid one in one bit."""
+        del until
+        sound = self.examine(content).outcomes
+        for _, _, flipped in every_flip(content):
+            result_of_case = self.examine(flipped, asked_as=content)
+            differs = result_of_case.failure is not None or result_of_case.crash is not None
+            self.result.flips[classify(sound, result_of_case.outcomes, differs=differs)] += 1
+
+    def mutate(self, until: float) -> None:
+        """Mutate known contents until the time limit; new ones are added to them."""
+        for content in list(self.corpus.contents):
+            if time.monotonic() >= until:
+                return
+            self.examine(content)
+        if self.drive is not None:
+            self._run_driven(self.drive, until)
+            return
+        enough = self.enough()
+        while time.monotonic() < until and self.result.cases < enough:
+            self.examine(mutated(self.rng, self.format_name, self.corpus.contents))
+
+    def enough(self) -> float:
+        """Return the number of cases at which the run ends."""
+        most = self.plan.max_cases
+        return math.inf if most is None else self.result.cases + most
+
+    def _run_driven(self, drive: Drive, until: float) -> None:
+        @settings(database=None, deadline=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
+        @given(contents(self.format_name, self.corpus.contents))
+        def case(content: bytes) -> None:
+            self.examine(content)
+
+        fuzz_one: Callable[[bytes], object] = case.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
+        drive(fuzz_one, until - time.monotonic())
+
+    def finish(self) -> None:
+        """Report results that are known only at the end."""
+
+    def report(self, result_of_case: ExecutionResult) -> None:
+        """Save a divergence or a crash as a trace, one of each kind."""
+        failure, crash = result_of_case.failure, result_of_case.crash
+        if failure is not None:
+            divergence = failure.divergence
+            kind = f"{divergence.participant}: {divergence.aspects[0]} of {divergence.operation.name} differs"
+            difference = failure_json(divergence)
+            operations: Sequence[Any] = failure.operations
+        else:
+            kind = f"{type(crash).__name__} escaped from {result_of_case.operations[-1].name}"
+            difference = None
+            operations = result_of_case.operations
+        if kind in self._found:
+            return
+        self._found.add(kind)
+        digest = hashlib.sha256(kind.encode()).hexdigest()[:8]
+        made_by = {"fuzz": self.format_name, "kind": digest, "seed": self.plan.seed}
+        trace = Trace(self.executor.machine, self.plan.releases[-1], tuple(operations), difference, kind, made_by)
+        path = trace.save(self.plan.findings)
+        self.result.findings[kind] = str(path)
+        self.tell(f"{self.format_name}: {kind}: {crash or ''}\n  replay: conformance replay {path}")
+
+
+class BatchedRun(Run):
+    """Run of one format in batches with Kafka's classes; a differing content is executed in lockstep.
+
+    Args:
+        plan: The plan; see the base class.
+        format_name: The format.
+        executor: A factory of the executor.
+        corpus: The corpus.
+        tell: A callback for findings.
+        batches: The batched executor of contents.
+    """
+
+    def __init__(
+        self,
+        plan: FuzzPlan,
+        format_name: str,
+        executor: Callable[[], CaseExecutor],
+        corpus: Corpus,
+        tell: Tell,
+        batches: Batches,
+    ) -> None:
+        super().__init__(plan, format_name, executor, corpus, tell)
+        self._batches = batches
+        share = _BATCH // (_MORE_THAN_AN_INDEX if format_name == "log" else 1)
+        self._size = max(_SMALLEST_BATCH, share // (len(plan.releases) * len(plan.implementations)))
+        self._explained: set[tuple[str, int]] = set()
+
+    def flip_every_bit(self, content: bytes, until: float) -> None:
+        """Classify every content that differs in one bit, until the time limit; see the base class."""
+        (sound,), _ = self._batches.flips(content, [content])
+        flips = [flipped for _, _, flipped in every_flip(content)]
+        for first in range(0, len(flips), self._size):
+            if first and time.monotonic() >= until:
+                return
+            some = flips[first : first + self._size]
+            for flipped, outcomes, differs in zip(some, *self._batches.flips(content, some), strict=True):
+                self.result.cases += 1
+                self.result.flips[classify(sound, outcomes, differs=differs is not None)] += 1
+                self._confirm(differs, flipped, content)
+
+    def mutate(self, until: float) -> None:
+        """Mutate known contents; see the base class."""
+        known = list(self.corpus.contents)
+        for first in range(0, len(known), self._size):
+            if time.monotonic() >= until:
+                return
+            self._examine_all(known[first : first + self._size])
+        enough = self.enough()
+        while time.monotonic() < until and self.result.cases < enough:
+            count = int(min(self._size, enough - self.result.cases))
+            self._examine_all([mutated(self.rng, self.format_name, self.corpus.contents) for _ in range(count)])
+
+    def finish(self) -> None:
+        """Report the coverage of Kafka's classes."""
+        self.result.coverage = {
+            name: [(each.name, *each.lines, *each.branches) for each in classes]
+            for name, classes in self._batches.coverage().items()
+        }
+
+    def _examine_all(self, some: Sequence[bytes]) -> None:
+        for content, seen in zip(some, self._batches.examine(some), strict=True):
+            self._look(content, seen)
+        self.result.cases += len(some)
+        self.result.kept = len(self.corpus.contents)
+        self.result.peak_bytes = peak_bytes()
+
+    def _look(self, content: bytes, seen: BatchResult) -> None:
+        if seen.differs is None:
+            self.keep(content, new=seen.new or seen.signature not in self.seen)
+            self.seen.add(seen.signature)
+        self._confirm(seen.differs, content)
+
+    def _confirm(self, differs: tuple[str, int] | None, content: bytes, asked_as: bytes | None = None) -> None:
+        """Execute a differing content in lockstep, which decides; once for each confirmed way to differ."""
+        if differs is None or differs in self._explained:
+            return
+        result_of_case = self.executor.examine(content, asked_as)
+        if result_of_case.failure is not None or result_of_case.crash is not None:
+            self.report(result_of_case)
+            self._explained.add(differs)
+            return
+        self.result.settled += 1
+
+
+def classify(sound: Sequence[tuple[str, Any]], outcomes: Sequence[tuple[str, Any]], *, differs: bool) -> str:
+    """Classify the outcomes of a changed content, compared with the valid one's."""
+    if differs:
+        return "implementations differ"
+    if tuple(outcomes) == tuple(sound):
+        return "accepted, same answers"
+    # Errors that the valid file raises, too, are due to the probe, such as a query for an entry that does not exist.
+    usual = {(name, outcome) for name, outcome in sound if isinstance(outcome, str)}
+    for name, outcome in outcomes:
+        if isinstance(outcome, str) and (name, outcome) not in usual:
+            return f"refused: {outcome} by {name}"
+    return "accepted, different answers"

@@ -1,0 +1,105 @@
+"""Fuzzing run: every bit of a small file is flipped, then mutations are tried until the time is over.
+
+Findings are traces in a directory of the run; the same difference is saved once. The corpus survives, so that the next
+run continues where this one ended.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from conformance.errors import ToolError
+from conformance.experiments.fuzz.batches import Batches
+from conformance.experiments.fuzz.corpus import Corpus
+from conformance.experiments.fuzz.executor import CaseExecutor
+from conformance.experiments.fuzz.format_run import BatchedRun, Drive, Run
+from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult, Tell, peak_bytes
+from conformance.experiments.fuzz.probes import MACHINE_OF
+from conformance.experiments.fuzz.seed_files import SEEDS
+from conformance.implementations.spec import parse_spec
+from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from conformance.kafka.jar_fetch import Progress
+
+
+def fuzz(plan: FuzzPlan, tell: Tell = lambda _: None, progress: Progress | None = None) -> list[FuzzResult]:
+    """Run a plan, its formats one after another, each with an equal share of the time.
+
+    Args:
+        plan: The plan.
+        tell: A callback that receives a description of every finding.
+        progress: A callback that is called while jars are downloaded.
+
+    Raises:
+        ToolError: An implementation is not available, or a directory cannot be used.
+    """
+    started = time.monotonic()
+    results = []
+    for number, format_name in enumerate(plan.formats):
+        left = plan.max_time - (time.monotonic() - started)
+        share = left / (len(plan.formats) - number)
+        results.append(fuzz_format(plan, format_name, share, tell, progress))
+    return results
+
+
+def fuzz_format(
+    plan: FuzzPlan,
+    format_name: str,
+    seconds: float,
+    tell: Tell = lambda _: None,
+    progress: Progress | None = None,
+    drive: Drive | None = None,
+    watch: Callable[[FuzzResult], None] = lambda _: None,
+) -> FuzzResult:
+    """Run one format for some seconds.
+
+    Args:
+        plan: The plan, as for :func:`fuzz`.
+        format_name: The format.
+        seconds: The time limit.
+        tell: A callback, as for :func:`fuzz`.
+        progress: A callback, as for :func:`fuzz`.
+        drive: A function that chooses the buffers, or None for random ones.
+        watch: A callback that receives the result before it is filled.
+
+    Raises:
+        ToolError: As :func:`fuzz`.
+    """
+    from conformance.machines import MACHINES  # noqa: PLC0415 -- the machines are heavy, --help is not
+
+    started, processor = time.monotonic(), time.process_time()
+    machine = MACHINES.get(MACHINE_OF[format_name])
+    if machine is None:
+        raise ToolError(f"no machine for the format {format_name!r}")
+    with ExitStack() as stack:
+        scratch = stack.enter_context(scratch_directory())
+        seeds = SEEDS[format_name](scratch)
+        corpus = Corpus(plan.corpus / format_name, seeds)
+
+        def executor() -> CaseExecutor:
+            pairs = [(name, release) for name in plan.implementations for release in plan.releases]
+            subjects = [machine.subject(name, release, progress) for name, release in pairs]
+            lockstep = machine.new_lockstep(subjects, scratch / "participants", releases=plan.releases)
+            return CaseExecutor(format_name, lockstep)
+
+        run: Run
+        if drive is None and all(parse_spec(text).form == "jvm" for text in plan.implementations):
+            (scratch / "batches").mkdir()
+            batches = Batches(format_name, plan.releases, plan.implementations, scratch / "batches", progress)
+            stack.callback(batches.close)
+            run = BatchedRun(plan, format_name, executor, corpus, tell, batches)
+        else:
+            run = Run(plan, format_name, executor, corpus, tell, drive)
+        watch(run.result)
+        run.flip_every_bit(seeds[0], started + seconds)
+        run.mutate(started + seconds)
+        run.finish()
+    run.result.kept = len(corpus.contents)
+    run.result.seconds = time.monotonic() - started
+    run.result.processor_seconds = time.process_time() - processor
+    run.result.peak_bytes = peak_bytes()
+    return run.result

@@ -1,0 +1,61 @@
+"""ConsumerCost of wrong responses for a consumer that seeks to the returned offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from conformance.kafka.client import OffsetResult
+
+
+class OffsetTimestamp(NamedTuple):
+    """Offset and timestamp of a record."""
+
+    offset: int
+    timestamp: int
+
+
+class ConsumerCost(NamedTuple):
+    """ConsumerCost of all lookups: their number, the number of wrong ones, and the cost of the worst.
+
+    Attributes:
+        missed: The records at or after the target's time that the consumer never reads; all of them if the response is
+            empty or an error.
+        reread: The records before the correct position that it reads (again).
+    """
+
+    asked: int
+    wrong: int
+    missed: int
+    reread: int
+
+
+NOTHING: Final = ConsumerCost(0, 0, 0, 0)
+
+
+def oracle_offset(records: Iterable[OffsetTimestamp], target: int) -> int | None:
+    """Return the offset of the first record, in log order, that is not earlier than the target."""
+    return next((record.offset for record in records if record.timestamp >= target), None)
+
+
+def cost_of(records: Sequence[OffsetTimestamp], answers: Sequence[OffsetResult]) -> ConsumerCost:
+    """Compare responses with the result of a scan of the whole log."""
+    end = records[-1].offset + 1 if records else 0
+    wrong = missed = reread = 0
+    for answer in answers:
+        right = oracle_offset(records, answer.target)
+        found = answer.offset
+        if found == right and answer.error is None:
+            continue
+        wrong += 1
+        starts = end if found is None else found
+        should = end if right is None else right
+        missed = max(missed, starts - should)
+        reread = max(reread, should - starts)
+    return ConsumerCost(len(answers), wrong, missed, reread)
+
+
+def targets_of(records: Iterable[OffsetTimestamp]) -> list[int]:
+    """Return every timestamp of the log, and the timestamps around it."""
+    return sorted({record.timestamp + step for record in records for step in (-1, 0, 1)})

@@ -1,0 +1,95 @@
+"""Corruptions of an index file, one function each; each takes the path and the size of an entry.
+
+A killed broker leaves a preallocated tail of zeros after the entries: only the entries are corrupted.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+OFFSET_ENTRY: Final = 8
+TIME_ENTRY: Final = 12
+_TIMESTAMP: Final = struct.Struct(">q")
+_SHIFT_MS: Final = 150
+"""Half of the time that a segment spans here."""
+
+Damage = Callable[[Path, int], None]
+
+
+def entries_of(data: bytes | bytearray, size: int) -> int:
+    """Return the number of entries of a file, without its preallocated tail."""
+    count = len(data) // size
+    while count and not any(data[(count - 1) * size : count * size]):
+        count -= 1
+    return count
+
+
+def delete(path: Path, size: int) -> None:
+    """Delete the file."""
+    del size
+    path.unlink()
+
+
+def rename(path: Path, size: int) -> None:
+    """Rename the file, as an operator does to see whether it is needed."""
+    del size
+    path.rename(path.with_name(path.name + ".bak"))
+
+
+def empty(path: Path, size: int) -> None:
+    """Truncate the file to nothing, as a full disk does."""
+    del size
+    path.write_bytes(b"")
+
+
+def cut(path: Path, size: int) -> None:
+    """Keep the first half of the entries."""
+    data = path.read_bytes()
+    path.write_bytes(data[: entries_of(data, size) // 2 * size])
+
+
+def cut_within(path: Path, size: int) -> None:
+    """Keep the first half of the entries, and three bytes of the next one."""
+    data = path.read_bytes()
+    path.write_bytes(data[: entries_of(data, size) // 2 * size + 3])
+
+
+def fill_with_zeros(path: Path, size: int) -> None:
+    """Overwrite the whole file with zeros, as a file system does after a power failure."""
+    del size
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def flip_bit(path: Path, size: int) -> None:
+    """Flip one bit of the last third of an entry in the middle: a position, or an offset, changes by 64."""
+    data = bytearray(path.read_bytes())
+    data[entries_of(data, size) // 2 * size + size - 1] ^= 64
+    path.write_bytes(data)
+
+
+def flip_high_bit(path: Path, size: int) -> None:
+    """Flip one bit of the first third of an entry in the middle: an offset, or a timestamp, changes by far."""
+    data = bytearray(path.read_bytes())
+    data[entries_of(data, size) // 2 * size + 1] ^= 64
+    path.write_bytes(data)
+
+
+def shift_timestamps_back(path: Path, size: int) -> None:
+    """Write earlier timestamps than the log has, as after a restore of an older copy."""
+    _shift(path, size, -_SHIFT_MS)
+
+
+def shift_timestamps_forward(path: Path, size: int) -> None:
+    """Write later timestamps than the log has."""
+    _shift(path, size, _SHIFT_MS)
+
+
+def _shift(path: Path, size: int, milliseconds: int) -> None:
+    data = bytearray(path.read_bytes())
+    for place in range(0, entries_of(data, size) * size, size):
+        (timestamp,) = _TIMESTAMP.unpack_from(data, place)
+        _TIMESTAMP.pack_into(data, place, timestamp + milliseconds)
+    path.write_bytes(data)

@@ -1,0 +1,306 @@
+"""Experiment with one release: three starts of one broker, a topic for each case, and kidx's predictions.
+
+1. All topics get the same records, three segments of them. The broker is stopped cleanly, and the files of the cases
+   with a clean stop are corrupted.
+2. The broker is started, queried and appended to; the topics of the other cases get more records. The broker is killed,
+   and their files are corrupted. Everything before the clean stop is known to be on disk, so only the active segment
+   needs recovery.
+3. The broker is started, queried and appended to again, and stopped.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from conformance.experiments.index_corruption.cases import CASES, Case, Shutdown
+from conformance.experiments.index_corruption.consumer_cost import (
+    NOTHING,
+    ConsumerCost,
+    OffsetTimestamp,
+    cost_of,
+    targets_of,
+)
+from conformance.experiments.index_corruption.corruptions import OFFSET_ENTRY, TIME_ENTRY, entries_of
+from conformance.implementations.broker.reference import COMPARED, ReferencePartition
+from conformance.implementations.broker.topic import RunningBroker
+from conformance.kafka.broker import Broker, BrokerError
+from conformance.kafka.broker.workload import EPOCH_MS
+from conformance.kafka.client import first_record
+from conformance.operations.broker import records_of
+from conformance.scratch import scratch_directory
+from kidx.errors import KidxError
+from kidx.records import build_batch
+
+if TYPE_CHECKING:
+    from conformance.kafka.client import OffsetResult
+
+Repair = Literal["kept", "rebuilt", "emptied", "gone"]
+
+SEGMENTS: Final = 3
+BATCHES: Final = 12
+"""Batches in a segment, of two records each; every second batch has an entry."""
+HOUR_MS: Final = 3_600_000
+_LATE_MS: Final = 45
+_APPENDS: Final = 4
+
+
+_SETTINGS: Final[dict[str, Any]] = {
+    "segment.bytes": 1 << 20,
+    "segment.index.bytes": 1200,
+    "index.interval.bytes": 200,
+    "segment.ms": HOUR_MS,
+    "retention.ms": -1,
+    "message.timestamp.type": "CreateTime",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Result of one case.
+
+    Attributes:
+        broker_starts: True if the partition has a leader again; else ``error`` is the reason.
+        repair: The state of the corrupt file after the queries: unchanged, rebuilt from the log, re-created without
+            entries, or missing.
+        cost: The consumer's cost of the responses, before anything was appended.
+        bad_fetches: The number of offsets for which a fetch does not return the record with that offset.
+        appends: ``"ok"``, or the name of the error that a producer gets.
+        as_predicted: True if kidx has the same responses, files and errors; else ``differences`` lists the differences.
+    """
+
+    release: str
+    case: Case
+    broker_starts: bool
+    repair: Repair = "kept"
+    cost: ConsumerCost = NOTHING
+    bad_fetches: int = 0
+    appends: str = "ok"
+    differences: tuple[str, ...] = ()
+    error: str = ""
+
+    @property
+    def as_predicted(self) -> bool:
+        """True if kidx predicted everything."""
+        return not self.differences
+
+
+@dataclass(slots=True)
+class _Topic:
+    name: str
+    case: Case
+    records: list[OffsetTimestamp] = field(default_factory=list)
+    damaged: bytes | None = None
+    reference: ReferencePartition | None = None
+    epoch: int = 0
+    error: str = ""
+    outcome: dict[str, Any] = field(default_factory=dict)
+    differences: list[str] = field(default_factory=list)
+
+
+def run_corruption_cases(
+    broker: Broker,
+    cases: Sequence[Case] = CASES,
+    report: Callable[[str], None] = lambda _: None,
+    reference: type[ReferencePartition] = ReferencePartition,
+) -> list[Outcome]:
+    """Corrupt files of a started broker, return the result of each case, and stop the broker at the end.
+
+    Args:
+        broker: The started broker.
+        cases: The cases, each in a separate topic.
+        report: A callback that receives a line of text for each activity.
+        reference: The class that predicts; a test may pass a defective one.
+
+    Raises:
+        BrokerError: The broker rejects a request, or does not start at all.
+    """
+    with scratch_directory() as scratch:
+        return _Experiment(broker, cases, scratch, report, reference).run()
+
+
+class _Experiment:
+    def __init__(
+        self,
+        broker: Broker,
+        cases: Sequence[Case],
+        scratch: Path,
+        report: Callable[[str], None],
+        reference: type[ReferencePartition],
+    ) -> None:
+        self.reference = reference
+        self.running = RunningBroker(broker)
+        self.release = broker.release
+        self.scratch = scratch
+        self.report = report
+        self.settings = _SETTINGS
+        self.topics = [_Topic(f"file-damage-{number}", case) for number, case in enumerate(cases)]
+
+    def run(self) -> list[Outcome]:
+        try:
+            for topic in self.topics:
+                self.running.client.create_topic(topic.name, {key: str(value) for key, value in self.settings.items()})
+                topic.epoch = self.running.client.await_leader(topic.name)
+                for number in range(SEGMENTS):
+                    self._produce(topic, EPOCH_MS + number * 2 * HOUR_MS, BATCHES)
+            self.report(f"{self.release}: {len(self.topics)} topics of {SEGMENTS} segments")
+            self._round("clean")
+            for topic in self._of("killed"):
+                self._produce(topic, EPOCH_MS + SEGMENTS * 2 * HOUR_MS, BATCHES)
+            self._round("killed")
+            self.running.stop(clean=True)
+            self._compare_remaining_files()
+        finally:
+            self.running.disconnect()
+        return [
+            Outcome(self.release, topic.case, differences=tuple(topic.differences), **topic.outcome)
+            for topic in self.topics
+        ]
+
+    def _of(self, shutdown: Shutdown) -> list[_Topic]:
+        return [topic for topic in self.topics if topic.case.shutdown == shutdown]
+
+    def _round(self, shutdown: Shutdown) -> None:
+        """Stop the broker this way, corrupt the files, start it, and record what can be observed."""
+        if not self._of(shutdown):
+            return
+        self.running.stop(clean=shutdown == "clean")
+        for topic in self.topics:
+            if topic.case.shutdown == shutdown:
+                self._damage(topic)
+            elif topic.reference is not None:
+                topic.reference.stop(clean=False)
+                topic.reference = None  # its case is finished
+        self.running.start()
+        for topic in self._of(shutdown):
+            self._observe(topic)
+        wrong = sum(topic.outcome["cost"].wrong > 0 for topic in self._of(shutdown) if topic.outcome["broker_starts"])
+        self.report(f"{self.release}: {shutdown}: {wrong} of {len(self._of(shutdown))} cases return wrong offsets")
+
+    # -- contents of the topics ------------------------------------------------------------------------------------
+
+    def _produce(self, topic: _Topic, start: int, batches: int) -> None:
+        """Produce a segment: timestamps increase, and every fourth batch has one late record."""
+        rows = [
+            [[start + 25 * n, None, 60], [start + 25 * n + (10 if n % 4 else -_LATE_MS), None, 60]]
+            for n in range(batches)
+        ]
+        sent = [build_batch(records_of(each)) for each in rows]
+        for each, appended in zip(rows, self.running.client.append_in_flight(topic.name, sent), strict=True):
+            if appended.error is not None:
+                raise BrokerError(f"{topic.name}: {appended.error}", self.running.broker.log)
+            topic.records += [OffsetTimestamp(appended.offset + n, int(row[0] or 0)) for n, row in enumerate(each)]
+
+    # -- corruption and prediction ---------------------------------------------------------------------------------
+
+    def _damage(self, topic: _Topic) -> None:
+        directory = self.running.directory(topic.name)
+        topic.case.apply(directory)
+        path = topic.case.file(directory)
+        topic.damaged = path.read_bytes() if path.exists() else None
+        copy = self.scratch / topic.name / directory.name
+        shutil.copytree(directory, copy)  # including the files' times, on which a response may depend (SEG-53)
+        try:
+            checkpoints = self.running.checkpoints(topic.name)
+            topic.reference = self.reference(self.release, copy, self.settings, topic.epoch, checkpoints)
+        except (KidxError, OSError) as error:
+            topic.error = f"{error!r}"
+
+    # -- observing -------------------------------------------------------------------------------------------------
+
+    def _observe(self, topic: _Topic) -> None:
+        targets = targets_of(topic.records)
+        try:
+            epoch = self.running.client.await_leader(topic.name)
+        except BrokerError as error:
+            self._note(topic, "comes up", topic.reference is None, True)
+            topic.outcome = {"broker_starts": False, "error": str(error)}
+            return
+        answers = self.running.client.answers(topic.name, targets, "read_uncommitted", version=self.running.version)
+        self._predict_answers(topic, epoch, targets, answers)
+        path = topic.case.file(self.running.directory(topic.name))
+        topic.outcome = {
+            "broker_starts": True,
+            "repair": _repair(topic.damaged, path.read_bytes() if path.exists() else None, topic.case.suffix),
+            "cost": cost_of(topic.records, answers),
+            "bad_fetches": self._fetch(topic),
+            "appends": self._append(topic),
+        }
+
+    def _predict_answers(self, topic: _Topic, epoch: int, targets: list[int], answers: list[OffsetResult]) -> None:
+        if topic.reference is None:
+            self._note(topic, "comes up", f"not: {topic.error}", "yes")
+            return
+        topic.reference.become_leader(epoch)
+        predicted = topic.reference.answers(targets, "read_uncommitted")
+        for mine, its in zip(predicted, answers, strict=True):
+            if mine != its:
+                self._note(topic, f"target {its.target}", mine.to_json()[1:], its.to_json()[1:])
+                break
+        self._compare_files(topic, "after the start")
+
+    def _fetch(self, topic: _Topic) -> int:
+        """Fetch at every offset, as a consumer that seeks to it does; return the number of unexpected records."""
+        offsets = [record.offset for record in topic.records]
+        found = self.running.client.fetch_each(topic.name, offsets)
+        for offset, fetched in zip(offsets, found, strict=True):
+            if topic.reference is not None:
+                expected = _predicted_fetch(topic.reference, offset)
+                if fetched.offset != expected:
+                    self._note(topic, f"fetch from {offset}", expected, f"{fetched.offset} ({fetched.error})")
+                    break
+        return sum(fetched.offset != offset for offset, fetched in zip(offsets, found, strict=True))
+
+    def _append(self, topic: _Topic) -> str:
+        """Append a few batches, so that an index entry is due; return ``"ok"`` or the error."""
+        start = max(record.timestamp for record in topic.records) + 100
+        for number in range(_APPENDS):
+            data = build_batch(records_of([[start + 10 * number, None, 60]]))
+            appended = self.running.client.append(topic.name, data)
+            if topic.reference is not None:
+                offset, error = topic.reference.append(data, stamp=appended.log_append_time)
+                self._note(topic, "append", (offset, error is None), (appended.offset, appended.error is None))
+            if appended.error is not None:
+                return appended.error
+        return "ok"
+
+    # -- comparing -------------------------------------------------------------------------------------------------
+
+    def _compare_remaining_files(self) -> None:
+        for topic in self.topics:
+            if topic.reference is not None:
+                topic.reference.stop(clean=True)
+                self._compare_files(topic, "after the stop")
+
+    def _compare_files(self, topic: _Topic, moment: str) -> None:
+        assert topic.reference is not None
+        ours, theirs = topic.reference.files(), self.running.files(topic.name)
+        names = {name for name in {*ours, *theirs} if name.endswith(COMPARED)}
+        differ = sorted(name for name in names if ours.get(name) != theirs.get(name))
+        self._note(topic, f"files {moment}", [], differ)
+
+    def _note(self, topic: _Topic, what: str, expected: Any, actual: Any) -> None:
+        if expected != actual:
+            topic.differences.append(f"{what}: kidx {expected}, the broker {actual}")
+
+
+def _predicted_fetch(reference: ReferencePartition, offset: int) -> int | None:
+    """Return the offset of the first record that a fetch returns, or None if it fails or returns none."""
+    try:
+        found = reference.fetch(offset)
+    except (KidxError, OSError):
+        return None
+    return None if found is None else first_record(found[1], offset).offset
+
+
+def _repair(damaged: bytes | None, after: bytes | None, suffix: str) -> Repair:
+    """Return the fate of a corrupt file; its preallocated tail does not count."""
+    size = OFFSET_ENTRY if suffix == ".index" else TIME_ENTRY
+    if after is None:
+        return "gone"
+    if damaged is not None and damaged.rstrip(b"\0") == after.rstrip(b"\0"):
+        return "kept"
+    return "rebuilt" if entries_of(after, size) else "emptied"

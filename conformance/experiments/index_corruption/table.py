@@ -1,0 +1,104 @@
+"""Results of all cases, as a table for people (Markdown) and for programs (JSON)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from conformance.experiments.index_corruption.cases import Case
+    from conformance.experiments.index_corruption.experiment import Outcome
+
+_HEADINGS: Final = ("shutdown", "segment", "file", "corruption")
+_LEGEND: Final = """\
+A cell states what the broker does with the file (*kept* unchanged, *rebuilt* from the log, re-created but *emptied*),
+and the consumer's cost of the worst lookup: records that it never reads after `offsetsForTimes` (*misses*), records
+before the correct position (*rereads*), offsets at which a fetch returns something else than the next record (*bad
+fetches*). No cost: every response was correct. **Bold**: kidx had not predicted it.
+"""
+
+
+def to_json(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
+    """Return one object for each case and release."""
+    return [
+        {
+            "release": outcome.release,
+            **outcome.case._asdict(),
+            "comes_up": outcome.broker_starts,
+            "repair": outcome.repair,
+            **outcome.cost._asdict(),
+            "bad_fetches": outcome.bad_fetches,
+            "appends": outcome.appends,
+            "as_predicted": outcome.as_predicted,
+            "differences": list(outcome.differences),
+            "error": outcome.error,
+        }
+        for outcome in outcomes
+    ]
+
+
+def format_outcome(outcome: Outcome) -> str:
+    """Format one cell."""
+    if not outcome.broker_starts:
+        return "does not start"
+    costs = (
+        ("misses", outcome.cost.missed),
+        ("rereads", outcome.cost.reread),
+        ("bad fetches", outcome.bad_fetches),
+    )
+    parts = [outcome.repair, *(f"{what} {count}" for what, count in costs if count)]
+    if outcome.appends != "ok":
+        parts.append(f"appends: {outcome.appends}")
+    return ", ".join(parts)
+
+
+def markdown(outcomes: Sequence[Outcome]) -> str:
+    """Return a summary of each release, and a row for each case with a column for each set of releases that agree."""
+    releases = list(dict.fromkeys(outcome.release for outcome in outcomes))
+    cases: dict[Case, dict[str, Outcome]] = {}
+    for outcome in outcomes:
+        cases.setdefault(outcome.case, {})[outcome.release] = outcome
+    lines = [_LEGEND, *_summary(outcomes, releases), ""]
+    columns: dict[tuple[str, ...], list[str]] = {}
+    for release in releases:
+        columns.setdefault(tuple(_cell(by_release.get(release)) for by_release in cases.values()), []).append(release)
+    headings = (*_HEADINGS, *(", ".join(agreeing) for agreeing in columns.values()))
+    lines += [_row(headings), _row("---" for _ in headings)]
+    for case, cells in zip(cases, zip(*columns, strict=True), strict=True):
+        lines.append(_row((case.shutdown, case.place, f"`{case.suffix}`", case.damage, *cells)))
+    return "\n".join(lines) + "\n"
+
+
+def _summary(outcomes: Iterable[Outcome], releases: Iterable[str]) -> list[str]:
+    lines = [_row(("release", "cases", "broker starts", "wrong lookups", "max missed", "max re-read", "predicted"))]
+    lines.append(_row("---" for _ in range(7)))
+    by_release: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        by_release.setdefault(outcome.release, []).append(outcome)
+    for release in releases:
+        some = by_release[release]
+        count = Counter(
+            {
+                "up": sum(outcome.broker_starts for outcome in some),
+                "wrong": sum(outcome.cost.wrong > 0 or outcome.bad_fetches > 0 for outcome in some),
+                "predicted": sum(outcome.as_predicted for outcome in some),
+            }
+        )
+        missed = max(outcome.cost.missed for outcome in some)
+        reread = max(outcome.cost.reread for outcome in some)
+        lines.append(
+            _row((release, len(some), count["up"], count["wrong"], missed, reread, f"{count['predicted']}/{len(some)}"))
+        )
+    return lines
+
+
+def _cell(outcome: Outcome | None) -> str:
+    if outcome is None:
+        return ""
+    parts = format_outcome(outcome)
+    return parts if outcome.as_predicted else f"**{parts}**"
+
+
+def _row(cells: Iterable[object]) -> str:
+    return f"| {' | '.join(map(str, cells))} |"

@@ -1,0 +1,133 @@
+"""Errors that both releases raise with different texts: collected during a search, and shrunk afterwards.
+
+A different text leaves the state equal, so it must not end an example as other differences do. Two changes are the same
+if their texts are equal except for numbers and file names.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from conformance.experiments.release_diff.implicated import ImplicatedClauses, implicated_by_step
+from conformance.runs.shrinking import shrink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from conformance.experiments.release_diff.execution import ReleaseRunner
+    from conformance.experiments.release_diff.recording_proxy import RecordingProxy
+    from conformance.operations import Observation, Operation
+
+_FILE = re.compile(r"[\w./-]*\.(?:log|index|timeindex|txnindex)(?:\.(?:deleted|cleaned|swap))?\b")
+_NUMBER = re.compile(r"-?\d+")
+_MODIFIED = re.compile(r"(?<=lastModifiedTime=)\d+")
+"""Time of a file's last change, which differs between participants, as each has its own files."""
+_SECONDS = 5.0
+"""Time limit for shrinking one of many changes: two releases execute every candidate."""
+
+Pattern = tuple[str, str]
+"""Both texts without their numbers and file names."""
+
+
+class Wording(NamedTuple):
+    """Texts of one error in both releases."""
+
+    error: str
+    old: str
+    new: str
+
+    @property
+    def pattern(self) -> Pattern:
+        """Part that is the same wherever this error is raised."""
+        return _pattern(self.old), _pattern(self.new)
+
+
+@dataclass(frozen=True)
+class TextChange:
+    """Error whose text has changed.
+
+    Attributes:
+        machine: The machine that found it.
+        wording: The texts in an example.
+        operations: The example; its last step raises the error.
+        implicated: The clauses that separate the releases there.
+        trace: The path of the example's trace.
+    """
+
+    machine: str
+    wording: Wording
+    operations: tuple[Operation, ...]
+    implicated: ImplicatedClauses
+    trace: Path
+
+
+class TextCollector:
+    """Listener that compares each observation of the newer release with the older one's for the same step.
+
+    Args:
+        older: The older release's classes, which execute every operation first.
+        operations: A function that returns the operations so far.
+    """
+
+    def __init__(self, older: RecordingProxy, operations: Callable[[], Sequence[Operation]]) -> None:
+        self.older = older
+        self.newer: RecordingProxy | None = None
+        self.found: dict[Pattern, tuple[Wording, tuple[Operation, ...]]] = {}
+        """Shortest example of each change."""
+        self._operations = operations
+
+    def __call__(self, _: Operation, answer: Observation) -> None:
+        """Record an operation of the newer release."""
+        older, newer = self.older, self.newer
+        if newer is None or older.last is None or older.performed != newer.performed:
+            return
+        wording = differing_error_texts(older.last, answer, older.directory, newer.directory)
+        if wording is None:
+            return
+        operations = self._operations()
+        known = self.found.get(wording.pattern)
+        if known is None or len(operations) < len(known[1]):
+            self.found[wording.pattern] = wording, tuple(operations)
+
+
+def differing_error_texts(old: Any, new: Any, old_directory: Path, new_directory: Path) -> Wording | None:
+    """Return both texts if two observations are the same error with different texts, or None."""
+    mine, theirs = old.outcome, new.outcome
+    if mine.error is None or mine.error != theirs.error or mine.text is None or theirs.text is None:
+        return None
+    if mine.text == theirs.text:
+        return None
+    wording = Wording(mine.error, _without(mine.text, old_directory), _without(theirs.text, new_directory))
+    return None if wording.old == wording.new else wording
+
+
+def _pattern(text: str) -> str:
+    return _NUMBER.sub("N", _FILE.sub("FILE", text))
+
+
+def _without(text: str, directory: Path) -> str:
+    return _MODIFIED.sub("…", text.replace(f"{directory}/", "").replace(str(directory), ""))
+
+
+def shortened(
+    old: ReleaseRunner, new: ReleaseRunner, operations: Sequence[Operation], pattern: Pattern
+) -> tuple[tuple[Operation, ...], tuple[Wording, ImplicatedClauses]] | None:
+    """Return a shorter example of a change, with its texts and clauses, or None if it does not occur again."""
+
+    def still(candidate: Sequence[Operation]) -> tuple[Wording, ImplicatedClauses] | None:
+        mine, theirs = old.perform(candidate), new.perform(candidate)
+        if not len(mine.observations) == len(theirs.observations) == len(candidate):
+            return None
+        before, after = mine.observations[-1], theirs.observations[-1]
+        if before is None or after is None:
+            return None
+        wording = differing_error_texts(before, after, old.directory, new.directory)
+        if wording is None or wording.pattern != pattern:
+            return None
+        return wording, implicated_by_step(old.release, new.release, mine.clauses[-1], theirs.clauses[-1])
+
+    found = shrink(operations, still, seconds=_SECONDS)
+    return None if found is None else (found.operations, found.shown)

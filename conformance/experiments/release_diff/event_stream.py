@@ -1,0 +1,72 @@
+"""Event stream of a comparison, for ``conformance report``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from importlib.metadata import version as version_of_package
+from typing import TYPE_CHECKING
+
+from conformance.clauses import load_clauses
+from conformance.events import Diverged, Result, RunFinished, RunStarted
+from conformance.experiments.release_diff.search import PROFILE
+from conformance.lockstep.divergence import failure_json
+from conformance.runs.differences.shapes import shape_of
+
+if TYPE_CHECKING:
+    from conformance.events import Event
+    from conformance.experiments.release_diff.comparison import Comparison, Difference
+
+
+def events_of(comparison: Comparison, *, holds: bool) -> Iterator[Event]:
+    """Yield the header, the differences, a row for each machine, and the footer.
+
+    Args:
+        comparison: The result of the comparison.
+        holds: True if all differences are expected.
+    """
+    plan = comparison.plan
+    old, new = plan.sides
+    versions = {"kidx": version_of_package("kidx"), "hypothesis": version_of_package("hypothesis")}
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    releases = (old.release,)
+    specification = new.specification if new.is_build else f"jvm {new.release}"
+    asked = (releases, (specification,), plan.machines, PROFILE.name, "observed", plan.seed)
+    yield RunStarted(*asked, versions, now, seed_source="given")
+    for difference in comparison.differences:
+        yield _diverged(difference, specification)
+    for machine in plan.machines:
+        mine = [difference for difference in comparison.differences if difference.machine == machine]
+        clauses = {clause for difference in mine for clause in difference.implicated.old}
+        verdicts = dict.fromkeys(sorted(clauses), "diverges")
+        yield Result(
+            machine,
+            specification,
+            old.release,
+            comparison.examples,
+            comparison.steps,
+            comparison.seconds,
+            len(mine),
+            dict.fromkeys(verdicts, 1),
+            verdicts,  # type: ignore[arg-type]
+            {"compared with": old.label},
+        )
+    yield RunFinished("conforms" if holds else "diverges", comparison.steps, comparison.seconds)
+
+
+def _diverged(difference: Difference, specification: str) -> Diverged:
+    catalogue = load_clauses()
+    ids = (*difference.implicated.old, *difference.implicated.new)
+    return Diverged(
+        difference.machine,
+        failure_json(difference.divergence),
+        tuple((id_, catalogue[id_].level, catalogue[id_].statement) for id_ in ids),
+        tuple(map(str, difference.operations)),
+        str(difference.trace),
+        difference.new.side.replay(difference.trace),
+        specification,
+        releases=(difference.old.side.release,),
+        machines=(difference.machine,),
+        clause=ids[0] if ids else "",
+        shape=shape_of(difference.divergence),
+    )

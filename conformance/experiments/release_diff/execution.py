@@ -1,0 +1,113 @@
+"""Execution of recorded operations by one release alone: observations, files and exercised clauses."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from conformance.experiments.release_diff.recording_proxy import RecordingProxy
+from conformance.lockstep import DivergenceError
+from conformance.machines import MACHINES
+from conformance.operations import Effect
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from conformance.experiments.release_diff.sides import Side
+    from conformance.kafka.jar_fetch import Progress
+    from conformance.lockstep import Divergence
+    from conformance.operations import Operation
+
+
+@dataclass(frozen=True)
+class ExecutionRecord:
+    """Record of one release's execution of a trace.
+
+    Attributes:
+        side: The side whose classes executed it.
+        observations: Outcome and state for each step; None for a change that the harness makes to files.
+        clauses: The exercised clauses for each step.
+        files: Names and contents of the files after the last step.
+        conforms: True if the classes agreed with the reference in their own dialect.
+    """
+
+    side: Side
+    observations: tuple[Any, ...]
+    clauses: tuple[tuple[str, ...], ...]
+    files: dict[str, bytes]
+    conforms: bool
+
+    @property
+    def release(self) -> str:
+        """Release of the dialect."""
+        return self.side.release
+
+
+class ReleaseRunner:
+    """Runner of one release: its classes and the reference in its own dialect, in lockstep.
+
+    Args:
+        machine: The machine that the operations belong to.
+        side: The classes and their dialect.
+        scratch: An empty directory.
+        progress: A callback that is called while jars are downloaded.
+    """
+
+    def __init__(self, machine: str, side: Side, scratch: Path, progress: Progress | None = None) -> None:
+        kind = MACHINES[machine]
+        self.side = side
+        self.release = release = side.release
+        self._kafka = RecordingProxy(kind.subject(side.specification, release, progress))
+        self._lockstep = kind.new_lockstep([self._kafka], scratch, releases=[release], on_divergence=self._noted)
+        self._conforms = True
+
+    @property
+    def directory(self) -> Path:
+        """Working directory of the classes."""
+        return self._kafka.directory
+
+    def _noted(self, _: Divergence) -> bool:
+        self._conforms = False
+        return True
+
+    def perform(self, operations: Sequence[Operation]) -> ExecutionRecord:
+        """Execute operations, from an empty directory on.
+
+        Fewer are executed if the reference contradicts its model, or if an operation needs an open file and none is
+        open.
+        """
+        self._conforms = True
+        observations: list[Any] = []
+        clauses: list[tuple[str, ...]] = []
+        self._lockstep.begin()
+        try:
+            for operation in operations:
+                if not can_execute(self._lockstep, operation):
+                    break
+                performed = self._kafka.performed
+                counts: Counter[str] = next(iter(self._lockstep.statistics.clauses.values()))
+                counts.clear()
+                self._lockstep.perform(operation)
+                observations.append(self._kafka.last if self._kafka.performed > performed else None)
+                clauses.append(tuple(counts))
+        except DivergenceError:
+            self._conforms = False
+        finally:
+            files = _files(self._kafka.directory)
+            self._lockstep.end()
+        return ExecutionRecord(self.side, tuple(observations), tuple(clauses), files, self._conforms)
+
+
+def can_execute(lockstep: Any, operation: Operation) -> bool:
+    """Return True if an index or log is open, or the operation opens or corrupts a file and needs none."""
+    return operation.effect in (Effect.OPENS, Effect.DAMAGES) or lockstep.primary.observation.state is not None
+
+
+def _files(directory: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }

@@ -1,0 +1,215 @@
+"""Text report of a difference: clauses, changes, steps, and the commands that replay it."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.clauses import load_clauses
+from conformance.operations.state_diff import differing_fields
+from conformance.report.divergence import format_value
+from conformance.runs.differences.shapes import shape_of
+from kidx.errors import KidxError
+from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
+from kidx.records import iter_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from conformance.experiments.release_diff.comparison import Comparison, Difference
+    from conformance.experiments.release_diff.error_texts import TextChange
+    from conformance.experiments.release_diff.implicated import ImplicatedClauses
+    from conformance.experiments.release_diff.sides import Side
+    from conformance.operations import Operation, Outcome
+
+_LAYOUTS: Final = {".index": OFFSET_INDEX, ".timeindex": TIME_INDEX, ".txnindex": ABORTED_TXN}
+_WIDTH: Final = 160
+"""Maximum number of characters of one argument; for a longer batch of records, its fields are more useful."""
+
+
+def describe(difference: Difference) -> str:
+    """Return the text that is printed for a difference; it ends with both replay commands."""
+    old, new = (record.side.label for record in (difference.old, difference.new))
+    last = difference.operations[-1]
+    lines = [f"{difference.machine} machine: {headline(difference)}", ""]
+    lines += _clauses(difference.implicated.old, old) + _clauses(difference.implicated.new, new)
+    if not difference.implicated.families:
+        lines.append("  clause       no clause separates the two releases here: a finding")
+        lines.append(f"  {_label('signature')}{shape_of(difference.divergence)}")
+    lines += [f"  {_label(aspect)}{text}" for aspect, text in changes(difference)]
+    lines += ["", "  steps"]
+    for number, (operation, seen) in enumerate(zip(difference.operations, difference.old.observations, strict=False)):
+        if number < len(difference.operations) - 1:
+            answer = "" if seen is None else f"  →  {format_outcome(seen.outcome)}"
+            lines.append(f"    {number + 1:3}  {step(operation)}{answer}")
+    lines.append(f"  > {len(difference.operations):3}  {step(last)}")
+    last_seen = (record.observations[-1] for record in (difference.old, difference.new))
+    lines += _in_columns(old, new, *("" if seen is None else format_outcome(seen.outcome) for seen in last_seen))
+    if elsewhere := places(difference):
+        lines += ["", f"  {_label('also in')}{elsewhere}"]
+    lines += [f"  {_label('see also')}{trace}" for trace in difference.more]
+    if difference.unobserved:
+        text = f"{', '.join(difference.unobserved)}; the consequences count nevertheless"
+        lines.append(f"  {_label('from then on')}not compared: {text}")
+    lines += [f"  {odd.side.label} differs from kidx in its own dialect" for odd in _odd(difference)]
+    return "\n".join([*lines, "", *_replay_lines(difference.trace, difference.old.side, difference.new.side)])
+
+
+def headline(difference: Difference) -> str:
+    """Return a one-sentence summary of the difference."""
+    old, new = (record.side.label for record in (difference.old, difference.new))
+    name = difference.operations[-1].name
+    mine, theirs = (record.observations[-1] for record in (difference.old, difference.new))
+    if "outcome" in difference.divergence.aspects and mine is not None and theirs is not None:
+        return f"{name} {_does(mine.outcome)} in {old} and {_does(theirs.outcome)} in {new}"
+    text = dict(changes(difference))
+    what = text.get("files") or text.get("state") or "something that did not occur again"
+    return f"after {name}, {what} (from {old} to {new})"
+
+
+def changes(difference: Difference) -> Iterator[tuple[str, str]]:
+    """Yield, for each aspect in which the releases differ, the change from the old one to the new one."""
+    mine, theirs = (record.observations[-1] for record in (difference.old, difference.new))
+    if mine is not None and theirs is not None:
+        if mine.outcome[:2] != theirs.outcome[:2]:
+            yield "outcome", f"{format_outcome(mine.outcome)} → {format_outcome(theirs.outcome)}"
+        if mine.state != theirs.state:
+            yield "state", "; ".join(_fields(mine.state, theirs.state))
+    if "bytes" in difference.divergence.aspects and difference.old.files != difference.new.files:
+        yield "files", "; ".join(_files(difference.old.files, difference.new.files))
+
+
+def places(difference: Difference) -> str:
+    """List the other machines and operations with this difference."""
+    by_machine: dict[str, dict[str, None]] = {}
+    here = difference.machine, difference.operations[-1].name
+    for machine, operation, _ in difference.also:
+        if (machine, operation) == here:
+            continue
+        by_machine.setdefault(machine, {})[operation] = None
+    return "; ".join(f"{machine} machine: {', '.join(names)}" for machine, names in by_machine.items())
+
+
+def describe_texts(comparison: Comparison, *, verbose: bool) -> str:
+    """Describe the errors whose texts differ, in one entry; with an example of each if ``verbose``."""
+    texts, (old, new) = comparison.texts, comparison.plan.sides
+    machines = ", ".join(dict.fromkeys(change.machine for change in texts))
+    lines = [f"texts of {len(texts)} error{'s' * (len(texts) != 1)} changed ({machines})"]
+    claimed = [implicated for implicated in dict.fromkeys(change.implicated for change in texts) if implicated.families]
+    lines += [f"  {_sides(implicated)}" for implicated in claimed]
+    if unclaimed := sum(not change.implicated.families for change in texts):
+        lines.append(f"  {unclaimed} that no clause covers: findings")
+    for number, change in enumerate(texts if verbose else texts[:1]):
+        lines += ["", *_example(number, change, old, new)]
+    if not verbose and len(texts) > 1:
+        lines += ["", "  -v shows an example of each"]
+    return "\n".join(lines)
+
+
+def step(operation: Operation) -> str:
+    """Return an operation with its arguments; long arguments are shortened."""
+    arguments = operation.to_json()
+    del arguments["op"]
+    return f"{operation.name}({', '.join(f'{name}={_argument(name, value)}' for name, value in arguments.items())})"
+
+
+def format_outcome(outcome: Outcome) -> str:
+    """Format the outcome of an operation."""
+    return str(outcome) if outcome.error is not None else format_value(outcome.value)
+
+
+def _example(number: int, change: TextChange, old: Side, new: Side) -> list[str]:
+    return [
+        f"  text {number + 1}: {change.operations[-1].name} raised {change.wording.error}, {_sides(change.implicated)}",
+        *(f"    {n + 1:3}  {step(operation)}" for n, operation in enumerate(change.operations)),
+        *_in_columns(old.label, new.label, change.wording.old, change.wording.new),
+        *_replay_lines(change.trace, old, new),
+    ]
+
+
+def _replay_lines(trace: Path, old: Side, new: Side) -> list[str]:
+    return [
+        f"  {_label('trace')}{trace}",
+        f"  {_label('replay')}{old.replay(trace)}",
+        f"  {_label('')}{new.replay(trace)}",
+    ]
+
+
+def _sides(implicated: ImplicatedClauses) -> str:
+    return " → ".join(", ".join(side) or "no clause" for side in implicated)
+
+
+def _label(name: str) -> str:
+    return f"{name:11}  "
+
+
+def _in_columns(old: str, new: str, old_said: str, new_said: str) -> list[str]:
+    """Format the texts of both sides in one column after their names; a build's name is long."""
+    width = max(7, len(old), len(new))
+    return [f"         {name:{width}} {text}" for name, text in ((old, old_said), (new, new_said))]
+
+
+def _clauses(ids: Iterable[str], release: str) -> list[str]:
+    catalogue = load_clauses()
+    return [f"  {_label(release)}{id_} ({catalogue[id_].level}): {catalogue[id_].statement}" for id_ in ids]
+
+
+def _odd(difference: Difference) -> list[Any]:
+    return [record for record in (difference.old, difference.new) if not record.conforms]
+
+
+def _does(outcome: Outcome) -> str:
+    if outcome.error is not None:
+        return f"raises {outcome.error}"
+    return "is done" if outcome.value is None else f"returns {format_value(outcome.value)}"
+
+
+def _argument(name: str, value: Any) -> str:
+    if name == "records" and isinstance(value, str):
+        return _batches(value)
+    text = repr(value)
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}… ({len(text)} characters)"
+
+
+def _batches(records: str) -> str:
+    """Describe hexadecimal records as batches: their number, offsets and sizes."""
+    data = bytes.fromhex(records)
+    found = []
+    with contextlib.suppress(KidxError):
+        found += [f"{b.base_offset}–{b.last_offset} at {b.max_timestamp}" for b in iter_batches(data)]
+    return f"<{len(data)} bytes: {', '.join(found) or 'no whole batch'}>"
+
+
+def _fields(old: Any, new: Any) -> Iterator[str]:
+    for name, mine, theirs in differing_fields(old, new):
+        yield f"{name or 'state'} {format_value(mine)} → {format_value(theirs)}"
+
+
+def _files(old: dict[str, bytes], new: dict[str, bytes]) -> Iterator[str]:
+    for name in sorted({*old, *new}):
+        mine, theirs = old.get(name), new.get(name)
+        if mine == theirs:
+            continue
+        if mine is None or theirs is None:
+            there = "missing" if theirs is None else f"{len(theirs)} bytes"
+            yield f"{name} {'missing' if mine is None else f'{len(mine)} bytes'} → {there}"
+            continue
+        sizes = f"{len(mine)} bytes → {len(theirs)} bytes" if len(mine) != len(theirs) else f"{len(mine)} bytes"
+        yield f"{name} {sizes}{_first_difference(name, mine, theirs)}"
+
+
+def _first_difference(name: str, old: bytes, new: bytes) -> str:
+    """Describe the first differing entry, or byte of a log; empty if one file is only longer than the other."""
+    pairs = zip(old, new, strict=False)
+    first = next((i for i, (a, b) in enumerate(pairs) if a != b), None)
+    if first is None:
+        return ""
+    layout = next((layout for suffix, layout in _LAYOUTS.items() if suffix in name), None)
+    if layout is None:
+        return f", first different at byte {first}"
+    slot, start = first // layout.size, first - first % layout.size
+    if start + layout.size > min(len(old), len(new)):
+        return f", first different in slot {slot}"
+    mine, theirs = layout.struct.unpack_from(old, start), layout.struct.unpack_from(new, start)
+    return f", first different in slot {slot}: {mine} → {theirs}"

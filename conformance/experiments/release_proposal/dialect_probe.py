@@ -1,0 +1,100 @@
+"""Behaviours of a release, inferred by trying every known value of every row of the table.
+
+The release starts with the behaviours of a known release. The change that explains most of the differing traces is
+applied, one change after the other. If no single change explains anything, two changes together may. A difference that
+no change explains is new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.clauses import family
+from kidx.dialect import ROWS, Dialect, with_overrides
+
+if TYPE_CHECKING:
+    from conformance.experiments.release_proposal.trials import Failing, Trials
+
+Change = Mapping[str, Any]
+_TOGETHER: Final = 12
+"""Maximum number of behaviours that are tried in pairs; each of them moves the step at which a trace differs."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Result of probing a release.
+
+    Attributes:
+        dialect: The inferred dialect.
+        turned: The behaviours that differ from the initial release's, each with its value.
+        because: For each of them, the ids of the traces that differ without it.
+        failing: The traces that differ in the inferred dialect, too: no known behaviour explains them.
+        unread: The behaviours that no trace depends on: nothing is known about them.
+    """
+
+    dialect: Dialect
+    turned: Change
+    because: Mapping[str, tuple[str, ...]]
+    failing: Mapping[str, Failing]
+    unread: frozenset[str]
+
+
+def probe(trials: Trials, start: Dialect, turned: Change | None = None) -> Probed:
+    """Find the known behaviours that explain the traces.
+
+    Args:
+        trials: The release's classes.
+        start: The release's name with the behaviours of a known release.
+        turned: The behaviours that are already known to differ.
+    """
+    found, because = dict(turned or {}), dict[str, tuple[str, ...]]()
+    failing = trials.result(with_overrides(start, **found)).failing
+    while failing and (best := _best(trials, with_overrides(start, **found), failing)):
+        change, left = best
+        because |= dict.fromkeys(change, tuple(id_ for id_ in failing if id_ not in left))
+        found |= change
+        failing = left
+    dialect = with_overrides(start, **found)
+    return Probed(dialect, found, because, failing, trials.unread(dialect))
+
+
+def _best(
+    trials: Trials, dialect: Dialect, failing: Mapping[str, Failing]
+) -> tuple[Change, Mapping[str, Failing]] | None:
+    """Return the change that explains most traces, and the failing traces with it, or None if none explains any.
+
+    Among equal changes, one that decides a clause of a difference comes first, then the first in the table. A change
+    that makes another trace fail explains nothing.
+    """
+    asked = {family(clause) for each in failing.values() for clause in each.divergence.clauses}
+    ranked: list[tuple[int, bool, int, Change]] = []
+    moving: list[Change] = []
+    for number, change in enumerate(_changes(dialect)):
+        left = trials.failing(with_overrides(dialect, **change), failing)
+        if len(left) < len(failing):
+            (name,) = change
+            ranked.append((len(left), asked.isdisjoint(ROWS[name].clauses), number, change))
+        elif any(left[id_].divergence != failing[id_].divergence for id_ in left):
+            moving.append(change)
+    if not ranked:
+        for number, (one, other) in enumerate(combinations(moving[:_TOGETHER], 2)):
+            change = {**one, **other}
+            left = trials.failing(with_overrides(dialect, **change), failing)
+            if len(change) == 2 and len(left) < len(failing):
+                ranked.append((len(left), True, number, change))
+    for *_, change in sorted(ranked, key=lambda each: each[:3]):
+        left = trials.result(with_overrides(dialect, **change)).failing
+        if left.keys() < failing.keys():
+            return change, left
+    return None
+
+
+def _changes(dialect: Dialect) -> Iterator[Change]:
+    """Yield each other value of each row."""
+    for name, row in ROWS.items():
+        for value in row.values:
+            if value != getattr(dialect, name):
+                yield {name: value}

@@ -1,0 +1,60 @@
+"""Search for steps in which a release differs from a dialect: drawn by the machines, shrunk, saved as traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.events import Diverged
+from conformance.operations.trace import Trace
+from conformance.runs.campaign import Plan, run
+from conformance.runs.profiles import PROFILES
+from kidx.dialect import override_dialect
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from conformance.events import Event
+    from conformance.kafka.jar_fetch import Progress
+    from kidx.dialect import Dialect
+
+
+def search_divergences(
+    dialect: Dialect,
+    machines: Sequence[str],
+    traces: Path,
+    examples: int | None,
+    *,
+    first: bool = False,
+    progress: Progress | None = None,
+) -> list[Trace]:
+    """Run machines with a release that is compared with a dialect, and return a trace of each difference.
+
+    Args:
+        dialect: The release's dialect.
+        machines: The names of the machines.
+        traces: The directory of the traces.
+        examples: The number of examples for each machine; by default the profile's.
+        first: True to stop at the first difference.
+        progress: A callback that is called while jars are downloaded.
+    """
+    found: list[Trace] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, Diverged) and event.implementation:
+            found.append(Trace.load(Path(event.trace)))
+
+    plan = Plan(
+        (dialect.release,),
+        ("jvm",),
+        tuple(machines),
+        PROFILES["dev"],
+        traces,
+        max_examples=examples,
+        kept=False,
+        stop_at_first=first,
+        model=False,
+    )
+    with override_dialect(dialect):
+        run(plan, note, progress)
+    return found

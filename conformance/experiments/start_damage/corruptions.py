@@ -1,0 +1,372 @@
+"""Corruptions of the files of a stopped broker, one function each.
+
+A function takes a :class:`Site`. Corruptions of one partition change nothing outside its directory and its lines of the
+checkpoints, so that many can share a start.
+"""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import google_crc32c
+
+from conformance.experiments.start_damage.prepared import LOG_DIRS, TOPIC
+from kidx.segment import file_name
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_SIZE_AT, _MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _DELTA_AT, _COUNT_AT, _RECORDS_AT = 8, 16, 17, 21, 23, 57, 61
+_INT: Final = struct.Struct(">i")
+_LONG: Final = struct.Struct(">q")
+OTHER_ID: Final = "AAAAAAAAAAAAAAAAAAAAZw"
+"""Id of no topic."""
+
+
+class Site(NamedTuple):
+    """Place of a corruption.
+
+    Attributes:
+        root: The directory of the broker.
+        partition: The directory of the case's partition.
+    """
+
+    root: Path
+    partition: Path
+
+    @property
+    def log_dir(self) -> Path:
+        """Log directory of the partition."""
+        return self.partition.parent
+
+    @property
+    def metadata(self) -> Path:
+        """Directory of KRaft's own log."""
+        return self.root / LOG_DIRS[0] / "__cluster_metadata-0"
+
+    def file(self, base: int, suffix: str = ".log") -> Path:
+        """Return a file of the partition."""
+        return self.partition / file_name(base, suffix)
+
+    def bases(self) -> list[int]:
+        """Return the base offsets of the segments."""
+        return sorted(int(path.stem) for path in self.partition.glob("*.log"))
+
+
+Damage = Callable[[Site], None]
+
+
+# -- files as a whole ----------------------------------------------------------------------------------------------
+
+
+def nothing(site: Site) -> None:
+    """Change nothing: an intact partition is predicted, too."""
+    del site
+
+
+def delete(*names: str) -> Damage:
+    """Delete files of the partition by patterns."""
+
+    def do(site: Site) -> None:
+        for name in names:
+            for path in list(site.partition.glob(name)):
+                path.unlink()
+
+    return do
+
+
+def write(name: str, text: str | bytes) -> Damage:
+    """Write a file of the partition."""
+
+    def do(site: Site) -> None:
+        (site.partition / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    return do
+
+
+def overwrite(pattern: str, data: bytes) -> Damage:
+    """Write the same bytes into every file that matches a pattern."""
+
+    def do(site: Site) -> None:
+        for path in site.partition.glob(pattern):
+            path.write_bytes(data)
+
+    return do
+
+
+def cut(base: int, size: int, suffix: str = ".log") -> Damage:
+    """Keep the first bytes; with a negative size, all but the last."""
+
+    def do(site: Site) -> None:
+        path = site.file(base, suffix)
+        path.write_bytes(path.read_bytes()[:size])
+
+    return do
+
+
+def extend(base: int, data: bytes, suffix: str = ".log") -> Damage:
+    """Append bytes to a file."""
+
+    def do(site: Site) -> None:
+        with site.file(base, suffix).open("ab") as file:
+            file.write(data)
+
+    return do
+
+
+def rename(base: int, mark: str, *, suffixes: tuple[str, ...] = (".log", ".index", ".timeindex")) -> Damage:
+    """Append a suffix to the names of a segment's files, as an interrupted compaction or deletion does."""
+
+    def do(site: Site) -> None:
+        for suffix in suffixes:
+            path = site.file(base, suffix)
+            path.rename(path.with_name(path.name + mark))
+
+    return do
+
+
+def copy(base: int, name: str, suffixes: tuple[str, ...] = (".log",)) -> Damage:
+    """Copy files of a segment to another name."""
+
+    def do(site: Site) -> None:
+        for suffix in suffixes:
+            shutil.copy(site.file(base, suffix), site.partition / name.replace("*", suffix))
+
+    return do
+
+
+def make_directory(name: str) -> Damage:
+    """Create a directory in the partition."""
+
+    def do(site: Site) -> None:
+        (site.partition / name).mkdir()
+
+    return do
+
+
+# -- batches -------------------------------------------------------------------------------------------------------
+
+
+def batch(base: int, number: int, change: Callable[[bytearray], None], *, checksum: bool = False) -> Damage:
+    """Change a batch of a segment in place; with ``checksum``, correct its checksum, too."""
+
+    def do(site: Site) -> None:
+        path = site.file(base)
+        data = bytearray(path.read_bytes())
+        at = 0
+        for _ in range(number):
+            at += 12 + _INT.unpack_from(data, at + _SIZE_AT)[0]
+        size = 12 + _INT.unpack_from(data, at + _SIZE_AT)[0]
+        changed = data[at : at + size]
+        change(changed)
+        if checksum:
+            struct.pack_into(">I", changed, _CRC_AT, google_crc32c.value(bytes(changed[_ATTRIBUTES_AT:])))
+        data[at : at + size] = changed
+        path.write_bytes(data)
+
+    return do
+
+
+def flip(data: bytearray) -> None:
+    """Flip a bit of the last record."""
+    data[-3] ^= 1
+
+
+def zero(data: bytearray) -> None:
+    """Overwrite the whole batch with zeros."""
+    data[:] = bytes(len(data))
+
+
+def set_int(at: int, value: int) -> Callable[[bytearray], None]:
+    """Set four bytes."""
+    return lambda data: _INT.pack_into(data, at, value)
+
+
+def set_byte(at: int, value: int) -> Callable[[bytearray], None]:
+    """Set one byte."""
+
+    def change(data: bytearray) -> None:
+        data[at] = value
+
+    return change
+
+
+def set_base(offset: int) -> Callable[[bytearray], None]:
+    """Set the base offset, which the checksum does not cover."""
+    return lambda data: _LONG.pack_into(data, 0, offset)
+
+
+set_size = set_int(_SIZE_AT, -5)
+set_magic = set_byte(_MAGIC_AT, 9)
+set_count = set_int(_COUNT_AT, 7)
+set_delta = set_int(_DELTA_AT, 0)
+claim_gzip = set_byte(_ATTRIBUTES_AT + 1, 1)
+
+
+def repeat_offsets(data: bytearray) -> None:
+    """Give the second record the offset of the first."""
+    first = data[_RECORDS_AT] >> 1  # zigzag length of the first record, below 64
+    length = first if data[_RECORDS_AT] < 128 else ((data[_RECORDS_AT] & 127) | (data[_RECORDS_AT + 1] << 7)) >> 1
+    head = 1 if data[_RECORDS_AT] < 128 else 2
+    second = _RECORDS_AT + head + length
+    second_head = 1 if data[second] < 128 else 2
+    # attributes, timestamp delta, offset delta
+    data[second + second_head + 2] = 0
+
+
+def both(*damages: Damage) -> Damage:
+    """Apply several corruptions in order."""
+
+    def do(site: Site) -> None:
+        for damage in damages:
+            damage(site)
+
+    return do
+
+
+# -- checkpoints of a log directory --------------------------------------------------------------------------------
+
+
+def set_offset(checkpoint: str, offset: int | None) -> Damage:
+    """Set the partition's line of a checkpoint; None removes it."""
+
+    def do(site: Site) -> None:
+        path = site.log_dir / checkpoint
+        lines = path.read_text("utf-8").splitlines()[2:]
+        name, _, number = site.partition.name.rpartition("-")
+        kept = [line for line in lines if line.rpartition(" ")[0] != f"{name} {number}"]
+        if offset is not None:
+            kept.append(f"{name} {number} {offset}")
+        path.write_text("".join(f"{line}\n" for line in ("0", str(len(kept)), *kept)), "utf-8")
+
+    return do
+
+
+def in_log_dir(name: str, text: str | bytes | None) -> Damage:
+    """Write a file of the partition's log directory; None deletes it."""
+
+    def do(site: Site) -> None:
+        path = site.log_dir / name
+        if text is None:
+            path.unlink()
+        else:
+            path.write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    return do
+
+
+def in_metadata_dir(name: str, text: str | bytes | None) -> Damage:
+    """Write a file of the log directory with KRaft's own log; None deletes it."""
+
+    def do(site: Site) -> None:
+        in_log_dir(name, text)(site._replace(partition=site.metadata))
+
+    return do
+
+
+def replace_in_log_dir(name: str, old: str, new: str) -> Damage:
+    """Replace the line of a file of the log directory that begins with a text."""
+    return lambda site: _replace(site.log_dir / name, old, new)
+
+
+def replace(name: str, old: str, new: str) -> Damage:
+    """Replace the line of a file of the partition that begins with a text."""
+    return lambda site: _replace(site.partition / name, old, new)
+
+
+def _replace(path: Path, old: str, new: str) -> None:
+    changed = [new if line.startswith(old) else line for line in path.read_text("utf-8").splitlines()]
+    path.write_text("".join(f"{line}\n" for line in changed), "utf-8")
+
+
+def directory_in_log_dir(name: str) -> Damage:
+    """Create a directory in the log directory."""
+
+    def do(site: Site) -> None:
+        (site.log_dir / name).mkdir()
+
+    return do
+
+
+def copy_to_the_other_log_dir(site: Site) -> None:
+    """Copy the partition to the broker's other log directory."""
+    other = next(site.root / name for name in LOG_DIRS if site.root / name != site.log_dir)
+    shutil.copytree(site.partition, other / site.partition.name)
+
+
+def move_to_the_other_log_dir(site: Site) -> None:
+    """Move the partition to the broker's other log directory."""
+    other = next(site.root / name for name in LOG_DIRS if site.root / name != site.log_dir)
+    shutil.move(site.partition, other / site.partition.name)
+
+
+def rename_partition(suffix: str) -> Damage:
+    """Append a suffix to the name of the partition's directory."""
+
+    def do(site: Site) -> None:
+        site.partition.rename(site.partition.with_name(f"{site.partition.name}{suffix}"))
+
+    return do
+
+
+def remove_partition(site: Site) -> None:
+    """Delete the directory of the partition."""
+    shutil.rmtree(site.partition)
+
+
+def empty_log_dir(site: Site) -> None:
+    """Delete all that the log directory holds, as if another disk were mounted there."""
+    for path in site.log_dir.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def copy_directory_id(site: Site) -> None:
+    """Give the log directory the ``directory.id`` of the other one, as a copy of a disk has it."""
+    properties = site.log_dir / "meta.properties"
+    lines = (site.metadata.parent / "meta.properties").read_text("utf-8").splitlines()
+    (line,) = (line for line in lines if line.startswith("directory.id="))
+    kept = [each for each in properties.read_text("utf-8").splitlines() if not each.startswith("directory.id=")]
+    properties.write_text("".join(f"{each}\n" for each in (*kept, line)), "utf-8")
+
+
+# -- KRaft ---------------------------------------------------------------------------------------------------------
+
+
+def in_kraft_log(damage: Damage) -> Damage:
+    """Apply a corruption to KRaft's own log instead."""
+    return lambda site: damage(site._replace(partition=site.metadata))
+
+
+def flip_snapshot(site: Site) -> None:
+    """Flip a bit in the last record batch of the newest snapshot of KRaft's log."""
+    path = max(site.metadata.glob("*.checkpoint"))
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.chmod(0o644)
+    path.write_bytes(data)
+
+
+def cut_snapshot(site: Site) -> None:
+    """Truncate the newest snapshot of KRaft's log to half its size."""
+    path = max(site.metadata.glob("*.checkpoint"))
+    path.chmod(0o644)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def delete_snapshots(site: Site) -> None:
+    """Delete all snapshots of KRaft's log, which is complete without them."""
+    for path in site.metadata.glob("*.checkpoint"):
+        path.unlink()
+
+
+def flip_kraft_record(number: int) -> Damage:
+    """Flip a bit in a batch of KRaft's log."""
+    return in_kraft_log(batch(0, number, flip))
+
+
+def name_of(number: int) -> str:
+    """Return the name of the directory of a case's partition."""
+    return f"{TOPIC}-{number}"

@@ -1,0 +1,83 @@
+"""Endpoint of ``-i``: a listening broker for ``wire:HOST:PORT``, or a third-party implementation that is started."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from conformance.errors import ToolError
+from conformance.implementations.forms import form_of
+from conformance.implementations.spec import parse_spec
+from conformance.implementations.subject.process import ServerProcess
+from conformance.implementations.subject.server import server_of
+from conformance.kafka.client.connection import Address
+from conformance.subjects import load_subject
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+class Endpoint(NamedTuple):
+    """Listening broker.
+
+    Attributes:
+        address: The broker's address.
+        lacks: The features that it is known to lack.
+        process: The process that stops and restarts it, or None for a broker that this run has not started, or that
+            does not persist records.
+    """
+
+    address: Address
+    lacks: Collection[str] = ()
+    process: ServerProcess | None = None
+
+
+@contextmanager
+def open_endpoint(text: str, start_command: str = "") -> Iterator[Endpoint]:
+    """Yield the broker's endpoint; a process that is started here runs until the end of the block.
+
+    Args:
+        text: The IMPL.
+        start_command: The command that starts a ``wire:`` broker in the foreground; empty if it runs already.
+
+    Raises:
+        ToolError: The text is no address, or the broker cannot be built or started.
+    """
+    form, (argument, *_) = parse_spec(text)
+    if form == "wire":
+        address = Address.parse(argument, text)
+        if not start_command:
+            yield Endpoint(address)
+            return
+        with ServerProcess("the broker of --start-command", words_of(start_command), address) as process:
+            process.start()
+            yield Endpoint(address, (), process)
+        return
+    subject = load_subject(argument)
+    with server_of(subject) as process:
+        yield Endpoint(process.start(), subject.without, process if subject.keeps else None)
+
+
+def words_of(command: str) -> list[str]:
+    """Split a command into words, as a shell does.
+
+    Raises:
+        ToolError: It is empty, or has an unclosed quote.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ToolError(f"cannot parse the start command {command!r}: {error}") from None
+    if not words:
+        raise ToolError("the start command is empty")
+    return words
+
+
+def is_wire(text: str) -> bool:
+    """Return True if an IMPL is a broker that is driven only by its protocol."""
+    form = form_of(text)
+    if form is None:
+        return False
+    return form.name == "wire" or (form.name == "subject" and load_subject(parse_spec(text).words[0]).driven == "wire")
