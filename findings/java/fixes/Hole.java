@@ -1,19 +1,28 @@
 package org.apache.kafka.storage.internals.log;
 
-import java.io.IOException;
+import java.lang.reflect.InvocationTargetException;
 
 /** LogLoader.recoverLog: where nothing is compacted, a segment that does not begin where the last one ends is cut off. */
 public final class Hole {
     private Hole() { }
 
-    public static int recoverSegment(LogLoader loader, LogSegment segment) throws Exception {
+    public static int recoverSegment(LogLoader loader, LogSegment segment) throws Throwable {
         var recover = LogLoader.class.getDeclaredMethod("recoverSegment", LogSegment.class);
         recover.setAccessible(true);
-        int truncated = (Integer) recover.invoke(loader, segment);
-        var field = LogLoader.class.getDeclaredField("segments");
-        field.setAccessible(true);
-        var next = ((LogSegments) field.get(loader)).higherSegment(segment.baseOffset());
+        int truncated;
+        try {
+            truncated = (Integer) recover.invoke(loader, segment);
+        } catch (InvocationTargetException thrown) {
+            throw thrown.getCause();
+        }
+        var next = ((LogSegments) field(loader, "segments")).higherSegment(segment.baseOffset());
         boolean hole = next.isPresent() && next.get().baseOffset() != segment.readNextOffset();
-        return hole ? Math.max(truncated, 1) : truncated;
+        return hole && !((LogConfig) field(loader, "config")).compact ? Math.max(truncated, 1) : truncated;
+    }
+
+    private static Object field(LogLoader loader, String name) throws ReflectiveOperationException {
+        var field = LogLoader.class.getDeclaredField(name);
+        field.setAccessible(true);
+        return field.get(loader);
     }
 }
