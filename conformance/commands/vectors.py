@@ -23,7 +23,7 @@ def vectors_command(
     ] = None,
     quiet: QuietOption = False,
 ) -> int:
-    """Write test vectors: files, and questions about them with the answers of each release's own classes.
+    """Write test vectors: files, and queries about them with the answers of each release's own classes.
 
     An implementation that only reads can be tested with these data alone, in any language. Exit code 0: done, and every
     answer is right; 1: an answer or a file is wrong, with one line for each.
@@ -41,8 +41,8 @@ def vectors_command(
         for release in resolve_releases(kafka) if out is not None else ():
             document = write_release(out, release, load_cases(), progress)  # type: ignore[arg-type]
             if not quiet:
-                asked = sum(len(vector.questions) for vector in document.vectors)
-                echo(f"{release}: {len(document.vectors)} vectors, {asked} questions")
+                asked = sum(len(vector.queries) for vector in document.vectors)
+                echo(f"{release}: {len(document.vectors)} vectors, {asked} queries")
         for root in () if check is None else _roots(check, kafka):
             lines = list(check_release(root, progress))
             for line in lines:
@@ -57,7 +57,7 @@ def _roots(directory: Path, kafka: list[str] | None) -> list[Path]:
     """Return the directories of the releases, oldest first.
 
     Raises:
-        ToolError: there is none, or none of a release.
+        ToolError: the directory has no vectors.
     """
     if kafka:
         roots = [directory / release for release in resolve_releases(kafka)]

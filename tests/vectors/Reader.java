@@ -65,7 +65,7 @@ public class Reader {
         String[] release = root.getFileName().toString().split("\\.");
         boolean isNew = Integer.parseInt(release[0]) * 100 + Integer.parseInt(release[1]) >= 404;
         int asked = 0, wrong = 0;
-        for (String line : Files.readAllLines(root.resolve("questions.tsv"))) {
+        for (String line : Files.readAllLines(root.resolve("queries.tsv"))) {
             String[] columns = line.split("\t");
             if (!SIZES.containsKey(columns[1])) continue;
             ByteBuffer data = ByteBuffer.wrap(Files.readAllBytes(root.resolve(columns[2])));
@@ -76,7 +76,7 @@ public class Reader {
             if (!mine.equals(columns[6]) && ++wrong > 0)
                 System.out.printf("%s: %s(%s): %s instead of %s%n", columns[0], columns[4], columns[5], mine, columns[6]);
         }
-        System.out.printf("%d questions, %d wrong%n", asked, wrong);
+        System.out.printf("%d queries, %d wrong%n", asked, wrong);
         System.exit(Math.min(wrong, 1));
     }
 }

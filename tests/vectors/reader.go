@@ -98,7 +98,7 @@ func ofTransactions(data []byte, isNew bool, base int64, op string, args []int64
 
 func main() {
 	root, asked, wrong := os.Args[1], 0, 0
-	table, _ := os.ReadFile(filepath.Join(root, "questions.tsv"))
+	table, _ := os.ReadFile(filepath.Join(root, "queries.tsv"))
 	var major, minor int
 	fmt.Sscanf(filepath.Base(root), "%d.%d", &major, &minor)
 	for _, line := range strings.Split(strings.TrimSpace(string(table)), "\n") {
@@ -124,6 +124,6 @@ func main() {
 			fmt.Printf("%s: %s(%s): %s instead of %s\n", columns[0], columns[4], columns[5], mine, columns[6])
 		}
 	}
-	fmt.Printf("%d questions, %d wrong\n", asked, wrong)
+	fmt.Printf("%d queries, %d wrong\n", asked, wrong)
 	os.Exit(min(wrong, 1))
 }

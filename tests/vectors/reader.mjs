@@ -1,4 +1,4 @@
-// Reader of Kafka's files without any library: `node reader.mjs DIR` prints each answer that differs from questions.tsv.
+// Reader of Kafka's files without any library: `node reader.mjs DIR` prints each answer that differs from queries.tsv.
 import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 
@@ -54,7 +54,7 @@ function ofTransactions(data, starts, isNew, base, op, [fetch = 0n, upper = 0n])
 
 const [root] = process.argv.slice(2), [major, minor] = basename(root).split(".").map(Number);
 let asked = 0, wrong = 0;
-for (const line of readFileSync(join(root, "questions.tsv"), "utf8").split("\n").filter(Boolean)) {
+for (const line of readFileSync(join(root, "queries.tsv"), "utf8").split("\n").filter(Boolean)) {
   const [name, kind, path, base, op, numbers, expected] = line.split("\t");
   if (!(kind in SIZES)) continue;
   const args = numbers.split(",").filter(Boolean).map(BigInt);
@@ -62,5 +62,5 @@ for (const line of readFileSync(join(root, "questions.tsv"), "utf8").split("\n")
   asked++;
   if (mine !== expected && ++wrong) console.log(`${name}: ${op}(${args}): ${mine} instead of ${expected}`);
 }
-console.log(`${asked} questions, ${wrong} wrong`);
+console.log(`${asked} queries, ${wrong} wrong`);
 process.exit(wrong ? 1 : 0);

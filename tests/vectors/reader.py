@@ -1,4 +1,4 @@
-"""Reader of Kafka's files without any library: ``reader.py DIR`` prints each answer that differs from questions.tsv."""
+"""Reader of Kafka's files without any library: ``reader.py DIR`` prints each answer that differs from queries.tsv."""
 
 import gzip
 import json
@@ -141,7 +141,7 @@ def answer(root, kind, path, base, op, args):
 
 def main(root):
     wrong = skipped = asked = 0
-    for line in (root / "questions.tsv").read_text().splitlines():
+    for line in (root / "queries.tsv").read_text().splitlines():
         name, kind, path, base, op, args, expected = line.split("\t")
         numbers = [int(number) for number in args.split(",") if number]
         if kind not in LAYOUTS and "-sound-" not in name:
@@ -155,7 +155,7 @@ def main(root):
         if (mine if str(mine).startswith("error") else json.dumps(mine, separators=(",", ":"))) != expected:
             wrong += 1
             sys.stdout.write(f"{name}: {op}({args}): {mine} instead of {expected}\n")
-    sys.stdout.write(f"{asked} questions, {skipped} not answered, {wrong} wrong\n")
+    sys.stdout.write(f"{asked} queries, {skipped} not answered, {wrong} wrong\n")
     return 1 if wrong else 0
 
 

@@ -1,4 +1,4 @@
-// Reader of Kafka's index files without any library: prints each answer that differs from questions.tsv.
+// Reader of Kafka's index files without any library: prints each answer that differs from queries.tsv.
 use std::{env, fs, path::Path, process::exit};
 
 fn long(data: &[u8], at: usize) -> i64 {
@@ -79,7 +79,7 @@ fn main() {
     let root = Path::new(&word);
     let release: Vec<u32> = root.file_name().unwrap().to_str().unwrap().split('.').map(|n| n.parse().unwrap()).collect();
     let (mut asked, mut wrong) = (0, 0);
-    for line in fs::read_to_string(root.join("questions.tsv")).unwrap().lines() {
+    for line in fs::read_to_string(root.join("queries.tsv")).unwrap().lines() {
         let [name, kind, path, base, op, numbers, expected] = line.split('\t').collect::<Vec<_>>().try_into().unwrap();
         if !["offset", "time", "transaction"].contains(&kind) {
             continue;
@@ -96,6 +96,6 @@ fn main() {
             println!("{name}: {op}({numbers}): {mine} instead of {expected}");
         }
     }
-    println!("{asked} questions, {wrong} wrong");
+    println!("{asked} queries, {wrong} wrong");
     exit(i32::from(wrong > 0));
 }

@@ -1,4 +1,4 @@
-"""What there are vectors of: written cases, and those that the machines have found (``cases.ndjson``)."""
+"""Cases of the vectors: written ones, and those that the machines have found (``cases.ndjson``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Case(NamedTuple):
 
     Attributes:
         name: e.g. ``"offset-warm-section"``.
-        machine: whose operations the steps are.
+        machine: the machine with these operations.
         title: what it is about.
         steps: the operations.
     """
@@ -35,14 +35,14 @@ class Case(NamedTuple):
 
 
 def _index(kind: str, name: str, title: str, *steps: tuple[Any, ...], size: int = 4096, how: str = "sealed") -> Case:
-    """Return a case of one index file: opened, changed, closed, and perhaps damaged then.
+    """Return a case of one index file: opened, changed, closed, and perhaps corrupted then.
 
     Args:
         kind: ``offset``, ``time`` or ``transaction``.
-        name: of the case.
-        title: of the case.
+        name: the name of the case.
+        title: the title of the case.
         steps: operation and arguments of each; damage comes after the end.
-        size: of a new file.
+        size: the size of a new file.
         how: ``sealed`` for trimmed and closed, ``killed`` for neither, ``trimmed`` for not closed.
     """
     ends = {"sealed": ("trim", "close"), "killed": ("crash",), "trimmed": ("trim", "crash")}[how]
@@ -65,7 +65,7 @@ def _reopened(
     writable: bool = True,
     how: str = "sealed",
 ) -> Case:
-    """Return a case of an index file that is damaged, opened again and changed again."""
+    """Return a case of an index file that is corrupted, opened again and changed again."""
     first = _index(kind, name, title, *steps, how=how, size=240)
     opening = ("open", kind, f"{BASE:020d}{_SUFFIX[kind]}", BASE, 4096, writable)
     more = (Operation(step[0], step[1:]) for step in (*damage, opening, *after, ("crash",)))
@@ -112,7 +112,7 @@ def _of_mapped_kinds() -> Iterator[Case]:
     for kind, many in _MANY.items():
         few, size = _FEW[kind], _ENTRY[kind]
         yield _index(kind, "tail", "Not trimmed: the process was killed", *few, size=240, how="killed")
-        yield _index(kind, "trimmed", "Trimmed behind the last entry, and never closed", *few, how="trimmed")
+        yield _index(kind, "trimmed", "Trimmed after the last entry, and never closed", *few, how="trimmed")
         yield _index(kind, "zeroed", "Every byte is zero", *few, ("write_file", "00" * 96))
         yield _index(kind, "full", "As many entries as fit", *few, few[0], size=size * len(few))
         yield _index(kind, "resized", "Made smaller and larger again", *few, ("resize", 400), ("resize", 8192))
@@ -152,7 +152,7 @@ def _of_one_kind() -> Iterator[Case]:
     yield _index(
         "time",
         "same-timestamp",
-        "A timestamp that is appended again is left out",
+        "A timestamp that is appended again is skipped",
         ("maybe_append", TIME, BASE + 1, False),
         ("maybe_append", TIME, BASE + 2, False),
         ("maybe_append", TIME + 1, BASE + 2, True),
@@ -181,7 +181,7 @@ def load_cases() -> tuple[Case, ...]:
     own = files("conformance")
     paths = (own / "experiments/vectors/cases.ndjson", *(own / "traces" / f"{kind}.ndjson" for kind in _TRACES))
     traces = {f"{trace.machine}-{trace.id}": trace for path in paths for trace in load_traces(path)}
-    # Kafka's classes are not asked for a batch: a broker is.
+    # The adapter of Kafka's classes has no such operation.
     kept = {name: tuple(step for step in trace.operations if step.name != "read_log") for name, trace in traces.items()}
     found = (
         Case(name, trace.machine, trace.title or "Found by the machine", kept[name]) for name, trace in traces.items()

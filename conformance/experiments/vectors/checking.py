@@ -1,4 +1,4 @@
-"""Check of vectors: every step and question is answered anew, and every file made anew."""
+"""Check of vectors: every step and query is executed again, and every file is made again."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def wrong_answers(vector: Vector, player: Player) -> Iterator[str]:
         found = {name: hashlib.sha256(content).hexdigest() for name, content in player.files().items()}
         for name in sorted(found.keys() | vector.files.keys()):
             if found.get(name) != vector.files.get(name):
-                yield f"{vector.name}: file {name} is another one"
+                yield f"{vector.name}: file {name} differs"
         player.state = None
         yield from _wrong(vector, "opening", player)
-        yield from _wrong(vector, "questions", player)
+        yield from _wrong(vector, "queries", player)
     finally:
         player.participant.end()
 
 
 def wrong_readings(vector: Vector, files: Mapping[str, bytes], player: Player) -> Iterator[str]:
-    """Yield a line for each question that an implementation answers otherwise, which is given the files alone."""
+    """Yield a line for each query that an implementation answers differently from the files alone."""
     player.begin()
     try:
         for name, content in files.items():
@@ -47,7 +47,7 @@ def wrong_readings(vector: Vector, files: Mapping[str, bytes], player: Player) -
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
         yield from _wrong(vector, "opening", player)
-        yield from _wrong(vector, "questions", player)
+        yield from _wrong(vector, "queries", player)
     finally:
         player.participant.end()
 
@@ -87,4 +87,4 @@ def check_release(root: Path, progress: Progress | None = None) -> Iterator[str]
                     yield f"{where} {vector.name}: {path} is not the file of the document"
     table = root / TABLE
     if not table.is_file() or table.read_text("utf-8") != "".join(map(rows_of, document.vectors)):
-        yield f"{where} {table} does not have the questions of the document"
+        yield f"{where} {table} does not have the queries of the document"

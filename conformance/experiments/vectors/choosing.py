@@ -1,4 +1,4 @@
-"""Recorder of ``cases.ndjson``: ``python -m conformance.experiments.vectors.choosing`` writes it anew.
+"""Recorder of ``cases.ndjson``: ``python -m conformance.experiments.vectors.choosing`` writes it again.
 
 The machines run against the reference of every release, from a fixed seed. An example is kept up to its last step that
 is the first one to exercise a clause under the rules of a release. So a file of few steps shows every clause that the

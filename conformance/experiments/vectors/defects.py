@@ -25,11 +25,11 @@ _NONE: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What finds a planted defect.
+    """The vectors that find a planted defect.
 
     Attributes:
         mutant: the defect.
-        by_reading: the first vector whose questions find it, asked of the files as they are written; empty if none.
+        by_reading: the first vector whose queries about the stored files find it; empty if none.
         by_writing: the first vector whose history finds it; empty if none.
     """
 
@@ -39,7 +39,7 @@ class Found:
 
 
 def find_defects(mutants: Iterable[Mutant]) -> list[Found]:
-    """Return what finds each mutant of an index file; the vectors are those of its release.
+    """Return the vectors that find each mutant of an index file.
 
     Raises:
         ToolError: no Java, no jars.
@@ -66,4 +66,4 @@ if __name__ == "__main__":
         if not each.by_writing:
             sys.stdout.write(f"not found: {each.mutant.name}: {each.mutant.title}\n")
     read, written = (sum(bool(getattr(each, how)) for each in results) for how in ("by_reading", "by_writing"))
-    sys.stdout.write(f"{read} of {len(results)} by questions about the files, {written} by history and questions\n")
+    sys.stdout.write(f"{read} of {len(results)} by queries about the files, {written} by history and queries\n")

@@ -30,17 +30,17 @@ Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of t
 
 
 class Vector(Struct, forbid_unknown_fields=True):
-    """Files, how they came about, and questions about them."""
+    """Files, their history, and queries about them."""
 
     name: Annotated[str, Meta(pattern="^[a-z]+-[0-9a-z-]+$", description="The directory of its files, too.")]
     title: str
     machine: Literal["offset", "time", "transaction", "segment", "log", "cleaned"]
-    clauses: Annotated[list[str], Meta(description="The clauses that its steps and questions show.")]
+    clauses: Annotated[list[str], Meta(description="The clauses that its steps and queries show.")]
     base_offset: Annotated[int, Meta(description="Of the index file or the segment; 0 of a log.")]
     files: Annotated[dict[str, Digest], Meta(description="Every file below the directory, after the history.")]
     history: Annotated[list[Step], Meta(description="Every step from an empty directory to these files.")]
-    opening: Annotated[list[Step], Meta(description="Opens the files; empty if nothing is asked.")]
-    questions: Annotated[list[Step], Meta(description="Steps that change nothing.")]
+    opening: Annotated[list[Step], Meta(description="Opens the files; empty if there are no queries.")]
+    queries: Annotated[list[Step], Meta(description="Steps that change nothing.")]
 
 
 class Document(Struct, forbid_unknown_fields=True):
@@ -73,7 +73,7 @@ def document_text(document: Document) -> str:
     for vector in plain.pop("vectors"):
         members = []
         for name, value in vector.items():
-            if name in ("history", "opening", "questions") and value:
+            if name in ("history", "opening", "queries") and value:
                 lines = ",\n".join(f"   {json.dumps(step)}" for step in value)
                 members.append(f'  "{name}": [\n{lines}\n  ]')
             else:

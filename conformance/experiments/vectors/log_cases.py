@@ -1,4 +1,4 @@
-"""Written cases of segments and whole logs: every format and codec, transactions, damage and recovery."""
+"""Written cases of segments and whole logs: every format and codec, transactions, corruption and recovery."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def segment_cases() -> Iterator[tuple[str, str, _Steps]]:
             ("empty", ("cut_file", 0)),
         ):
             steps = (*plain, _damaged(suffix, damage[0], *damage[1:]), *checked, _CLOSE)
-            yield f"{name}{suffix.replace('.', '-')}", f"The check of a {suffix} that is damaged", steps
+            yield f"{name}{suffix.replace('.', '-')}", f"The check of a corrupt {suffix}", steps
 
 
 def _log(*batches: Batch, follower: bool = False, **settings: Any) -> _Steps:
@@ -139,6 +139,16 @@ def log_cases() -> Iterator[tuple[str, str, _Steps]]:
     yield "deleted", "Records before an offset were deleted", _log(*plain) + deleted + closed
     killed = (Operation("crash_log"),)
     yield "killed", "Not closed", _log(*plain) + killed
+    index = f"{0:020d}.index"
+    half = (
+        Operation("damage_log_file", (index, "remove_file", [])),
+        Operation("damage_log_file", (f"{index}.swap", "write_file", ["0000000500000000"])),
+    )
+    yield (
+        "half-renamed",
+        "An index was still to be renamed when the process was killed",
+        (*_log(*plain), *closed, *half),
+    )
     lone = [{"records": [[0, TIME]], "producer": [9, 1, sequence]} for sequence in (4, 5, 5, 4, 9)]
     fenced = [{"records": [[0, TIME]], "producer": [9, 0, 6]}, {"records": [[0, TIME]], "producer": [10, 0, 0]}]
     later = (Operation("set_clock", (TIME + 9 * _DAY,)), Operation("expire_producers"))

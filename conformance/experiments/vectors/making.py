@@ -1,4 +1,4 @@
-"""Maker of the vectors of a release, with the answers of its own classes."""
+"""Maker of the vectors of a release, with the answers of its classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.errors import ToolError
 from conformance.experiments.vectors.document import Document, Vector, document_text
 from conformance.experiments.vectors.playing import SCOPES, Player
-from conformance.experiments.vectors.questions import questions_of
+from conformance.experiments.vectors.queries import queries_of
 from conformance.machines import MACHINES
 from conformance.operations.effects import Effect
 from conformance.scratch import scratch_directory
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from conformance.operations import Json
 
 DOCUMENT: Final = "vectors.json"
-TABLE: Final = "questions.tsv"
+TABLE: Final = "queries.tsv"
+_OPEN_OR_NOT: Final = (Effect.OPENS, Effect.RELEASES)
 
 
 class Players:
@@ -60,17 +61,24 @@ def made_vectors(
 
 
 def _made(case: Case, player: Player) -> tuple[Vector, dict[str, bytes]]:
-    steps = list(case.steps)
-    effects = [step.effect for step in steps if step.effect in (Effect.OPENS, Effect.RELEASES)]
-    if effects and effects[-1] is Effect.OPENS:
-        steps.append(SCOPES[case.machine].close_operation)
     player.begin()
-    history = [player.perform(step) for step in steps]
+    history = [player.perform(step) for step in case.steps]
+    # After a rejected opening nothing is open.
+    effects = [
+        (step.effect, done) for step, done in zip(case.steps, history, strict=True) if step.effect in _OPEN_OR_NOT
+    ]
+    if effects and effects[-1][0] is Effect.OPENS and "error" not in effects[-1][1]:
+        history.append(player.perform(SCOPES[case.machine].close_operation))
     files = player.files()
-    base_offset, opening, questions = questions_of(case.machine, steps, files)
+    base_offset, opening, queries = queries_of(case.machine, case.steps, files)
     player.state = None
-    opened = [player.perform(step) for step in opening]
-    asked = [] if any("error" in step for step in opened) else [player.perform(step) for step in questions]
+    opened: list[Json] = []
+    for step in opening:
+        opened.append(player.perform(step))
+        if "error" in opened[-1]:
+            queries = ()
+            break
+    asked = [player.perform(step) for step in queries]
     player.participant.end()
     names = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
     clauses = sorted(player.clauses)
@@ -79,7 +87,7 @@ def _made(case: Case, player: Player) -> tuple[Vector, dict[str, bytes]]:
 
 
 def write_release(directory: Path, release: str, cases: Iterable[Case], progress: Progress | None = None) -> Document:
-    """Write the vectors of a release below a directory: the document, the table of questions, and the files.
+    """Write the vectors of a release below a directory: the document, the table of queries, and the files.
 
     Raises:
         ToolError: the directory cannot be written, or holds something already; see :func:`made_vectors`, too.
@@ -97,14 +105,14 @@ def write_release(directory: Path, release: str, cases: Iterable[Case], progress
         (root / DOCUMENT).write_text(document_text(document), "utf-8")
         (root / TABLE).write_text("".join(map(rows_of, vectors)), "utf-8")
     except FileExistsError as error:
-        raise ToolError(f"{root} is there already; choose a new directory") from error
+        raise ToolError(f"{root} exists already; choose a new directory") from error
     except OSError as error:
         raise ToolError(f"the vectors {root} cannot be written: {error.strerror or error}") from error
     return document
 
 
 def rows_of(vector: Vector) -> str:
-    """Return the questions of a vector as lines with tabs, for readers without JSON.
+    """Return the queries of a vector as lines with tabs, for readers without JSON.
 
     The columns: name; kind; path of the index file, or directory of the segment or log; base offset; operation; numbers
     with commas; answer as JSON without blanks, or ``error`` and its kind.
@@ -115,7 +123,7 @@ def rows_of(vector: Vector) -> str:
     elif vector.machine == "segment":
         path = vector.name
     rows = []
-    for step in vector.questions:
+    for step in vector.queries:
         numbers = [
             n
             for name, value in step.items()

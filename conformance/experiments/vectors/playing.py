@@ -1,4 +1,4 @@
-"""One implementation that performs the steps of a vector and answers its questions."""
+"""Execution of the steps and queries of a vector with one implementation."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ SCOPES: Final[dict[str, Scope[Any, Any]]] = {
     "log": _LOG,
     "cleaned": _LOG,
 }
-"""What the steps of a machine are about."""
+"""The scope of each machine."""
 
 
 class Player:
-    """Performer of steps, one after another, in a directory of its own.
+    """Executor of steps, one after another, in a separate directory.
 
     Args:
-        machine: name of the machine whose operations are performed.
-        implementation: what performs them.
+        machine: name of the machine whose operations are executed.
+        implementation: the implementation that executes them.
         directory: an empty directory.
 
     Attributes:
@@ -60,7 +60,7 @@ class Player:
         self.clauses = set()
 
     def perform(self, operation: Operation) -> Json:
-        """Return a step with its reply: the outcome, and the state after it if it is another one than before."""
+        """Return a step with its reply: the outcome, and the state after it if it has changed."""
         scope = self.scope
         if operation.name in scope.file_selecting_operations:
             self.name = scope.named(operation, self.name)

@@ -1,4 +1,4 @@
-"""What is asked of the files of a vector: every key of theirs, and its neighbours."""
+"""Queries about the files of a vector: their keys, and the neighbours of the keys."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ SPECIAL: Final = (-1, -2, -3, -4, -5, -6, -7)
 
 
 class Asked(NamedTuple):
-    """What is done to ask.
+    """Steps that query files.
 
     Attributes:
-        base_offset: of the index file or the segment; 0 of a log.
-        opening: opens the files.
-        questions: the questions.
+        base_offset: the base offset of the index file or the segment; 0 for a log.
+        opening: the steps that open the files.
+        queries: the queries.
     """
 
     base_offset: int
     opening: tuple[Operation, ...]
-    questions: tuple[Operation, ...]
+    queries: tuple[Operation, ...]
 
 
-def questions_of(machine: str, history: Sequence[Operation], files: Mapping[str, bytes]) -> Asked:
-    """Return what is asked of files; nothing if the history leaves none that can be opened."""
+def queries_of(machine: str, history: Sequence[Operation], files: Mapping[str, bytes]) -> Asked:
+    """Return the queries about files; no query if the history leaves no file that can be opened."""
     opened = next((step for step in reversed(history) if step.effect is Effect.OPENS), None)
     if opened is None:
         return Asked(0, (), ())
@@ -114,7 +114,7 @@ def _of_segment(base: int, content: bytes) -> Iterator[Operation]:
 
 
 def _chosen(entries: Sequence[Any], warm: int) -> list[Any]:
-    """Return some entries, and those at the edge of the warm section, which has so many and one."""
+    """Return some entries, and those at the edge of the warm section, which has this many entries and one."""
     edge = len(entries) - 1 - warm
     return _sample(entries, 14) + [entries[slot] for slot in range(edge - 2, edge + 3) if edge > 0 and slot >= 0]
 
@@ -154,7 +154,7 @@ def _around(keys: Iterable[int]) -> list[int]:
 
 
 def _sample(items: Sequence[Any], most: int) -> list[Any]:
-    """Return so many items at equal distances, the first and the last among them."""
+    """Return at most N items at equal distances, the first and the last among them."""
     if len(items) <= most:
         return list(items)
     return [items[number * (len(items) - 1) // (most - 1)] for number in range(most)]
