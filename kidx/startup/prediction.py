@@ -25,6 +25,7 @@ from kidx.discovery import (
 )
 from kidx.errors import InvalidArgumentError
 from kidx.log.epochs import stored_epochs
+from kidx.printable import shell_word
 from kidx.rebuild.lock import lock_owner
 from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
@@ -38,8 +39,8 @@ from kidx.startup.directories import OF_LOG_DIRECTORIES, directories_in, log_dir
 from kidx.startup.evidence import doubted, lost_logs, suspected
 from kidx.startup.kraft import check_metadata_log, check_properties, node_of, runs_kraft
 from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, unparsed_name
-from kidx.startup.remedies import LOG_START, RECOVER, RENAMED, TWICE, WITHOUT, missing_topic_id
-from kidx.startup.simulation import Checkpoints, Loaded, load, present, readable_records, regular_files
+from kidx.startup.remedies import FOREIGN, LOG_START, RECOVER, RENAMED, TWICE, WITHOUT, missing_topic_id
+from kidx.startup.simulation import Checkpoints, Loaded, foreign_log, load, present, readable_records, regular_files
 from kidx.startup.strays import strays
 from kidx.startup.tiers import check_cache
 
@@ -288,6 +289,8 @@ class _Broker:
         """Say what to do about a log that cannot be loaded; nothing where a repair does it."""
         if path in self.repairable or path.name == METADATA_LOG:
             return ""
+        if (foreign := foreign_log(path)) is not None:
+            return f"move {shell_word(foreign)} out of the log directory, and look again: {FOREIGN}"
         if checkpoints.clean:
             recovered = _loaded(path, self.dialect, replace(checkpoints, clean=False), interval)
             if recovered.end is not None and recovered.end >= end:

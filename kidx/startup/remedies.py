@@ -25,6 +25,7 @@ RECOVER: Final = (
     f"move {CLEAN_SHUTDOWN} out of the log directory, and look again: the broker then recovers its logs, and cuts what "
     "is no batch"
 )
+FOREIGN: Final = "its first offset is below the number in its name, so it is of another segment or partition"
 LOG_START: Final = (
     f"do not start the broker before the partition's line is out of {START_OFFSETS}, and the number in its second line "
     "is lowered by one: then the log stays"

@@ -151,6 +151,17 @@ def present(directory: Path) -> tuple[Mapping[int, int], int]:
     return sizes, end
 
 
+def foreign_log(directory: Path) -> Path | None:
+    """Return the first ``.log`` of a partition whose first offset is below its base offset; None without one."""
+    for name in regular_files(directory):
+        if _LOG_FILE.fullmatch(name):
+            with contextlib.suppress(KidxError, OSError):
+                first = next(iter(file_batches(directory / name)), None)
+                if first is not None and first.base_offset < int(name[: -len(LOG)]):
+                    return directory / name
+    return None
+
+
 def readable_records(log: Path, position: int = 0) -> int:
     """Return the number of records in the batches of a ``.log`` that have a right checksum, from a position on.
 

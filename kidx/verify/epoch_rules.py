@@ -50,6 +50,7 @@ def check_epochs(partition: Partition, verdicts: Sequence[SegmentVerdict], repor
         return
     before = len(reporter.findings)
     _check_order(path, entries, reporter)
+    _check_later(path, entries, verdicts, reporter)
     hidden = _hidden(entries, logged)
     _compare(path, entries, logged[hidden:], verdicts, reporter)
     if hidden:
@@ -69,6 +70,29 @@ def _check_order(path: Path, entries: Sequence[EpochEntry], reporter: PartitionR
                 slot=slot,
                 offset=other.start_offset,
             )
+
+
+def _check_later(
+    path: Path, entries: Sequence[EpochEntry], verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
+) -> None:
+    """Report the first entry after whose offset a batch of an earlier epoch follows.
+
+    Each segment has the epoch of its first batch, and of each batch with another one.
+    """
+    changes = [EpochEntry(*each) for verdict in verdicts for each in verdict.epochs]
+    end = max((verdict.last_offset for verdict in verdicts), default=-1)
+    if changes:
+        changes.append(EpochEntry(changes[-1].epoch, end))
+    for entry in entries:
+        later = (each for each in changes if each.start_offset >= entry.start_offset)
+        wrong = next((each for each in later if each.epoch < entry.epoch), None)
+        if wrong is not None:
+            said = f"leader epoch {entry.epoch} begins at offset {entry.start_offset}, but offset {wrong.start_offset}"
+            effect = "the checkpoint is another partition's, or was changed, and followers truncate wrongly"
+            reporter.add(
+                path, _CLAUSE, "broken", f"{said} has epoch {wrong.epoch}: {effect}", offset=entry.start_offset
+            )
+            return
 
 
 def _hidden(entries: Sequence[EpochEntry], logged: Sequence[EpochEntry]) -> int:

@@ -20,11 +20,13 @@ def check_batches(facts: LogFacts, reporter: Reporter) -> None:
         clause, verdict, words = _KINDS[kind]
         left = facts.counts[kind] - len(troubles)
         for trouble in troubles:
+            is_foreign = kind == "overlap" and trouble.base_offset < facts.base_offset
+            numbers = {"next": trouble.last_offset + 1, "expected": trouble.before + 1, "segment": facts.base_offset}
             reporter.add(
                 _SUFFIX,
                 clause,
                 "sound" if verdict == "sound" else "broken",
-                words.format(**trouble._asdict(), next=trouble.last_offset + 1, expected=trouble.before + 1),
+                (_FOREIGN if is_foreign else words).format(**trouble._asdict(), **numbers),
                 position=trouble.position,
                 offset=trouble.base_offset,
             )
@@ -34,6 +36,10 @@ def check_batches(facts: LogFacts, reporter: Reporter) -> None:
             )
 
 
+_FOREIGN: Final = (
+    "the batch at {position} begins with offset {base_offset}, below the segment's base offset {segment}: the file is "
+    "of another segment or partition, or was renamed"
+)
 _KINDS: Final = {
     "crc": (
         "RB-1",

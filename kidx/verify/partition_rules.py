@@ -209,7 +209,8 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
             partition.directory.parent / RECOVERY_POINTS,
             "LG-16",
             "sound" if not first.clean else "broken",
-            f"{partition.name} is flushed up to {point}, but its log ends at {end}: records were lost",
+            f"{partition.name} is flushed up to {point}, but its log ends at {end}: records were lost, and if this "
+            "broker becomes the leader, the other replicas truncate theirs",
             offset=point,
             expected=f"at most {end}",
             actual=str(point),

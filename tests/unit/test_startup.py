@@ -699,6 +699,14 @@ def test_an_empty_log_directory_of_kraft_prevents_the_start(data, tmp_path):
     assert start(data, other).answer != "no"  # without KRaft, a broker writes the file
 
 
+def test_a_log_of_another_segment_that_prevents_the_start_has_instructions(data):
+    (data / ".kafka_cleanshutdown").unlink()
+    shutil.copy(data / "orders-0" / log(0), data / "orders-0" / log(60))
+    found = start(data)
+    assert [each.path for each in found.fatal] == [data / "orders-0"]
+    assert f"  move {data / 'orders-0' / log(60)} out of the log directory" in "\n".join(found.lines())
+
+
 def test_logs_that_were_deleted_before_the_first_one_prevent_the_start(data, capfd, monkeypatch):
     """Their index files are there: ``find -name '*.log' -mtime +7 -delete`` was run, for example."""
     for base in (0, 12, 24):

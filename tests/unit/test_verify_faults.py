@@ -261,6 +261,18 @@ ELSEWHERE = {
         "LG-4",
         "missing",
     ),
+    "epochs of another partition": (
+        lambda disk: checkpoint(disk / ONE, "leader-epoch-checkpoint", "0\n2\n0 0\n4 100\n"),
+        f"{ONE}/leader-epoch-checkpoint",
+        "LG-4",
+        "broken",
+    ),
+    "an epoch of the last batches alone": (
+        lambda disk: checkpoint(disk / ONE, "leader-epoch-checkpoint", "0\n2\n0 0\n4 140\n"),
+        f"{ONE}/leader-epoch-checkpoint",
+        "LG-4",
+        "broken",
+    ),
     "an epoch that is missing": (
         lambda disk: checkpoint(disk / ONE, "leader-epoch-checkpoint", "0\n1\n1 0\n"),
         f"{ONE}/leader-epoch-checkpoint",
@@ -360,6 +372,22 @@ def test_an_empty_offset_index_is_slow_and_not_wrong(disk):
     result = verify_paths([disk], index_interval_bytes=250)
     assert result.exit_code == 0
     assert {file.path: file for file in result.files}[str(index)].verdict == "sound"
+
+
+def test_a_log_under_the_name_of_another_segment_is_reported_as_such(disk):
+    log = disk / ONE / f"{500:020d}.log"
+    shutil.copy(disk / ONE / f"{SEGMENT}.log", log)
+    found = [each for each in verify_paths([disk]).faults() if each.path == str(log)]
+    assert {each.clause for each in found} == {"SEG-12"}
+    assert "offset 0, below the segment's base offset 500: the file is of another segment" in found[0].message
+
+
+def test_an_epoch_that_begins_at_the_end_of_the_log_is_right(disk):
+    """A leader without an append."""
+    path = disk / ONE
+    end = max(batches(max(path.glob("*.log"))), key=lambda batch: batch.last_offset).last_offset + 1
+    checkpoint(path, "leader-epoch-checkpoint", f"0\n2\n0 0\n4 {end}\n")
+    assert not verify_paths([path]).faults()
 
 
 @pytest.mark.parametrize("emptied", [(".index",), (".index", ".timeindex")])
