@@ -9,12 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kidx.errors import InvalidArgumentError
+from kidx.java_numbers import LONG_MAX
 
 if TYPE_CHECKING:
     from kidx.remote.stored import StoredSegment
+
+METADATA: Final = "partition.metadata"
+"""File of a local partition with the id of its topic."""
 
 
 def with_records(epochs: Mapping[int, int]) -> dict[int, int]:
@@ -85,6 +89,26 @@ def chain(segments: Sequence[StoredSegment]) -> list[StoredSegment]:
     return kept
 
 
+def before_local(
+    segments: Iterable[StoredSegment], lineage: Mapping[int, int], first_local: int
+) -> list[StoredSegment]:
+    """Return the remote segments that have the offsets of a log below its first local segment.
+
+    Args:
+        segments: the remote segments of the partition.
+        lineage: start offset of each leader epoch of the log; empty if unknown, and then all segments are the log's.
+        first_local: base offset of the first local segment.
+
+    Raises:
+        OSError: a log cannot be read.
+    """
+    older = [each for each in segments if each.base_offset < first_local and each.size]
+    epochs = with_records(lineage)
+    return chain(
+        [each for each in older if not epochs or is_within(epochs_of(each, epochs), each.end_offset, epochs, LONG_MAX)]
+    )
+
+
 def topic_id_in(directory: Path) -> str | None:
     """Return the topic id of a local partition (``partition.metadata``); None without one.
 
@@ -92,7 +116,7 @@ def topic_id_in(directory: Path) -> str | None:
         OSError: the file cannot be read.
     """
     try:
-        lines = (directory / "partition.metadata").read_text("utf-8", "replace").splitlines()
+        lines = (directory / METADATA).read_text("utf-8", "replace").splitlines()
     except FileNotFoundError:
         return None
     return topic_id_of(lines)

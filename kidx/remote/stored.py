@@ -123,10 +123,15 @@ class StoredSegment:
             OSError: it cannot be read.
         """
         text = self.store.read_all(self.path(EPOCHS)).decode("utf-8", "replace")
-        return dict(_epoch_entries(text, self.name(EPOCHS)))
+        return dict(epoch_entries(text, self.name(EPOCHS)))
 
 
-def _epoch_entries(text: str, name: str) -> Iterator[tuple[int, int]]:
+def epoch_entries(text: str, name: str) -> Iterator[tuple[int, int]]:
+    """Yield the epochs and start offsets of a checkpoint of leader epochs.
+
+    Raises:
+        InvalidArgumentError: the text is not a checkpoint; the message has the name of its file.
+    """
     lines = text.splitlines()
     rows = [line.split() for line in lines[2:]]
     valid = lines[:1] == ["0"] and len(lines) > 1 and lines[1] == str(len(rows))

@@ -24,7 +24,7 @@ def chosen_partitions(options: ReadOptions, predicates: Predicates) -> list[Part
             same name belong to several clusters.
         OSError: a directory cannot be read.
     """
-    logs = find_partitions(options.stores, options.wants)
+    logs = find_partitions(options.stores, options.wants, options.remote)
     keys = {log.key for log in logs}
     missing = sorted((options.topics or frozenset()) - {key.topic for key in keys})
     missing += sorted(map(str, (options.assigned or frozenset()) - keys))

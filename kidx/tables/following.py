@@ -70,7 +70,7 @@ def _look(options: ReadOptions, seen: dict[str, TransactionPosition] | None) -> 
     for store in options.stores:
         if not store.is_local:
             store.refresh()
-    replicas = find_partitions(options.stores, options.wants)
+    replicas = find_partitions(options.stores, options.wants, options.remote)
     marks: dict[str, int] = {}
     for log in replicas:
         if log.high_watermark is not None:

@@ -33,6 +33,8 @@ option                              meaning
 ``maxTriggerDelay``                 streams: a time such as ``15m``, the default
 ``maxBytesPerTrigger``              streams: maximum bytes of logs of a micro-batch; at least a batch per partition
 ``storageOptions``                  JSON, for fsspec
+``remote``                          remote storage of the topics, as Kafka's ``LocalTieredStorage`` stores it: a path or
+                                    a URL; its records come before those of the local log
 =================================== ====================================================================================
 
 Options that begin with ``kafka.``, and the connection options of Spark's Kafka source, are accepted and ignored, so
@@ -66,7 +68,7 @@ OffsetBound = Mapping[TopicPartition, int] | int
 # fmt: off
 COMMON_OPTIONS: Final = frozenset({
     "content", "path", "paths", "subscribe", "subscribePattern", "assign", "failOnDataLoss", "minPartitions",
-    "maxPartitionBytes", "replicas", "metrics", "storageOptions",
+    "maxPartitionBytes", "replicas", "metrics", "storageOptions", "remote",
 })
 OF_BATCHES: Final = frozenset({
     "startingTimestamp", "startingOffsetsByTimestamp", "startingOffsets", "endingTimestamp",
@@ -126,6 +128,7 @@ class ReadOptions:
         assigned: the requested partitions; None without the option.
         start, end: the range of offsets.
         latest_if_no_match: True if ``startingOffsetsByTimestampStrategy`` is ``latest``.
+        remote: the remote storage; None without the option.
     """
 
     content: str
@@ -147,6 +150,7 @@ class ReadOptions:
     all_replicas: bool
     metrics: str | None
     limits: Limits = Limits()
+    remote: Store | None = None
 
     def wants(self, key: TopicPartition) -> bool:
         """Return True if the options request a partition."""
@@ -208,6 +212,7 @@ def read_options(given: Mapping[str, str], *, may_stream: bool = False) -> ReadO
         all_replicas=values.one_of("replicas", ("one", "all"), "one") == "all",
         metrics=values.get("metrics"),
         limits=_limits(values),
+        remote=_remote(values),
     )
 
 
@@ -294,6 +299,11 @@ def _limits(values: _Values) -> Limits:
         values.number("maxBytesPerTrigger", least=1),
         tuple(name for name in (*OF_STREAMS, UNUSED) if name in values),
     )
+
+
+def _remote(values: _Values) -> Store | None:
+    url = values.get("remote")
+    return None if url is None else Store(url, values.json("storageOptions", "a JSON object") or {})
 
 
 def _stores(values: _Values) -> tuple[Store, ...]:

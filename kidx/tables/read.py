@@ -43,6 +43,7 @@ def read(
     fail_on_data_loss: bool = True,
     check_crcs: bool = True,
     storage_options: Mapping[str, Any] | None = None,
+    remote: str | os.PathLike[str] | None = None,
 ) -> pa.RecordBatchReader:
     """Read segments as a stream of Arrow batches, in order of topic, partition and offset, and only as far as needed.
 
@@ -67,6 +68,8 @@ def read(
             read what is readable.
         check_crcs: True if an invalid checksum is corruption.
         storage_options: options of fsspec, such as ``{"anon": True}``.
+        remote: remote storage of the topics, in the layout of Kafka's ``LocalTieredStorage``: a path, or a URL that
+            fsspec opens. Its records come before those of the local log, and each offset once.
 
     Raises:
         ToolError: at the call, and while batches are read: an unknown column, content, topic, partition or path, a
@@ -79,6 +82,8 @@ def read(
         "failOnDataLoss": _flag(fail_on_data_loss),
         "storageOptions": json.dumps(dict(storage_options or {})),
     }
+    if remote is not None:
+        given["remote"] = os.fspath(remote)
     if content == "records":
         given |= {"includeHeaders": _flag(wanted_headers), "isolationLevel": isolation, "checkCrcs": _flag(check_crcs)}
     options = read_options(given)
@@ -113,7 +118,7 @@ def _splits(options: ReadOptions, predicates: Predicates, counter: Counter) -> l
 
     def place(split: Split) -> tuple[Any, ...]:
         segment = split.segment
-        return segment.topic, segment.partition, segment.directory, segment.base_offset, split.start
+        return segment.topic, segment.partition, segment.home, segment.base_offset, split.start
 
     return sorted((split for task in tasks for split in task), key=place)
 

@@ -11,20 +11,26 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from kidx.discovery import parse_partition
-from kidx.errors import ToolError
+from kidx.discovery import EPOCHS, parse_partition
+from kidx.errors import InvalidArgumentError, ToolError
+from kidx.remote.directory import read_remote
+from kidx.remote.lineage import METADATA, before_local, topic_id_of
+from kidx.remote.stored import epoch_entries
 from kidx.tables.log_directory import FILES, LogDirectory, read_log_directory
 
 if TYPE_CHECKING:
+    from kidx.remote.directory import RemoteDirectory
     from kidx.storage import Entry, Store
 
 Answer = TypeVar("Answer")
 _logger: Final = logging.getLogger("kidx.spark")
 _SEGMENT_FILE: Final = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)")
 _SWAPPED_IN: Final = re.compile(r"(\d{20}\.log)\.swap")
+_OF_READERS: Final = ("log", "index", "timeindex", "txnindex")
+"""Files of remote segments that are read. Their snapshot has the producers of the end, that of local ones the start."""
 SWAPS: Final = 25
 """Maximum number of listings, 20 ms apart, of a directory in which a cleaned segment replaces old ones."""
 LOOKS: Final = 10
@@ -43,6 +49,20 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+class Tiers(NamedTuple):
+    """The two tiers of a log.
+
+    Attributes:
+        local: the store of the local log.
+        directory: the directory of the local log, within its store.
+        remote: the remote storage.
+    """
+
+    local: Store
+    directory: str
+    remote: Store
+
+
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A segment, as listed.
@@ -54,6 +74,8 @@ class Segment:
         sizes: bytes of each of its files, by suffix: ``log``, ``index``, ``timeindex``, ``txnindex``, ``snapshot``.
         modified: the modification time of the log, in milliseconds; None if the store does not report it.
         next_base_offset: the base offset of the next segment; None for the last, to which a broker may be appending.
+        id: the id in the names of its files, of a remote segment; empty for a local one.
+        tiers: the location of both tiers; None if only a local log is read.
     """
 
     store: Store
@@ -64,6 +86,13 @@ class Segment:
     sizes: dict[str, int]
     modified: int | None = None
     next_base_offset: int | None = None
+    id: str = ""
+    tiers: Tiers | None = None
+
+    @property
+    def home(self) -> str:
+        """The directory of the local log that it belongs to."""
+        return self.directory if self.tiers is None else self.tiers.directory
 
     @property
     def size(self) -> int:
@@ -77,7 +106,8 @@ class Segment:
 
     def file(self, suffix: str) -> str:
         """Return the path of one of its files within the store."""
-        return f"{self.directory}/{self.base_offset:020d}.{suffix}"
+        name = f"{self.base_offset:020d}-{self.id}" if self.id else f"{self.base_offset:020d}"
+        return f"{self.directory}/{name}.{suffix}"
 
     @property
     def name(self) -> str:
@@ -96,6 +126,7 @@ class PartitionLog:
         log_start: the log start offset of the broker's checkpoint; 0 if the checkpoint has none.
         high_watermark: the high watermark of the broker's checkpoint; None if the checkpoint has none.
         cluster: the id of the broker's cluster; empty if unknown.
+        remote: the remote storage whose segments are among ``segments``; None if only a local log is read.
     """
 
     key: TopicPartition
@@ -105,6 +136,7 @@ class PartitionLog:
     log_start: int = 0
     high_watermark: int | None = None
     cluster: str = ""
+    remote: Store | None = None
 
     @property
     def size(self) -> int:
@@ -113,7 +145,9 @@ class PartitionLog:
 
 
 def find_partitions(
-    stores: Iterable[Store], wanted: Callable[[TopicPartition], bool] | None = None
+    stores: Iterable[Store],
+    wanted: Callable[[TopicPartition], bool] | None = None,
+    remote: Store | None = None,
 ) -> list[PartitionLog]:
     """Return every replica of a partition below the given roots, by topic, partition and path.
 
@@ -122,9 +156,11 @@ def find_partitions(
     Args:
         stores: the roots.
         wanted: a predicate of the requested partitions; all by default. Errors of other partitions are ignored.
+        remote: the remote storage of the partitions, in the layout of ``LocalTieredStorage``.
 
     Raises:
-        ToolError: a root does not exist; or all partitions are requested, and no root contains a segment.
+        ToolError: a root does not exist; or all partitions are requested, and no root contains a segment; or remote
+            storage has another layout.
         OSError: a root, or the directory of a requested partition, cannot be read.
     """
     stores = list(stores)
@@ -138,6 +174,9 @@ def find_partitions(
         roots = ", ".join(store.url for store in stores)
         raise ToolError(f"{roots} holds no Kafka segments: no 00000000000000000000.log in a TOPIC-PARTITION directory")
     found.sort(key=lambda log: (log.key, log.directory))
+    if remote is not None and found:
+        directory = read_remote(remote)
+        found = [_with_remote(log, directory) for log in found]
     return found
 
 
@@ -149,9 +188,49 @@ def list_again(log: PartitionLog) -> PartitionLog | None:
     """
     about = read_log_directory(log.store, log.directory.rpartition("/")[0])
     try:
-        return next(_partition(log.store, log.directory, _settled(log.store, log.directory), about), None)
+        found = next(_partition(log.store, log.directory, _settled(log.store, log.directory), about), None)
     except FileNotFoundError:
         return None
+    return found if found is None or log.remote is None else _with_remote(found, read_remote(log.remote))
+
+
+def _with_remote(log: PartitionLog, directory: RemoteDirectory) -> PartitionLog:
+    """Return a log with the remote segments before its first local one; of an offset in both tiers, the local record.
+
+    Raises:
+        ToolError: the leader epochs of the local log cannot be read.
+        OSError: a file cannot be read.
+    """
+    store, first = log.store, log.segments[0].base_offset
+    metadata = store.read_all(f"{log.directory}/{METADATA}").decode("utf-8", "replace")
+    stored = directory.of(*log.key, topic_id_of(metadata.splitlines()))
+    tiers = Tiers(store, log.directory, directory.store)
+    local = [replace(segment, tiers=tiers) for segment in log.segments]
+    if stored is None:
+        return replace(log, segments=local, remote=directory.store)
+    path = f"{log.directory}/{EPOCHS}"
+    text = store.read_all(path).decode("utf-8", "replace")
+    try:
+        epochs = dict(epoch_entries(text, store.name_of(path))) if text else {}
+    except InvalidArgumentError as error:
+        raise ToolError(str(error)) from error
+    older = before_local(stored.segments, epochs, first)
+    following = [*(each.base_offset for each in older), first][1:]
+    remote = [
+        Segment(
+            each.store,
+            each.directory,
+            *log.key,
+            each.base_offset,
+            {suffix: each.files[suffix].size for suffix in _OF_READERS if suffix in each.files},
+            each.files["log"].modified,
+            behind,
+            each.id,
+            tiers,
+        )
+        for each, behind in zip(older, following, strict=True)
+    ]
+    return replace(log, segments=[*remote, *local], remote=directory.store)
 
 
 def while_it_changes(log: PartitionLog, ask: Callable[[PartitionLog], Answer], gone: Answer) -> Answer:

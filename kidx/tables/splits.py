@@ -101,7 +101,9 @@ def plan_again(split: Split, *, committed: bool) -> tuple[list[Split], str]:
     """
     before = split.segment
     key = TopicPartition(before.topic, before.partition)
-    log = list_again(PartitionLog(key, before.store, before.directory))
+    store = before.store if before.tiers is None else before.tiers.local
+    remote = None if before.tiers is None else before.tiers.remote
+    log = list_again(PartitionLog(key, store, before.home, remote=remote))
     if log is None:
         return [], f"{key} is gone"
     end = None if split.end_offset is None and before.is_last else split.behind
