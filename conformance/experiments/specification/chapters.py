@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _OVERVIEW = """# The specification
 
 {count} clauses say what Kafka's log layer does, release by release.
-Each has an id, which never changes, and an address: `specification/offset_index/#OI-7`.
+Each has an id, which never changes, and an address: `specification/#OI-7` is its entry
+[below](#all-clauses), which leads to its chapter.
 
 | level | who relies on it |
 | --- | --- |
@@ -36,7 +37,11 @@ Each has an id, which never changes, and an address: `specification/offset_index
 
 These pages are generated. The reference executes each trace in the dialect of every release while they are made;
 runs hold the reference to Kafka's own classes.
-{executed}"""
+{executed}
+## All clauses
+
+{entries}
+"""
 
 
 def chapter_pages(shown: Mapping[str, Shown], exercised: Mapping[str, int]) -> dict[str, str]:
@@ -78,7 +83,14 @@ def _overview(chapters: Mapping[str, list[Clause]], shown: Mapping[str, Shown], 
     ]
     executed = f"\nThe runs behind these pages exercised {len(exercised)} clauses.\n" if exercised else ""
     chapter_table = "\n".join(table(["chapter", "ids", *LEVELS, "with a trace"], rows, numbers=2))
-    return _OVERVIEW.format(count=sum(map(len, chapters.values())), table=chapter_table, executed=executed)
+    entries = "\n".join(
+        f"- [{each.id}]({chapter}.md#{each.id}){{ #{each.id} }} {text(each.title)}"
+        for chapter, clauses in chapters.items()
+        for each in clauses
+    )
+    return _OVERVIEW.format(
+        count=sum(map(len, chapters.values())), table=chapter_table, executed=executed, entries=entries
+    )
 
 
 def _clause(clause: Clause, shown: Shown | None, exercised: Mapping[str, int]) -> list[str]:

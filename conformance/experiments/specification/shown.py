@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.lockstep.divergence import plain
@@ -14,6 +15,7 @@ from kidx.dialect.release_range import range_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from conformance.lockstep import Lockstep
     from conformance.operations import Observation, Operation
@@ -55,11 +57,11 @@ def smallest_traces(traces: Mapping[str, Trace]) -> dict[str, Shown]:
             lockstep = MACHINES[machine].new_lockstep([], scratch, releases=_RELEASES)
             lockstep.drop_models()
             for name in members:
-                _execute(lockstep, name, traces[name], found)
+                _execute(lockstep, scratch, name, traces[name], found)
     return found
 
 
-def _execute(lockstep: Lockstep, name: str, trace: Trace, found: dict[str, Shown]) -> None:
+def _execute(lockstep: Lockstep, scratch: Path, name: str, trace: Trace, found: dict[str, Shown]) -> None:
     """Execute a trace, and keep it for the clauses that no shorter one has shown."""
     lockstep.begin()
     counted = [dict(group.exercised) for group in lockstep.groups]
@@ -70,18 +72,20 @@ def _execute(lockstep: Lockstep, name: str, trace: Trace, found: dict[str, Shown
             exercised |= {clause for clause, times in group.exercised.items() if times != before.get(clause)}
             before.update(group.exercised)
         if better := [clause for clause in exercised if clause not in found or steps < found[clause].steps]:
-            shown = Shown(steps, name, trace, _answers(lockstep, trace.machine, operation))
+            shown = Shown(steps, name, trace, _answers(lockstep, scratch, trace.machine, operation))
             found.update(dict.fromkeys(better, shown))
     lockstep.end()
 
 
-def _answers(lockstep: Lockstep, machine: str, operation: Operation) -> tuple[tuple[str, str], ...]:
+def _answers(lockstep: Lockstep, scratch: Path, machine: str, operation: Operation) -> tuple[tuple[str, str], ...]:
     """Return what the releases answer to the operation that was just performed."""
     rules = lockstep.scope.rules
     speaking = {rules(group.dialect.release): group.observation for group in lockstep.groups}
     releases: dict[str, list[str]] = {}
+    place = re.compile(rf"{re.escape(str(scratch))}/kidx-[\d.]+/")  # an error text may have the path of a file
     for release in _RELEASES:
-        releases.setdefault(_answer(machine, operation, speaking[rules(release)]), []).append(release)
+        answer = place.sub("", _answer(machine, operation, speaking[rules(release)]))
+        releases.setdefault(answer, []).append(release)
     return tuple((range_of(members, _RELEASES), answer) for answer, members in releases.items())
 
 
