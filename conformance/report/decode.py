@@ -7,6 +7,9 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+_LISTED: Final = 3
+"""Single operations that are shown one by one; more are shown as a range."""
+
 
 def describe_harness_step(step: str) -> str:
     """Return an explanation of a step that the line protocol does not have; empty for every other step.
@@ -30,13 +33,27 @@ def describe_harness_step(step: str) -> str:
 
 def _row_of(name: str, first: str, second: str) -> Callable[..., str]:
     def words(one: int, two: int, one_step: int, two_step: int, count: int) -> str:
-        last = max(count - 1, 0)
-        return (
-            f"{count} times {name}: {first} from {one} to {one + last * one_step} by {one_step}, "
-            f"{second} from {two} to {two + last * two_step} by {two_step}"
-        )
+        if count <= _LISTED:
+            pairs = ((one + number * one_step, two + number * two_step) for number in range(count))
+            return ", ".join(f"{name}({first}={a}, {second}={b})" for a, b in pairs)
+        row = f"{_range(first, one, one_step, count)}, {_range(second, two, two_step, count)}"
+        return f"{count} times {name}: {row}"
 
     return words
+
+
+def _range(name: str, start: int, step: int, count: int) -> str:
+    return f"{name} from {start} to {start + (count - 1) * step} by {step}" if step else f"{name} {start}"
+
+
+def _zeroed(start: int, end: int) -> str:
+    """Describe a range whose ends may come in any order."""
+    low, high = sorted((start, end))
+    if low < 0:
+        return f"the bytes between {start} and {end} (modulo the length + 1) of the closed file become zero"
+    if low == high:
+        return "no byte of the closed file changes"
+    return f"bytes {low} to {high - 1} of the closed file become zero (an end behind it counts modulo the length + 1)"
 
 
 _WORDS: Final[dict[str, Callable[..., str]]] = {
@@ -46,8 +63,10 @@ _WORDS: Final[dict[str, Callable[..., str]]] = {
     "flip_bit": lambda position, bit: f"bit {bit} of byte {position} (modulo the length) of the closed file is flipped",
     "cut_file": lambda length: f"the closed file is cut to {length} bytes, if it is longer",
     "pad_file": lambda count, byte: f"{count} bytes 0x{byte:02x} are added at the end of the closed file",
-    "zero_range": lambda start, end: f"bytes {start} to {end} (modulo the length) of the closed file become zero",
-    "swap_ranges": lambda first, second, size: f"slots {first} and {second} of {size} bytes of the closed file change",
+    "zero_range": _zeroed,
+    "swap_ranges": lambda first, second, size: (
+        f"slots {first} and {second}, {size} bytes each, of the closed file are exchanged (modulo their number)"
+    ),
     "write_file": lambda content: f"the closed file becomes these {len(content) // 2} bytes",
     "remove_file": lambda: "the closed file is removed",
 }

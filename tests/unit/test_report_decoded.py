@@ -198,6 +198,13 @@ def test_other_files_that_differ_are_named():
 def test_the_harness_steps_are_described_by_their_effect():
     appended = str(Operation("bulk_append", (10, 0, 2, 100, 5)))
     assert describe_harness_step(appended) == "5 times append: offset from 10 to 18 by 2, position from 0 to 400 by 100"
+    same = str(Operation("bulk_append", (7, 0, 0, 9, 4)))
+    assert describe_harness_step(same) == "4 times append: offset 7, position from 0 to 27 by 9"
+    few = str(Operation("bulk_append", (0, 0, 0, 5, 2)))
+    assert describe_harness_step(few) == "append(offset=0, position=0), append(offset=0, position=5)"
+    assert "bytes 0 to 11 of" in describe_harness_step(str(Operation("zero_range", (12, 0))))
+    assert "between 12 and -1" in describe_harness_step(str(Operation("zero_range", (12, -1))))
+    assert "no byte" in describe_harness_step(str(Operation("zero_range", (3, 3))))
     assert "8 bytes 0x00" in describe_harness_step("pad_file(count=8, byte=0)")
     damage = Operation("damage_log_file", ("00000000000000000000.index", "cut_file", [3]))
     assert (
