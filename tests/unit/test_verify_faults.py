@@ -379,7 +379,9 @@ def test_a_log_under_the_name_of_another_segment_is_reported_as_such(disk):
     shutil.copy(disk / ONE / f"{SEGMENT}.log", log)
     found = [each for each in verify_paths([disk]).faults() if each.path == str(log)]
     assert {each.clause for each in found} == {"SEG-12"}
-    assert "offset 0, below the segment's base offset 500: the file is of another segment" in found[0].message
+    assert any(
+        "offset 0, below the segment's base offset 500: the file is of another" in each.message for each in found
+    )
 
 
 def test_an_epoch_that_begins_at_the_end_of_the_log_is_right(disk):
