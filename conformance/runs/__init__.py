@@ -1,1 +1,1 @@
-"""One run: its plan and rounds, verdicts, regression traces, replay and shrinking; runs against brokers."""
+"""Runs: plan, example loop, verdicts, regression traces, replay and shrinking; runs against brokers."""

@@ -1,4 +1,4 @@
-"""``-i broker --bootstrap-server``: a broker that is running already, as one result of a run."""
+"""``-i broker --bootstrap-server``: a check of a broker that is already running, as one result of a run."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ MACHINE: Final = "attached"
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """Where a running broker is: ``HOST:PORT``, and one of its log directories."""
+    """Address of a running broker, ``HOST:PORT``, and one of its log directories."""
 
     bootstrap: str
     log_dir: Path
 
     def open(self, release: str, progress: Progress | None = None) -> ExternalBroker:
-        """Return the broker, if it is what it is said to be.
+        """Connect to the broker.
 
         Raises:
-            ToolError: it is not, or does not answer, or its directory cannot be read.
+            ToolError: It does not respond, is another broker than described, or its directory cannot be read.
         """
         return ExternalBroker(self.bootstrap, self.log_dir, release, progress=progress)
 
 
 def run_attached(attachment: Attachment, release: str, sink: Sink, progress: Progress | None = None) -> Result:
-    """Check a running broker; it is asked and read, and nothing else.
+    """Check a running broker; it is only queried and read.
 
     Raises:
-        ToolError: it does not answer, is of another release, or the directory is not its own.
+        ToolError: It does not respond, has another release, or the directory is not its own.
     """
     started = time.monotonic()
     with attachment.open(release, progress) as broker:

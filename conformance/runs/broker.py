@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 
 IMPLEMENTATION: Final = "broker"
 
-# Every broker costs seconds to start, and every stop as many: a profile's hundreds of examples would be hours.
+# Every broker takes seconds to start and to stop: a profile's hundreds of examples would take hours.
 _AMOUNTS: Final = {"dev": Amount(4, 15, 1), "ci": Amount(6, 25, 2), "nightly": Amount(40, 50, 10)}
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much is done to one broker.
+    """Amount of work for one broker.
 
     Attributes:
-        amount: topics, their steps, and stops, besides the two at the end of every broker's life.
-        cycles: instead of examples, so many times ``kill -9`` and start.
-        seconds: after which no further example begins; None for no limit.
-        patience: seconds for shrinking a trace.
+        amount: The topics, their steps, and the stops, in addition to the two stops at the end of every broker.
+        cycles: The number of times ``kill -9`` and start are executed instead of examples.
+        seconds: The time after which no further example begins; None for no limit.
+        patience: The maximum time for shrinking a trace, in seconds.
     """
 
     amount: Amount
@@ -71,24 +71,24 @@ class Budget:
         seconds: float | None = None,
         patience: float = SECONDS,
     ) -> Budget:
-        """The budget of ``dev``, ``ci`` or ``nightly``."""
+        """Return the budget of ``dev``, ``ci`` or ``nightly``."""
         amount = _AMOUNTS[profile]
         return cls(amount if examples is None else amount._replace(examples=examples), cycles, seconds, patience)
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What all brokers of a run have in common.
+    """Properties that all brokers of a run share.
 
     Attributes:
-        seed: decides what is drawn.
-        budget: how much.
-        traces: where traces of differences go.
-        sink: told of every event.
-        ledger: the known differences.
-        choice: in containers or as local processes.
-        implementation: how the brokers were asked for.
-        reference: the class of the reference; a defective one in a test.
+        seed: The seed of all random choices.
+        budget: The amount of work.
+        traces: The directory for traces of divergences.
+        sink: A callback that receives every event.
+        ledger: The expectations.
+        choice: Whether brokers run in containers or as local processes.
+        implementation: The ``-i`` argument.
+        reference: The class of the reference; a defective one in a test.
     """
 
     seed: int
@@ -102,14 +102,14 @@ class Run:
 
 
 def run_brokers(releases: Sequence[str], run: Run, progress: Progress | None = None) -> list[Result]:
-    """One broker of each release after the other; always stopped, whatever happens.
+    """Run one broker of each release after the other; each is always stopped.
 
-    One that does not start, dies, or does not do what it is asked is a result, which names its log.
+    A broker that does not start, dies, or fails to execute a request is a result, which names its log.
 
     Raises:
-        NoEngineError: containers are asked for, and no engine answers.
-        NoImageError: containers are asked for, and the engine has no image of a release.
-        ToolError: no Java, no jars, no kafka-python.
+        NoEngineError: Containers are requested, and no engine responds.
+        NoImageError: Containers are requested, and the engine has no image of a release.
+        ToolError: Java, the jars or kafka-python are missing.
     """
     results: list[Result] = []
     build = build_of(directory_of(run.implementation) or "")
@@ -141,7 +141,7 @@ def _with_less_time(run: Run, seconds: float) -> Run:
 
 
 class _Life:
-    """One broker's, from its start to the files it leaves."""
+    """Session of one broker, from its start to the comparison of its files."""
 
     def __init__(self, run: Run, broker: Broker, why_not_a_container: str) -> None:
         self.run = run
@@ -155,10 +155,10 @@ class _Life:
         self.expected: set[str] = set()
 
     def live(self) -> None:
-        """Does what the budget says; the first difference ends it.
+        """Execute the budget; the first divergence ends it.
 
         Raises:
-            BrokerError: the broker died or failed.
+            BrokerError: The broker died or failed.
         """
         self.ready_seconds = self.broker.ready_seconds
         with scratch_directory() as scratch, self._connected() as participant:
@@ -195,7 +195,7 @@ class _Life:
         )
 
     def _excused(self, divergence: Divergence) -> bool:
-        """Whether a difference is known."""
+        """Return True if a divergence is expected."""
         found = self.run.ledger.match(divergence.clauses, MACHINE, self.run.implementation, divergence.release)
         if found is None:
             return False
@@ -217,7 +217,7 @@ class _Life:
         )
 
     def report_death(self, error: BrokerError) -> None:
-        """The broker's end as a difference: kidx goes on."""
+        """Report the crash of the broker as a divergence: kidx continues to work."""
         self.error = str(error)
         operations = self.lockstep.topics[-1].operations if self.lockstep and self.lockstep.topics else []
         failure = {
@@ -226,7 +226,7 @@ class _Life:
             "release": self.broker.release,
             "against": "kidx",
             "aspects": ["outcome"],
-            "expected": "a broker that does what it is asked",
+            "expected": "a broker that executes every request",
             "actual": f"{error}\n{error.tail}",
             "clauses": [],
         }
@@ -236,7 +236,7 @@ class _Life:
         self.run.sink(Diverged(MACHINE, failure, (), steps, str(error.log), again, self.run.implementation))
 
     def result(self, seconds: float) -> Result:
-        """The row of this release."""
+        """Return the result of this release."""
         statistics = self.lockstep.statistics if self.lockstep is not None else BrokerStatistics()
         diverging = {clause for divergence in self.divergences for clause in divergence.clauses}
         clauses, verdicts = verdicts_of(MACHINE, self.broker.release, statistics.clauses, diverging, self.expected)

@@ -1,8 +1,8 @@
-"""Many times ``kill -9`` in a row: what was acknowledged stays, where it was, and everything else is explained.
+"""Many cycles of ``kill -9``: acknowledged batches keep their place, and every other batch is explained.
 
-In every cycle each topic gets batches that are acknowledged by all replicas, and one also gets a row of batches that
-are sent without waiting: the broker is killed while it appends them. What of these lies in the log afterwards must be
-their beginning, in order, and reach at least as far as it was acknowledged; the reference then appends the same.
+In every cycle each topic receives batches that all replicas acknowledge. One topic also receives a series of batches
+that are sent without waiting, and the broker is killed while it appends them. The log must then contain a prefix of
+them, in order, that includes at least the acknowledged ones. The reference appends the same prefix.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
 _HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000
 IN_FLIGHT: Final = 40
-"""Batches on their way when the broker is killed."""
+"""The number of batches in flight when the broker is killed."""
 
 
 def kill_cycles(lockstep: BrokerLockstep, cycles: int, seed: int) -> None:
-    """Topics of different settings, and so many kills.
+    """Create topics with different settings, and run a number of kill cycles.
 
     Raises:
-        DivergenceError: something acknowledged is lost or moved, or differs in another way.
-        BrokerError: the broker does not come up.
+        DivergenceError: Acknowledged batches are lost or moved, or there is another divergence.
+        BrokerError: The broker does not start.
     """
     random_ = random.Random(seed)  # noqa: S311 -- repeatable on purpose
     for settings in _topics(lockstep.release):
@@ -55,12 +55,12 @@ def kill_cycles(lockstep: BrokerLockstep, cycles: int, seed: int) -> None:
 def _topics(release: str) -> list[dict[str, Any]]:
     common: dict[str, Any] = {
         "segment.bytes": max(4000, dialect_of(release).smallest_segment),
-        # Room for more than a segment gets: one that its indexes fill, over a restart, is beyond recovery (LG-19).
+        # More space than a segment needs: a log cannot be recovered after a restart if its indexes are full (LG-19).
         "segment.index.bytes": 4800,
         "segment.ms": _HOUR_MS,
         "index.interval.bytes": 150,
         "retention.ms": -1,
-        # kept in the page cache otherwise, which a killed process does not take with it
+        # the data would be in the page cache otherwise, which survives the kill of a process
         "flush.messages": 1,
     }
     stamped = {**common, "message.timestamp.type": "LogAppendTime", "segment.ms": _MINUTE_MS}

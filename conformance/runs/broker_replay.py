@@ -1,4 +1,4 @@
-"""A trace of the broker machine once more, on a broker that is started for it and always stopped."""
+"""Replay of a trace of the broker machine on a broker that is started for it and always stopped."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ def replay_on_broker(
     progress: Progress | None = None,
     build: Build | None = None,
 ) -> tuple[Divergence | None, int]:
-    """Performs the steps in one topic, stops the broker cleanly, and compares what it leaves.
+    """Execute the steps in one topic, stop the broker cleanly, and compare its files.
 
     Returns:
-        The difference, if there is one, and the number of steps until then.
+        The divergence or None, and the number of steps until then.
 
     Raises:
-        BrokerError: the broker did not start, died, or did not do what it was asked.
-        ToolError: no Java, no jars, no kafka-python, no broker in the build; or the broker's life is over before the
-            last step, as kidx says.
+        BrokerError: The broker did not start, died, or did not execute a request.
+        ToolError: Java, the jars or kafka-python are missing, the build has no broker, or the broker cannot start
+            before the last step, as kidx predicts.
     """
     if build is not None:
         require_broker(build)
@@ -59,8 +59,8 @@ def replay_on_broker(
         except ExpectedStartFailureError as error:
             if done + 1 < len(operations):
                 raise ToolError(
-                    f"{participant.name} does not come up after step {done + 1} of the trace, as kidx says ({error}):"
-                    f" of the {len(operations) - done - 1} steps after it nothing can be said"
+                    f"{participant.name} does not start after step {done + 1} of the trace, as kidx predicts ({error}):"
+                    f" the {len(operations) - done - 1} steps after it cannot be checked"
                 ) from None
             return None, len(operations)
         finally:

@@ -1,4 +1,4 @@
-"""Shrinks what a broker has shown. A candidate is a topic on a real broker, with restarts at times: few are tried."""
+"""Shrinking of a broker's divergence; few candidates are tried, as each is a topic on a real broker."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def shrunk_on_broker(
     seconds: float = SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> DivergenceError:
-    """The same difference with fewer operations, as far as time allows; the broker of ``lockstep`` is used up.
+    """Return the same divergence with fewer operations, as far as time allows; the broker is used up.
 
-    The arguments are those of :func:`conformance.runs.shrinking.failure.shrunk`.
+    The arguments are the ones of :func:`conformance.runs.shrinking.failure.shrunk`.
     """
     attempts = itertools.count(1)
 
@@ -41,7 +41,7 @@ def shrunk_on_broker(
 def _performed(
     lockstep: BrokerLockstep, operations: Sequence[Operation], prefix: str, failure: DivergenceError
 ) -> DivergenceError | None:
-    """The difference that operations come to, on a topic of their own."""
+    """Return the divergence that operations produce on their own topic, or None."""
     fresh = BrokerLockstep(
         lockstep.broker,
         lockstep.scratch / prefix,

@@ -1,4 +1,4 @@
-"""The results of real brokers as a table: how much was compared, which differences were expected, which were not."""
+"""Table of the results of real brokers: the number of comparisons, and of expected and unexplained divergences."""
 
 from __future__ import annotations
 
@@ -25,12 +25,15 @@ HEADINGS: Final = (
     "expected",
     "unexplained",
 )
-"""Refused are starts that broker and kidx refuse alike (LG-19); acknowledged are batches, which every later stop left
-where they were; answers and segments are those that were held to the reference's, a segment by all its files."""
+"""The headings of the table.
+
+``refused`` counts the starts that broker and kidx both reject (LG-19). ``acknowledged`` counts batches, all of which
+every later stop preserved. Answers and segments were compared with the reference's, a segment by all its files.
+"""
 
 
 def rows(results: Iterable[Result]) -> list[tuple[str, ...]]:
-    """A row for each result that is a broker's; none otherwise."""
+    """Return a row for each result of a broker; empty without brokers."""
     return [
         (
             result.release,
@@ -53,10 +56,10 @@ def rows(results: Iterable[Result]) -> list[tuple[str, ...]]:
 
 
 def measured(result: Result) -> Measured:
-    """A broker's row for the reports; it holds if nothing is left unexplained.
+    """Return a broker's row for the reports; it passes if there are no unexplained divergences.
 
     Raises:
-        ValueError: the result is not a broker's.
+        ValueError: The result is not a broker's.
     """
     (row,) = rows([result])
     return Measured("brokers", result.release, not result.divergences, dict(zip(HEADINGS[1:], row[1:], strict=True)))

@@ -1,7 +1,8 @@
-"""A run: machines × implementations × releases, until the examples or the time are used up.
+"""Run of machines × implementations × releases, until the examples or the time are used up.
 
-All releases of a run take part in one lockstep, so that every step is held against all of them. A difference is noted
-and the run goes on; in the end each distinct one is shrunk and told once, with all releases and machines it shows in.
+All releases of a run take part in one lockstep, so that every step is compared with all of them. A divergence is
+recorded and the run continues. At the end, each unique divergence is shrunk and reported once, with all its releases
+and machines.
 """
 
 from __future__ import annotations
@@ -52,23 +53,24 @@ def run(
     announce: Callable[[str], None] = lambda _: None,
     leave: Callable[[], None] = lambda: exit_process(1),
 ) -> bool:
-    """Carries out a plan.
+    """Execute a plan.
 
     Args:
-        plan: what to do.
-        sink: told of every event.
-        progress: told while jars are being fetched.
-        announce: told what is about to be done to brokers that are not the harness's own.
-        leave: ends the process, with exit code 1, when a step has not come back and everything has been told.
+        plan: The plan of the run.
+        sink: A callback that receives every event.
+        progress: A callback that receives the progress of downloads.
+        announce: A callback that receives a description of changes to brokers that do not belong to the harness.
+        leave: A function that ends the process with exit code 1, called after a hang has been reported.
 
     Returns:
-        Whether everything conforms.
+        True if everything conforms.
 
     Raises:
-        StaleExpectationError: an expectation's clause was exercised, and nothing has met it; the events are complete.
-        CoverageError: the plan demands coverage of the generator, and rows were missed; the events are complete.
-        ToolError: the work cannot be done: no Java, no jars, an adapter that does not start, machines that drive none
-            of the implementations.
+        StaleExpectationError: An expectation's clause was exercised, and no divergence matched it; the events are
+            complete.
+        CoverageError: The plan requires generator coverage, and rows were missed; the events are complete.
+        ToolError: The plan cannot be executed: Java is missing, an adapter does not start, or the machines test none of
+            the implementations.
     """
     its = _Run(plan, sink, progress, announce)
 
@@ -81,7 +83,7 @@ def run(
 
 
 class _Run:
-    """What one run knows."""
+    """State of one run."""
 
     def __init__(self, plan: Plan, sink: Sink, progress: Progress | None, announce: Callable[[str], None]) -> None:
         self.plan = plan
@@ -101,7 +103,7 @@ class _Run:
         self.machine: MachineRun | None = None
 
     def carry_out(self) -> bool:
-        """See :func:`run`."""
+        """Execute the plan; see :func:`run`."""
         plan = self.plan
         self.sink(
             RunStarted(
@@ -134,7 +136,7 @@ class _Run:
         return self._finish(servers and not self.told.count)
 
     def _drive(self, machine: str, machines_left: int, crew: Crew | None) -> None:
-        """One machine, in its share of the time that is left."""
+        """Run one machine for its share of the remaining time."""
         left = self._seconds_left()
         started = time.monotonic()
         with (
@@ -157,7 +159,7 @@ class _Run:
                 self.sink(result)
 
     def give_up(self, stuck: Hang, machine: str = "") -> None:
-        """A step has not come back: tells of it, of all that was found before, and of what each participant did."""
+        """Report a hang, all divergences found before, and the results of each participant."""
         self.told.finish()
         if self.machine is not None:
             stuck = self._shrunk(self.machine, stuck, machine)
@@ -168,7 +170,7 @@ class _Run:
         self.sink(RunFinished("diverges", self._steps(), time.monotonic() - self.started, {"stuck": True}))
 
     def _shrunk(self, run: MachineRun, stuck: Hang, machine: str) -> Hang:
-        """The step behind fewer ones."""
+        """Return the hang with fewer steps before it."""
         party, limit = stuck.divergence.participant, limit_of(self.plan.step_timeout, self.plan.max_time)
         reference = party not in {subject.name for _, subject in run.subjects}
         asked = "" if reference else run.specification(party)
@@ -178,7 +180,7 @@ class _Run:
         return shrunk_hang(stuck, machine or run.name, asked, limit, longest)
 
     def _drive_servers(self) -> bool:
-        """Servers, if the plan has any; whether they conform."""
+        """Run the servers of the plan, if it has any; return True if they conform."""
         circumstances = Circumstances(
             self.seed, self._seconds_left, self.sink, self.ledger, self.progress, self.announce
         )
@@ -189,7 +191,7 @@ class _Run:
         return not any(result.divergences for result in results)
 
     def _steps(self) -> int:
-        """The steps of all machines; the participants of one lockstep share theirs, unless one has left early."""
+        """Return the number of steps of all machines; participants of one lockstep share them."""
         steps: dict[tuple[str, str], int] = {}
         for result in self.results:
             key = result.machine, result.release if is_server(result.implementation) else ""
@@ -201,11 +203,11 @@ class _Run:
         return None if limit is None else max(0.0, limit - (time.monotonic() - self.started))
 
     def _finish(self, conforms: bool) -> bool:
-        """The footer.
+        """Emit the last event.
 
         Raises:
-            StaleExpectationError: there is one, and it is the user's to remove.
-            CoverageError: the plan demands coverage, and rows were missed.
+            StaleExpectationError: A stale expectation exists that the user has to remove.
+            CoverageError: The plan requires coverage, and rows were missed.
         """
         exercised = {
             (result.machine, result.implementation, result.release): [id_ for id_, n in result.clauses.items() if n]
@@ -233,7 +235,7 @@ class _Run:
 
 
 def _versions(plan: Plan) -> dict[str, str]:
-    """Those of the subjects of the catalogue, by the names that they were asked for with."""
+    """Return the versions of third-party implementations, by their ``-i`` arguments."""
     known = load_subjects()
     names = (name for name in plan.implementations if name.startswith("subject:"))
     return {name: known[subject].version for name in names if (subject := name.partition(":")[2]) in known}

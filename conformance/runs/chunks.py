@@ -1,4 +1,4 @@
-"""The examples of a seed, in chunks of ten: each can be performed alone, in any process, and is the same everywhere."""
+"""Examples of a seed in chunks of ten: each chunk can run alone, in any process, with the same result."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ if TYPE_CHECKING:
 SEED_OF_ROUND: Final = 1_000_003
 _SEED_OF_CHUNK: Final = 7_919
 CHUNK: Final = 10
-"""Examples in one run of Hypothesis.
+"""The number of examples in one run of Hypothesis.
 
-After its tenth example Hypothesis makes five of six by changing a little in the one before, which suits values and not
-state machines: of 100 examples some 80 repeat the same steps. Ten of each seed are all different.
+From the eleventh example on, Hypothesis generates five of six by changing a few details of the previous one. This suits
+values and not state machines: of 100 examples some 80 repeat the same steps. The first ten of each seed are all
+different.
 """
 
 
 class Chunk(NamedTuple):
-    """Some examples.
+    """A chunk of examples.
 
     Attributes:
-        number: of the chunk, from 0.
-        seed: that they are drawn from.
-        examples: how many.
-        done: how many examples are wanted up to the end of this chunk.
-        ends_round: whether a round ends with it.
+        number: The number of the chunk, from 0.
+        seed: The seed of its examples.
+        examples: The number of examples.
+        done: The number of examples up to the end of this chunk.
+        ends_round: True if a round ends with it.
     """
 
     number: int
@@ -44,7 +45,7 @@ class Chunk(NamedTuple):
 
 
 def chunks_of(machine: str, wanted: int, seed: int) -> Iterator[Chunk]:
-    """All examples of a machine from a seed: rounds, and in each of them chunks."""
+    """Yield the chunks of a machine for a seed, round by round."""
     number = done = 0
     for rounds, begun in enumerate(range(0, wanted, round_of(machine))):
         left = min(round_of(machine), wanted - begun)
@@ -57,26 +58,27 @@ def chunks_of(machine: str, wanted: int, seed: int) -> Iterator[Chunk]:
 
 
 class _TimeIsUp(BaseException):
-    """Ends Hypothesis between two examples."""
+    """Exception that ends Hypothesis between two examples."""
 
 
 def perform_chunk(
     bound: type[Any], how: settings, seed: int, examples: int, is_time_up: Callable[[], bool] = lambda: False
 ) -> bool:
-    """Runs one chunk.
+    """Run one chunk.
 
     Args:
-        bound: a machine that is bound to a lockstep.
-        how: in how many steps.
-        seed: of the chunk.
-        examples: how many.
-        is_time_up: asked after each, and ends it; the examples up to there are those that this seed always has.
+        bound: The machine, bound to a lockstep.
+        how: The settings with the number of steps.
+        seed: The seed of the chunk.
+        examples: The number of examples.
+        is_time_up: A callback that returns True to end the chunk, called after each example. The examples until then
+            are the same as in any other run with this seed.
 
     Returns:
-        Whether all of them were done.
+        True if all examples were run.
 
     Raises:
-        DivergenceError: a participant differs, and it counts.
+        DivergenceError: A participant diverges, and it counts.
     """
 
     def teardown(self: Any) -> None:
@@ -100,21 +102,22 @@ def examples_of(
     examples: int,
     is_time_up: Callable[[], bool] = lambda: False,
 ) -> None:
-    """Drives a lockstep through the examples of one round, chunk by chunk.
+    """Run the examples of one round on a lockstep, chunk by chunk.
 
     Args:
-        machine: what is done.
-        lockstep: performs them.
-        how: in how many steps.
-        seed: of the first chunk.
-        examples: how many.
-        is_time_up: asked after each, and ends it; the examples up to there are those that this seed always has.
+        machine: The machine that generates the operations.
+        lockstep: The lockstep that executes them.
+        how: The settings with the number of steps.
+        seed: The seed of the first chunk.
+        examples: The number of examples.
+        is_time_up: A callback that returns True to end the round, called after each example. The examples until then
+            are the same as in any other run with this seed.
 
     Raises:
-        DivergenceError: a participant differs.
+        DivergenceError: A participant diverges.
     """
     for number, done in enumerate(range(0, examples, CHUNK)):
-        # Bound anew, because by now a participant may have turned out not to have an operation.
+        # Bound again, because a participant may have turned out to lack an operation.
         bound = machine.bind(lockstep)
         if not perform_chunk(bound, how, seed + number * _SEED_OF_CHUNK, min(CHUNK, examples - done), is_time_up):
             return

@@ -1,8 +1,8 @@
-"""Garbage collections that do not get in the way of a run.
+"""Tuning of the garbage collector for a run.
 
-Hypothesis makes some thousand small objects an example, and nearly all of them are gone without a collector. Python's
-looks for cycles after every 700 new ones, and every now and then among everything that has been imported and loaded:
-measured, a tenth to a fifth of a run's time for nothing.
+Hypothesis creates some thousand small objects per example, and nearly all of them are freed without the collector. By
+default Python searches for cycles after every 700 new objects, and sometimes among everything that has been imported.
+This takes a tenth to a fifth of a run's time (measured) without any use.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from typing import Final
 
 RARE: Final = (50_000, 20, 20)
-"""Some tens of megabytes may wait for a collection; the files of an example and the JVM's heap take more."""
+"""The thresholds of the collector; some tens of megabytes may wait for a collection."""
 
 
 @contextlib.contextmanager
 def rare_collections() -> Iterator[None]:
-    """Collects rarely inside the block, and never looks at what was there before it."""
+    """Collect garbage rarely inside the block, and ignore all objects that existed before it."""
     thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()

@@ -1,10 +1,10 @@
-"""Several processes that share the chunks of a run.
+"""Pool of worker processes that share the chunks of a run.
 
-Each has a virtual machine and participants of its own; they are spawned, because a process with a running Java cannot
-be forked. Chunks are given out as processes become free and given back in their order, so what is added up does not
-depend on how many there are. A process that is still starting costs nothing but its start: chunks go to those that are
-ready. A helper that finds no chunk of a machine left goes on with the next machine, so that at the end of each no
-process waits for the others.
+Each worker has its own virtual machine and participants. Workers are spawned, because a process with a running Java
+cannot be forked. Chunks are assigned as workers become free, and their results are returned in order, so that the
+totals do not depend on the number of workers. A worker that is still starting delays nothing: chunks go to the workers
+that are ready. A worker that finds no more chunks of a machine continues with the next machine, so that no worker waits
+for the others.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
 
 _STUCK: Final = "stuck"
-"""Where a helping process leaves word of a step that has not come back."""
+"""The directory in which a worker saves a hang."""
 
 
 class Crew:
-    """The helping processes of a run, one chunk at a time each.
+    """Worker processes of a run, with one chunk at a time each.
 
     Args:
-        plan: of the run.
-        ledger: the known differences.
-        helpers: how many processes besides this one.
-        seed: of the run.
-        scratch: a directory for their files; what they leave when they are ended goes with it.
+        plan: The plan of the run.
+        ledger: The expectations.
+        helpers: The number of workers in addition to this process.
+        seed: The seed of the run.
+        scratch: A directory for their files, which is removed with everything that they leave.
     """
 
     def __init__(self, plan: Plan, ledger: ExpectationTracker, helpers: int, seed: int, scratch: Path) -> None:
@@ -66,24 +66,24 @@ class Crew:
             self._pool.submit(_Helper.drive, plan.machines[0]).add_done_callback(self._started)
 
     def close(self) -> None:
-        """Ends the processes, also those that are at work."""
+        """End the processes, including busy ones."""
         self._pool.end(patience=5)
-        # Only then: an executor that is not waited for complains of its closed pipe when Python ends.
+        # Afterwards, because an executor without a wait complains about its closed pipe when Python exits.
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def perform(
         self, run: MachineRun, chunks: Iterable[Chunk], deadline: float | None
     ) -> Iterator[tuple[Chunk, Evidence]]:
-        """The chunks with their evidence, in order.
+        """Yield the chunks with their results, in order.
 
         Args:
-            run: the machine's, in this process, which takes chunks as well.
-            chunks: all that are wanted.
-            deadline: on the monotonic clock, which all processes share.
+            run: The machine run of this process, which executes chunks as well.
+            chunks: All chunks of the machine.
+            deadline: The end of the time on the monotonic clock, which all processes share.
 
         Raises:
-            StuckError: a step of a helping process has not come back, or has killed it.
-            ToolError: a helping process has ended.
+            StuckError: A step of a worker hangs, or has killed it.
+            ToolError: A worker has ended.
         """
         with self._lock:
             table = self._tables.come_to(run.name, chunks, deadline)
@@ -101,13 +101,13 @@ class Crew:
                     if stuck is not None:
                         raise StuckError(*stuck) from None
                     raise self._death(run, chunk) or ToolError(
-                        "a process that shared the examples has ended; --jobs 1 does without"
+                        "a worker process ended unexpectedly (out of memory?); retry with --jobs 1"
                     ) from error
         finally:
             table.close()
 
     def _death(self, run: MachineRun, waited_for: Chunk) -> StuckError | None:
-        """Return the step that has killed a helping process; None if none does so again."""
+        """Return the step that has killed a worker, or None if no step kills a process again."""
         with self._lock:
             lost = self._tables.lost()
         subjects = [(specification, subject.name, subject.release) for specification, subject in run.subjects]
@@ -118,12 +118,12 @@ class Crew:
         return None
 
     def _started(self, future: Future[str]) -> None:
-        """A helper is ready. One that is not, for want of memory for instance, is done without."""
+        """Mark a worker as ready; a worker that fails to start, for example without memory, is not used."""
         if not future.cancelled() and future.exception() is None:
             self._free()
 
     def _free(self) -> None:
-        """A helper is free: it gets the next chunk, now or when there is one again."""
+        """Assign the next chunk to a free worker, now or when there is one."""
         with self._lock:
             taken = self._tables.take()
             if taken is None:
@@ -132,7 +132,7 @@ class Crew:
         table, chunk = taken
         try:
             future = self._pool.submit(_perform, table.machine, chunk, table.deadline)
-        except RuntimeError as error:  # a process has ended, or the run is over
+        except RuntimeError as error:  # a process has ended, or the run has ended
             broken: Future[Evidence] = Future()
             broken.set_exception(error)
             table.promise(chunk, broken)
@@ -142,14 +142,14 @@ class Crew:
 
 
 def _coming(plan: Plan, seed: int) -> Iterator[Table]:
-    """The machines that helpers may begin; none where the time or a difference decides how far a machine gets."""
+    """Yield the machines that workers may begin early; none if time or a divergence limits a machine's examples."""
     if plan.max_time is None and not plan.stop_at_first:
         for machine in plan.machines:
             yield Table(machine, list(chunks_of(machine, plan.examples_of(machine), seed)), None)
 
 
 class _Helper:
-    """What a helping process keeps: the machine that it drives now."""
+    """State of a worker process: the machine that it currently runs."""
 
     plan: ClassVar[Plan]
     ledger: ClassVar[ExpectationTracker]
@@ -160,7 +160,7 @@ class _Helper:
 
     @classmethod
     def start(cls, plan: Plan, ledger: ExpectationTracker, scratch: Path) -> None:
-        """In the new process."""
+        """Initialize the new process."""
         cls.plan, cls.ledger, cls.scratch = plan, ledger, scratch
         know_releases(plan.releases)
         limit = limit_of(plan.step_timeout, plan.max_time)
@@ -168,14 +168,14 @@ class _Helper:
 
     @classmethod
     def give_up(cls, stuck: Hang) -> None:
-        """A step has not come back: says so to the process that has started this one, and ends."""
+        """Save a hang for the parent process, and exit."""
         if cls.run is not None:
             write_stuck(stuck, cls.run.name, cls.scratch / _STUCK)
         exit_process(1)
 
     @classmethod
     def drive(cls, machine: str) -> str:
-        """Enrols all participants of a machine in this process; its name."""
+        """Create all participants of a machine in this process, and return its name."""
         if cls.run is None or cls.run.name != machine:
             cls.run = None
             cls.machine_stack.close()
@@ -190,13 +190,13 @@ def _perform(machine: str, chunk: Chunk, deadline: float | None) -> Evidence:
     _Helper.drive(machine)
     assert _Helper.run is not None
     if _Helper.run.unsupported and not _Helper.run.subjects:
-        return Evidence(chunk.number)  # the run does not ask for it
+        return Evidence(chunk.number)  # the run does not use its result
     return _Helper.run.perform_chunk(chunk, lambda: deadline is not None and time.monotonic() >= deadline)
 
 
 @contextmanager
 def crew_of(plan: Plan, ledger: ExpectationTracker, helpers: int, seed: int) -> Iterator[Crew | None]:
-    """A crew while the block runs; None if no helper is worth its start."""
+    """Provide a worker pool in the block, or None if the run is too small for workers."""
     if helpers < 1:
         yield None
         return

@@ -1,7 +1,7 @@
-"""A process that a step has killed: which participant, and which steps.
+"""Search for the step that has killed a worker process, and for its participant.
 
-A Java that crashes takes its process along, and nothing is left to say at which step. So the chunk is performed again
-in a process that writes each step down before it performs it, and then the steps by each participant alone.
+A crash of Java ends its process, which cannot report the step any more. The chunk is therefore run again in a process
+that writes each step to a journal before executing it, and then the steps are executed by each participant alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.runs.plan import Plan
 
 _PATIENCE: Final = 600.0
-"""Seconds that a chunk may take when it is performed again."""
+"""The maximum time for running a chunk again, in seconds."""
 
 
 def death_of(
@@ -38,17 +38,17 @@ def death_of(
     chunks: Iterable[Chunk],
     participants: Sequence[tuple[str, str, str]],
 ) -> Hang | None:
-    """Return the step that kills the process that performs it, behind the steps of its example.
+    """Return the step that kills the process that executes it, after the steps of its example.
 
     Args:
-        plan: of the run.
-        ledger: the known differences.
-        machine: whose chunks they are.
-        chunks: those of which one has killed a process.
-        participants: for each of them how it was asked for, its name and its release.
+        plan: The plan of the run.
+        ledger: The expectations.
+        machine: The machine of the chunks.
+        chunks: The chunks, one of which has killed a process.
+        participants: For each participant, its ``-i`` argument, its name and its release.
 
     Returns:
-        The step with the participant that dies of it; None if no process dies again.
+        The step with the participant that it kills, or None if no process dies again.
     """
     for chunk in chunks:
         operations = _steps_before_death(plan, ledger, machine, chunk)
@@ -64,7 +64,7 @@ def death_of(
 
 
 def _first_death(candidates: Candidates, operations: Sequence[Operation]) -> Hang | None:
-    """Return the first step that kills; steps are handed over in batches, so that later ones may be noted, too."""
+    """Return the first step that kills; steps are sent in batches, so that the journal may contain later ones."""
     found = candidates.perform(operations)
     lives, dies = 0, len(operations)
     while found is not None and dies - lives > 1:
@@ -78,7 +78,7 @@ def _first_death(candidates: Candidates, operations: Sequence[Operation]) -> Han
 
 
 def _steps_before_death(plan: Plan, ledger: ExpectationTracker, machine: str, chunk: Chunk) -> tuple[Operation, ...]:
-    """Perform a chunk in another process; return the steps of the example that has killed it, none if it lives."""
+    """Run a chunk in another process; return the steps of the example that killed it, or none if it survives."""
     context = multiprocessing.get_context("spawn")
     with scratch_directory() as scratch:
         journal = scratch / "journal"
@@ -96,7 +96,7 @@ def _steps_before_death(plan: Plan, ledger: ExpectationTracker, machine: str, ch
 
 
 def _perform(plan: Plan, ledger: ExpectationTracker, machine: str, chunk: Chunk, path: Path) -> None:
-    """In the other process."""
+    """Run a chunk with a journal, in the other process."""
     begin_worker()
     know_releases(plan.releases)
     directory = path.with_name("run")

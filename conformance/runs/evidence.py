@@ -1,4 +1,4 @@
-"""The evidence of some examples, so that it can be sent from one process to another and added up in a fixed order."""
+"""Result of a chunk of examples, which can be sent between processes and added up in a fixed order."""
 
 from __future__ import annotations
 
@@ -17,38 +17,38 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 FAILURES: Final = 200
-"""A program that has failed so often on one machine (crashed, talked nonsense) leaves it: each costs a new start."""
+"""The number of failures after which a program drops out of a machine: each one requires a new start."""
 _WAITED: Final = 67
-"""A failure after a wait of ten seconds counts as so many: the third one is the last."""
+"""The weight of a failure after a timeout of ten seconds, so that the third one is the last."""
 KEPT: Final = -1
-"""Stands for the number of a chunk: the traces that are kept."""
+"""The chunk number of the regression traces."""
 
 Shown = tuple["Divergence", tuple["Operation", ...]]
-"""A difference, with the steps up to it."""
+"""A divergence, with the steps up to it."""
 
 
 @dataclass
 class Evidence:
-    """The evidence of a chunk, or of all chunks up to some point.
+    """Result of a chunk, or of all chunks up to some point.
 
     Attributes:
-        number: of the chunk; :data:`KEPT` for the kept traces.
-        examples: how many were done, and ``steps``: of how many operations.
-        kinds: the steps that the newest dialect's reference went through.
-        drawn: how many of the examples were drawn, and no kept traces; ``drawn_kinds``: the steps of those.
-        credited: for each participant, how many steps exercised each clause while it took part.
-        excused: for each participant, how many steps differed in a way that is excused for want of a capability, by the
-            words of the excuse.
-        lacking: for each participant, the operations that it was asked for and does not have.
-        sightings: the differences that count.
-        expected: for each participant, the clauses of differences that are known or do not count.
-        met: numbers of the expectations that a difference has met.
-        waited: for each participant, how many ``examples`` and ``steps`` others have performed in its place.
-        failed: for each participant, how many examples ended with a failure, by its shape.
-        departed: what counts towards leaving the run: failures, and with ``--fail-fast`` the first difference.
-        left: for each participant that has left the run, how many examples and steps there were until then.
-        broken: the reference itself is wrong; then nothing can be held to it.
-        cut: the time was up.
+        number: The number of the chunk; :data:`KEPT` for the regression traces.
+        examples: The number of examples; ``steps``: the number of their operations.
+        kinds: The steps of the newest dialect's reference, by kind.
+        drawn: The number of generated examples, without regression traces; ``drawn_kinds``: their steps by kind.
+        credited: For each participant, the number of steps that exercised each clause while it took part.
+        excused: For each participant, the number of steps with a tolerated difference, by the description of the
+            tolerance.
+        lacking: For each participant, the requested operations that it does not have.
+        sightings: The divergences that count.
+        expected: For each participant, the clauses of divergences that are expected or do not count.
+        met: The numbers of the expectations that a divergence has matched.
+        waited: For each participant, the number of ``examples`` and ``steps`` that others executed instead.
+        failed: For each participant, the number of examples that ended with a failure, by its signature.
+        departed: The score towards dropping out of the run: failures, and with ``--fail-fast`` the first divergence.
+        left: For each participant that has dropped out, the number of examples and steps until then.
+        broken: A divergence of the reference itself; nothing can be compared with it then.
+        cut: True if the time was up.
     """
 
     number: int = KEPT
@@ -71,11 +71,11 @@ class Evidence:
     cut: bool = False
 
     def add(self, chunk: Evidence, limit: int) -> None:
-        """Adds the next chunk. What a participant did after it had left the run does not count.
+        """Add the next chunk. The results of a participant after it has dropped out do not count.
 
         Args:
-            chunk: its evidence.
-            limit: of what counts towards leaving the run, see ``departed``.
+            chunk: The result of the chunk.
+            limit: The score at which a participant drops out, see ``departed``.
         """
         gone = self.gone(limit)
         self.number = chunk.number
@@ -104,7 +104,7 @@ class Evidence:
         self.cut = self.cut or chunk.cut
 
     def done_by(self, participant: str) -> tuple[int, int]:
-        """Return how many examples and steps a participant was there for."""
+        """Return the number of examples and steps in which a participant took part."""
         examples, steps = self.left.get(participant, (self.examples, self.steps))
         waited = self.waited.get(participant, Counter())
         return examples - waited["examples"], steps - waited["steps"]
@@ -116,11 +116,11 @@ class Evidence:
         self.departed[name] = self.departed.get(name, 0) + (_WAITED if text.startswith(WAITED) else 1)
 
     def gone(self, limit: int) -> set[str]:
-        """The participants that have left the run."""
+        """Return the participants that have dropped out."""
         return {participant for participant, times in self.departed.items() if times >= limit}
 
 
 def is_over(evidence: Evidence, participants: Iterable[str], limit: int) -> bool:
-    """Whether going on makes no sense: the reference is wrong, the time is up, or every participant has left."""
+    """Return True if the run should stop: the reference is wrong, the time is up, or every participant dropped out."""
     names = set(participants)
     return evidence.broken is not None or evidence.cut or (bool(names) and names <= evidence.gone(limit))

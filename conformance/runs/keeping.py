@@ -1,4 +1,4 @@
-"""The trace of a difference, written where it can be: a full disk costs the trace, never the difference."""
+"""Saving of a divergence's trace: on a full disk the trace is lost, but never the divergence."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class Kept(NamedTuple):
-    """Where a trace is.
+    """Location of a trace.
 
     Attributes:
-        path: of its file; empty if it could not be written.
-        note: why it could not be written; empty if it was.
+        path: The path of its file; empty if it could not be written.
+        note: The reason why it could not be written; empty if it was.
     """
 
     path: str
@@ -26,15 +26,15 @@ class Kept(NamedTuple):
 
 
 def keep(trace: Trace, directory: Path) -> Kept:
-    """Write a trace, and say so if that fails."""
+    """Save a trace, and return the reason if that fails."""
     try:
         return Kept(str(trace.save(directory)))
     except ToolError as error:
         return Kept("", str(error))
-    except Exception as error:  # noqa: BLE001 -- whatever it is, the difference is reported all the same
-        return Kept("", f"its trace cannot be written: {in_one_line(error)}")
+    except Exception as error:  # noqa: BLE001 -- the divergence is reported in any case
+        return Kept("", f"cannot write its trace: {in_one_line(error)}")
 
 
 def in_one_line(error: Exception) -> str:
-    """Return an unexpected error in words for a report."""
+    """Return the message of an unexpected error on one line."""
     return quoted(repr(error))

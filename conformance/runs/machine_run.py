@@ -1,8 +1,8 @@
-"""One machine against all implementations of a plan, in one process: performs chunks of examples, notes evidence.
+"""Run of one machine with all implementations of a plan, in one process: runs chunks of examples and collects results.
 
-A difference does not end anything: it is noted, and the participant goes on with the next example, or with the next
-step if its state and its files are right. So the examples of a seed are the same whatever implementations do, and one
-difference does not hide the others.
+A divergence does not end the run: it is recorded, and the participant continues with the next example, or with the next
+step if its state and its files are right. Thus the examples of a seed are the same for all implementations, and one
+divergence does not hide the others.
 """
 
 from __future__ import annotations
@@ -44,28 +44,28 @@ if TYPE_CHECKING:
 def machine_run(
     plan: Plan, machine: str, scratch: Path, ledger: ExpectationTracker, progress: Progress | None = None
 ) -> Iterator[MachineRun]:
-    """A run of one machine, without what makes it slow or different elsewhere."""
+    """Provide a run of one machine, without causes of slowness and of nondeterminism."""
     with without_local_constants(), rare_collections():
         yield MachineRun(plan, machine, scratch, ledger, progress)
 
 
 class MachineRun:
-    """One machine against all implementations of a plan.
+    """One machine with all implementations of a plan.
 
     Args:
-        plan: what to do.
-        machine: its name.
-        scratch: an empty directory.
-        ledger: the known differences.
-        progress: told while jars are being fetched.
+        plan: The plan of the run.
+        machine: The name of the machine.
+        scratch: An empty directory.
+        ledger: The expectations.
+        progress: A callback that receives the progress of downloads.
 
     Attributes:
-        subjects: specification and participant, in the order of the plan.
-        unsupported: specifications that this machine cannot drive, with the reason.
-        turns: which programs perform an example.
-        total: the results of all chunks so far.
-        started: when it was made, on the monotonic clock.
-        patience: of what counts towards leaving the run, see :attr:`Evidence.departed`.
+        subjects: The ``-i`` argument and the participant of each subject, in the order of the plan.
+        unsupported: The ``-i`` arguments that this machine cannot test, with the reason.
+        turns: The schedule of the programs that take turns.
+        total: The results of all chunks so far.
+        started: The time of creation, on the monotonic clock.
+        patience: The score at which a participant drops out, see :attr:`Evidence.departed`.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class MachineRun:
         self._number = self._steps_before = 0
         self._by_name = {subject.name: (specification, subject) for specification, subject in self.subjects}
         self._begin, self.lockstep.begin = self.lockstep.begin, self._begin_example
-        # Bound once: what a participant turns out not to have must not change the examples of a later chunk.
+        # Bound once: if a participant turns out to lack an operation, the examples of a later chunk must not change.
         self._bound = self.machine.bind(self.lockstep)
         self._settings = plan.profile.settings(CHUNK)
         self.patience = 1 if plan.stop_at_first else FAILURES
@@ -108,7 +108,7 @@ class MachineRun:
         self.started = time.monotonic()
 
     def _enrol(self, specification: str, progress: Progress | None) -> None:
-        """Every release of an implementation takes part; one that has nothing that this machine drives is not asked."""
+        """Add every release of an implementation, unless the machine cannot test the implementation."""
         try:
             for release in self.plan.releases:
                 subject = self.machine.subject(specification, release, progress)
@@ -117,13 +117,13 @@ class MachineRun:
             self.unsupported[specification] = error
 
     def specification(self, participant: str) -> str:
-        """How a participant was asked for; the reference itself was not."""
+        """Return the ``-i`` argument of a participant; the reference itself has none."""
         return self._by_name[participant][0] if participant in self._by_name else "jvm"
 
     # -- chunks -------------------------------------------------------------------------------------------------
 
     def perform_chunk(self, chunk: Chunk, is_time_up: Callable[[], bool] = lambda: False) -> Evidence:
-        """Performs the examples of a chunk; at least one."""
+        """Run the examples of a chunk, at least one."""
 
         def is_over() -> bool:
             return is_time_up() and self.lockstep.failure is None
@@ -134,7 +134,7 @@ class MachineRun:
         return self._noting(chunk.number, perform)
 
     def perform_kept(self) -> tuple[Evidence, tuple[str, ...], tuple[str, ...]]:
-        """Performs the traces that the package keeps: the evidence, their ids, and those of them that diverged."""
+        """Replay the regression traces: return the result, their ids, and the ids of the ones that diverged."""
         performed: list[str] = []
         differing: list[str] = []
 
@@ -158,7 +158,7 @@ class MachineRun:
         return sum(sighting.count for sighting in self._evidence.sightings.values())
 
     def _noting(self, number: int, perform: Callable[[], None]) -> Evidence:
-        """Performs something and returns its evidence, without what was noted before."""
+        """Execute a function and return its result, without earlier results."""
         statistics = self.lockstep.statistics
         examples, steps, kinds = statistics.examples, statistics.steps, Counter(statistics.kinds)
         credited = {name: subject.exercised() for name, (_, subject) in self._by_name.items()}
@@ -199,7 +199,7 @@ class MachineRun:
             self._by_name[name][1].excuse(())
 
     def _note_waiting(self) -> None:
-        """Notes who has not performed the example that is over."""
+        """Count the finished example for the participants that sat it out."""
         steps = self.lockstep.statistics.steps
         for name in self._waiting:
             waited = self._evidence.waited.setdefault(name, Counter())
@@ -209,7 +209,7 @@ class MachineRun:
     # -- differences -------------------------------------------------------------------------------------------
 
     def _noted(self, divergence: Divergence) -> Decision:
-        """Notes a difference; only one of the reference itself is more than that."""
+        """Record a divergence; only one of the reference itself is raised as an error."""
         specification, subject = self._by_name[divergence.participant]
         evidence, clauses = self._evidence, divergence.clauses
         known = None if divergence.is_failure else self._known(divergence, specification)
@@ -230,13 +230,13 @@ class MachineRun:
         return Decision.SKIP_EXAMPLE
 
     def _doubtful(self, divergence: Divergence) -> Sequence[str]:
-        """Return the clauses for which a step with a difference is no evidence, if the participant goes on."""
+        """Return the clauses for which a divergent step is no evidence if the participant continues."""
         if self.plan.level == "must" and divergence.is_unnoticed:
             return [clause for clause in divergence.clauses if load_clauses()[clause].level != "MUST"]
         return divergence.clauses
 
     def _known(self, divergence: Divergence, specification: str) -> set[str] | None:
-        """The clauses in which a difference is known, or only about what need not be copied; None if it counts."""
+        """Return the clauses of a divergence that is expected or need not be copied, or None if it counts."""
         about = divergence.clauses, shape_of(divergence), self.name, specification, divergence.release
         numbers = self.ledger.match_all(*about, detail_of(divergence))
         if numbers:

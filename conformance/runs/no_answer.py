@@ -1,4 +1,4 @@
-"""A step that does not come back in an experiment: its steps are shrunk, written and told, and the process ends."""
+"""Hang of a step in an experiment: the steps are shrunk, saved and reported, and the process ends."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class NoAnswer:
-    """A step that has not come back.
+    """Report of a hang.
 
     Attributes:
-        machine: whose steps they are.
-        stuck: the step, and those before it.
-        trace: where they are written.
-        specification: how the participant was asked for; empty for the reference.
-        release: whose classes or dialect it has.
+        machine: The machine of the steps.
+        stuck: The hanging step, and the steps before it.
+        trace: The path of the trace.
+        specification: The ``-i`` argument of the participant; empty for the reference.
+        release: The release of its classes or its dialect.
     """
 
     machine: str
@@ -41,13 +41,13 @@ class NoAnswer:
 
     @property
     def replay(self) -> str:
-        """The command that performs the steps again."""
+        """The command that replays the steps."""
         words = ["conformance", "replay", str(self.trace), "--kafka", self.release]
         own = self.specification not in ("", "jvm")
         return shlex.join([*words, "-i", self.specification] if own else words)
 
     def to_json(self) -> Json:
-        """As one document."""
+        """Return the report as one document."""
         return {
             "verdict": "no answer",
             "machine": self.machine,
@@ -62,7 +62,7 @@ class NoAnswer:
         divergence = self.stuck.divergence
         return "\n".join(
             (
-                f"{divergence.participant} gave no answer ({self.machine} machine), step {divergence.step + 1}",
+                f"{divergence.participant} timed out ({self.machine} machine), step {divergence.step + 1}",
                 f"  expected     {divergence.expected}",
                 *(f"  {line}" for line in str(divergence.actual).splitlines()),
                 f"  steps        {self.stuck.shrinking}",
@@ -80,21 +80,21 @@ def no_answer(
     shrink_time: float = SECONDS,
     asked: tuple[str, str] | None = None,
 ) -> NoAnswer:
-    """Shrinks the steps to one that has not come back, and writes them.
+    """Shrink the steps to a hang, and save them.
 
     Args:
-        stuck: the step.
-        traces: where they are written.
-        limit: seconds that it has taken.
-        shrink_time: seconds that shrinking may take.
-        asked: how the participant was asked for, and its release; by its name if None.
+        stuck: The hang.
+        traces: The directory for the trace.
+        limit: The time that the step has taken, seconds.
+        shrink_time: The maximum time for shrinking, seconds.
+        asked: The ``-i`` argument of the participant and its release; None to derive them from its name.
     """
     specification, release = asked or (_specification(stuck), stuck.divergence.release)
     machine = machine_of(stuck)
     short = shrunk_hang(stuck, machine, specification, limit, shrink_time, release)
     made_by = {"shrinking": short.shrinking}
     failure = failure_json(short.divergence)
-    trace = Trace(machine, release, short.operations, failure, "a step gives no answer", made_by)
+    trace = Trace(machine, release, short.operations, failure, "a step hangs", made_by)
     return NoAnswer(machine, short, trace.save(traces), specification, release)
 
 
@@ -102,13 +102,13 @@ def no_answer(
 def ended_when_stuck(
     traces: Path, tell: Callable[[NoAnswer], None], limit: float, shrink_time: float = SECONDS
 ) -> Iterator[None]:
-    """Watches over the steps of an experiment; one that does not come back ends the process, with exit code 1.
+    """Watch the steps of an experiment; a hang ends the process, with exit code 1.
 
     Args:
-        traces: where the steps are written.
-        tell: told of them, in another thread.
-        limit: seconds that a step may take.
-        shrink_time: seconds that shrinking may take.
+        traces: The directory for traces.
+        tell: A callback that receives the report, in another thread.
+        limit: The maximum duration of a step, seconds.
+        shrink_time: The maximum time for shrinking, seconds.
     """
 
     def give_up(stuck: Hang) -> None:
@@ -122,7 +122,7 @@ def ended_when_stuck(
 
 
 def machine_of(stuck: Hang) -> str:
-    """The machine whose operations these are: an index file's are named by its kind."""
+    """Return the machine of the operations; the machine of an index file is named by its kind."""
     first = stuck.operations[0]
     if first.name == "open" and first.args[0] in MACHINES:
         return str(first.args[0])
@@ -130,6 +130,6 @@ def machine_of(stuck: Hang) -> str:
 
 
 def _specification(stuck: Hang) -> str:
-    """How the participant was asked for: names are that, and the release."""
+    """Return the ``-i`` argument of the participant, whose name is this argument and the release."""
     name = stuck.divergence.participant.removesuffix(f" {stuck.divergence.release}")
     return "" if name == "kidx" else name

@@ -1,8 +1,8 @@
-"""Which steps an implementation has performed: a clause counts only for implementations that performed the step.
+"""Coverage per subject: a clause counts only for implementations that executed the step.
 
-A lockstep counts the clauses that its *reference* exercised. A subject may have been absent: it leaves an example with
-the first operation that it does not have, or has no memory for, or with a divergence that is excused, and the run with
-one that is not.
+A lockstep counts the clauses that its *reference* exercised. A subject may have been absent. It drops out of an example
+at the first operation that it does not have or has no memory for, and at a tolerated divergence. It drops out of the
+run at a divergence that is not tolerated.
 """
 
 from __future__ import annotations
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 
 
 class Participation:
-    """An implementation behind its own interface, and a count of the clauses that were exercised without it.
+    """Wrapper of an implementation that counts the clauses that were exercised without it.
 
-    The count errs on the side of absence: of an example that the subject leaves for want of an operation or of memory,
-    and of one that ends with a divergence, nothing is credited to it, because it is unknown which participants
-    performed the last step.
+    The count is conservative. If the subject drops out of an example because of a missing operation, of memory or of a
+    divergence, the example does not count for it, because it is unknown which participants executed the last step.
 
     Args:
-        implementation: the subject; what this class does not have is asked of it.
+        implementation: The subject; attributes that this class lacks are delegated to it.
     """
 
     def __init__(self, implementation: Implementation) -> None:
@@ -41,10 +40,10 @@ class Participation:
         self._absent_since: Counter[str] | None = None
         self._missed: Counter[str] = Counter()
         self.lacking: set[str] = set()
-        """Operations it has been asked for and does not have."""
+        """The requested operations that it does not have."""
         excused: Counter[str] | None = getattr(implementation, "excused", None)
         self.excused = Counter() if excused is None else excused
-        """Steps that differed in a way that is excused for want of a capability, by the words of the excuse."""
+        """The number of steps with a tolerated difference, by the description of the tolerance."""
 
     @property
     def implementation(self) -> Implementation:
@@ -55,7 +54,7 @@ class Participation:
         return getattr(self._implementation, name)
 
     def watch(self, lockstep: Lockstep) -> None:
-        """Takes attendance in this lockstep from now on."""
+        """Count the steps of this lockstep from now on."""
         self._lockstep = lockstep
 
     # -- as an implementation ----------------------------------------------------------------------------------
@@ -73,11 +72,11 @@ class Participation:
         return self._noted(operation, self._perform(operation))
 
     def observation(self, operation: Operation) -> Any:
-        """The observation of an operation that the implementation has performed together with others."""
+        """Return the observation of an operation that the implementation has executed in a batch."""
         return self._noted(operation, self._implementation.observation(operation))  # type: ignore[attr-defined]
 
     def _noted(self, operation: Operation, observation: Any) -> Any:
-        """The observation, once it is known whether the operation was performed at all."""
+        """Return the observation after checking whether the operation was executed at all."""
         error = observation.outcome.error
         if error in ("unsupported", OUT_OF_MEMORY):
             self._absent_since = self._at_begin
@@ -99,19 +98,19 @@ class Participation:
     # -- attendance --------------------------------------------------------------------------------------------
 
     def excuse(self, clauses: Iterable[str]) -> None:
-        """An excused divergence lets it leave the example, in a step that is no evidence for its ``clauses``."""
+        """Drop out of the example after a tolerated divergence, in a step that is no evidence for its ``clauses``."""
         self._absent_since = self._counted()
         self._absent_since.subtract(clauses)
 
     def discredit(self, clauses: Iterable[str]) -> None:
-        """A divergence after which it goes on with the example: the step is no evidence for its ``clauses``."""
+        """Continue after a divergence: the step is no evidence for its ``clauses``."""
         self._missed.update(clauses)
 
     def exercised(self) -> Counter[str]:
-        """How many steps exercised each clause while it took part."""
+        """Return the number of steps that exercised each clause while the subject took part."""
         return self._counted() - self._missed
 
     def _counted(self) -> Counter[str]:
-        """What the lockstep has counted so far for its release."""
+        """Return the counts of the lockstep so far for its release."""
         lockstep = self._lockstep
         return Counter() if lockstep is None else Counter(lockstep.statistics.exercised(self._implementation.release))

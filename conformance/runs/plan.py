@@ -1,4 +1,4 @@
-"""What a run is to do."""
+"""Plan of a run."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run is to do.
+    """Plan of a run.
 
     Attributes:
-        releases: Kafka releases, oldest first.
-        implementations: specifications such as ``"jvm"`` or ``"exec:./my-index"``.
-        machines: names of :data:`conformance.machines.MACHINES`.
-        profile: how much.
-        traces: where shrunk traces are written.
-        seed: overrides the profile's; ``"random"`` draws one.
-        max_examples: overrides the profile's, for each machine.
-        max_time: seconds for the whole run; None for no limit.
-        level: ``"observed"`` counts everything, ``"must"`` leaves OBSERVED clauses out of the verdict and
-            those of Java's API, ``"api"`` the former only.
+        releases: The Kafka releases, oldest first.
+        implementations: ``-i`` arguments such as ``"jvm"`` or ``"exec:./my-index"``.
+        machines: Names of :data:`conformance.machines.MACHINES`.
+        profile: The size of the run.
+        traces: The directory for shrunk traces.
+        seed: A seed that overrides the profile's; ``"random"`` for a random one.
+        max_examples: A number of examples per machine that overrides the profile's.
+        max_time: The maximum time for the whole run, seconds; None for no limit.
+        level: ``"observed"`` counts everything, ``"must"`` excludes OBSERVED and API clauses from the verdict,
+            ``"api"`` only the former.
         broker: ``"auto"``, ``"container"`` or ``"local"``: where ``-i broker`` runs.
-        kill_cycles: what a broker does instead of examples: so many times it is killed and started.
-        expectations: a directory of known divergences; None for the package's own, which are about Kafka's classes.
-        kept: whether the traces that the package keeps are performed first.
-        attachment: a broker that is running already, instead.
-        stop_at_first: an implementation leaves the run with its first difference, instead of going on.
-        jobs: processes that share the examples; None for as many as there are processors, if the run is worth it.
-        step_timeout: seconds that a step of an implementation in this process may take.
-        shrink_time: seconds that shrinking one difference may take.
-        model: whether references are held to their abstract models.
-        wire: how brokers behind ``wire:`` are reached.
-        demand_coverage: whether it is an error if the drawn examples leave a row of attribution out: the
-            harness judges itself. Only this project's own CI wants that.
+        kill_cycles: The number of times that a broker is killed and started, instead of examples.
+        expectations: A directory of expectations; None for the package's own, which are about Kafka's classes.
+        kept: True to replay the regression traces of the package first.
+        attachment: A broker that is already running, instead of a new one.
+        stop_at_first: True if an implementation drops out of the run at its first divergence.
+        jobs: The number of processes that share the examples; None for as many as there are CPUs, if the run is large
+            enough.
+        step_timeout: The maximum duration of a step of an implementation in this process, seconds.
+        shrink_time: The maximum time for shrinking one divergence, seconds.
+        model: True to compare references with their abstract models.
+        wire: The connection options of ``wire:`` brokers.
+        demand_coverage: True if it is an error that the generated examples miss a row of attribution. Only this
+            project's own CI sets it, to test the harness.
     """
 
     releases: tuple[str, ...]
@@ -71,14 +72,14 @@ class Plan:
     demand_coverage: bool = False
 
     def examples_of(self, machine: str) -> int:
-        """How many examples of a machine are wanted."""
+        """Return the number of examples of a machine."""
         return self.max_examples if self.max_examples is not None else self.profile.examples_of(machine)
 
     def command(self, seed: int) -> str:
-        """The command line that does the same, without what says where its results go.
+        """Return the command line of the same run, without the options for its output.
 
         Args:
-            seed: that was chosen.
+            seed: The seed of the run.
         """
         words = ["conformance", "run", "--profile", self.profile.name, "--seed", str(seed)]
         words += [word for name in self.implementations for word in ("-i", name)]

@@ -1,7 +1,8 @@
-"""The traces that the package keeps: what once told a wrong index from a right one is asked first, in every run.
+"""Regression traces of the package: inputs that once distinguished a wrong implementation, replayed first in every run.
 
-They are the lines of ``conformance/traces/<machine>.ndjson``, small and without Hypothesis, so they cost milliseconds.
-Their steps are performed in the dialect of every release of the run, whichever they were recorded for.
+They are the lines of ``conformance/traces/<machine>.ndjson``. They are small and do not need Hypothesis, so they take
+milliseconds. Their steps are executed in the dialect of every release of the run, whichever release they were recorded
+for.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 
 @cache
 def kept_traces(machine: str) -> tuple[Trace, ...]:
-    """The traces of a machine, in the order of their ids; a machine without any has no file.
+    """Return the traces of a machine, in the order of their ids; a machine without traces has no file.
 
     Raises:
-        TraceError: one cannot be read.
+        TraceError: A trace cannot be read.
     """
     file = files("conformance") / "traces" / f"{machine}.ndjson"
     return load_traces(file) if file.is_file() else ()

@@ -1,11 +1,11 @@
-"""The same seed, the same examples, whatever else the process has loaded.
+"""Determinism: the same seed gives the same examples, whatever modules the process has loaded.
 
-Hypothesis takes constants out of the source of every loaded module that is not installed, and sometimes draws one. In
-a checkout that is installed in place, a worker of Spark or a test run has other modules loaded than the command line,
-and so the same seed would lead to other examples there. In a run none of them are local.
+Hypothesis extracts constants from the source of every loaded module that is not installed, and sometimes draws one. In
+an editable installation, a Spark worker or a test run has other modules loaded than the command line, so that the same
+seed would give different examples. During a run no module counts as local.
 
-There is no setting for it, so this replaces a private function of Hypothesis. A Hypothesis that has it no more, or one
-that is of another shape, is left as it is: a run goes on, and says what its seed is not good for.
+Hypothesis has no setting for this, so this module replaces a private function of it. If the function is missing or has
+changed in a new version, it is not replaced: a run continues, and a warning explains the limits of its seed.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _CONSTANTS: Final = "hypothesis.internal.constants_ast"
 
 
 class RepeatabilityWarning(UserWarning):
-    """The same seed may lead to other examples elsewhere."""
+    """Warning that the same seed may give different examples elsewhere."""
 
 
 class _Private(NamedTuple):
-    """What is private to Hypothesis.
+    """Private parts of Hypothesis.
 
     Attributes:
-        providers: the module whose function is replaced.
-        none: an empty set of constants.
-        forget: forgets which constants were chosen from before.
+        providers: The module whose function is replaced.
+        none: An empty set of constants.
+        forget: A function that clears the cache of constants.
     """
 
     providers: Any
@@ -41,13 +41,13 @@ class _Private(NamedTuple):
 
 @contextmanager
 def without_local_constants() -> Iterator[None]:
-    """Lets Hypothesis draw its own constants only; warns once if this Hypothesis cannot be told so."""
+    """Restrict Hypothesis to its own constants; warn once if this version does not support it."""
     private = _private()
     if private is None:
         warnings.warn(
             f"Hypothesis {version('hypothesis')} draws constants of the modules that happen to be loaded, and cannot be"
-            " told otherwise: the same seed may give other values in another process (pytest, a worker, another"
-            " checkout). Traces replay as ever",
+            " configured otherwise: the same seed may give other values in another process (pytest, a worker, another"
+            " checkout). Traces are not affected",
             RepeatabilityWarning,
             stacklevel=3,
         )
@@ -65,7 +65,7 @@ def without_local_constants() -> Iterator[None]:
 
 
 def _private() -> _Private | None:
-    """The private parts of Hypothesis, if they are as they were in 6.131 to 6.170."""
+    """Return the private parts of Hypothesis if they are as in 6.131 to 6.170, or None."""
     try:
         providers = import_module(_PROVIDERS)
         constants = import_module(_CONSTANTS).Constants

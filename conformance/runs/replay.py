@@ -1,4 +1,4 @@
-"""Performs a recorded trace again, step by step."""
+"""Replay of a recorded trace, step by step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Level = Literal["must", "api", "observed"]
 
 @dataclass(frozen=True)
 class Replayed:
-    """The result of a replay: ``FIXED`` if no implementation diverges, ``FAILED`` with the divergence otherwise."""
+    """Result of a replay: ``FIXED`` if no implementation diverges, otherwise ``FAILED`` with the divergence."""
 
     verdict: Literal["FIXED", "FAILED"]
     divergence: Divergence | None
@@ -42,10 +42,10 @@ class Replayed:
 
 
 def find_trace(name: str, directories: Iterable[Path]) -> Trace:
-    """A trace by path, by ``FILE.ndjson#ID``, or by id among the traces of some directories.
+    """Return a trace by its path, by ``FILE.ndjson#ID``, or by its id among the traces of some directories.
 
     Raises:
-        TraceError: there is none, or it cannot be read.
+        TraceError: The trace does not exist, or it cannot be read.
     """
     path = Path(name)
     pack, wanted = (name, "") if path.suffix == SUFFIX else name.rpartition("#")[::2]
@@ -74,24 +74,26 @@ def replay(
     wire: WireOptions | None = None,
     level: Level | None = None,
 ) -> Replayed:
-    """Performs every step of a trace in lockstep.
+    """Execute every step of a trace in lockstep.
 
-    What does not count at the level is set aside, as in the run that has recorded the trace. So is a difference in a
-    step before the one that was recorded, if the participant can go on after it: it fails the replay in the end.
+    Divergences that do not count at the level are ignored, as in the run that recorded the trace. A divergence in a
+    step before the recorded one is set aside if the participant can continue after it; the replay then fails at the
+    end.
 
     Args:
-        trace: what to perform.
-        releases: whose dialects and classes.
-        implementations: specifications such as ``"jvm"``; none for the reference and the model alone.
-        tell: told of every step: its number from 0, the operation, the reference's observation, the divergence if any.
-        progress: told while jars are being fetched.
-        wire: how brokers behind ``wire:`` are reached.
-        level: which differences count; those of the level that the trace was recorded at by default.
+        trace: The trace.
+        releases: The releases whose dialects and classes are used.
+        implementations: ``-i`` arguments such as ``"jvm"``; none for the reference and the model alone.
+        tell: A callback that receives every step: its number from 0, the operation, the reference's observation, and
+            the divergence or None.
+        progress: A callback that receives the progress of downloads.
+        wire: The connection options of ``wire:`` brokers.
+        level: The level at which divergences count; by default the level at which the trace was recorded.
 
     Raises:
-        TraceError: its machine is unknown, or a step makes no sense there.
-        ToolError: an implementation cannot be had here, or has not performed every step: it does not have the
-            operation, or ran out of memory.
+        TraceError: The machine is unknown, or a step is invalid for it.
+        ToolError: An implementation is not available, or has not executed every step because it lacks an operation or
+            ran out of memory.
     """
     if trace.machine in SERVER_REPLAYS:
         return _replay_on_servers(trace, releases, implementations, tell, progress)
@@ -101,7 +103,7 @@ def replay(
         difference, steps = replay_on_wire(trace, releases, implementations, tell, wire, _level(trace, level))
         return Replayed("FAILED" if difference is not None else "FIXED", difference, steps)
     if trace.machine not in MACHINES:
-        raise TraceError(f"the trace is of the machine {trace.machine!r}; there are {', '.join(MACHINES)}")
+        raise TraceError(f"unknown machine {trace.machine!r} of the trace; choose from {', '.join(MACHINES)}")
     machine = MACHINES[trace.machine]
     aside = _Aside(trace, _level(trace, level))
     subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
@@ -122,9 +124,9 @@ def replay(
             tell(done, trace.operations[done], None, error.divergence)
             return Replayed("FAILED", error.divergence, done + 1)
         except (TypeError, ValueError, LookupError, OSError) as error:
-            # Only a trace that no machine has recorded gets here: check_steps knows the steps of an index best.
+            # Only a hand-written trace reaches this: check_steps has verified the steps of an index.
             raise TraceError(
-                f"step {done + 1} of the trace, {quoted(str(trace.operations[done]))}, cannot be performed:"
+                f"step {done + 1} of the trace, {quoted(str(trace.operations[done]))}, cannot be executed:"
                 f" {quoted(repr(error))}"
             ) from error
         _refuse_unperformed(lockstep)
@@ -133,10 +135,10 @@ def replay(
 
 
 class _Aside:
-    """The differences that a replay goes on after; called with each of them.
+    """Callback for the divergences of a replay, which continues after some of them.
 
     Attributes:
-        earlier: those that count, in steps before the recorded one, by the number of their step.
+        earlier: The divergences that count in steps before the recorded one, by step number.
     """
 
     def __init__(self, trace: Trace, level: Level) -> None:
@@ -158,23 +160,23 @@ class _Aside:
         return Decision.CONTINUE
 
     def conclude(self) -> Divergence | None:
-        """Return the first of those that count.
+        """Return the first divergence that counts, or None.
 
         Raises:
-            ToolError: there is none, and an implementation has not performed every step.
+            ToolError: No divergence counts, and an implementation has not executed every step.
         """
         if self.earlier:
             return self.earlier[min(self.earlier)]
         for each in self._left:
             raise ToolError(
-                f"{each.participant} cannot go on after step {each.step + 1}: it differs in what does not count at"
-                f" level {self.level}, and nothing can be said of the steps after it; --level observed stops there"
+                f"{each.participant} cannot continue after step {each.step + 1}: it differs in what does not count at"
+                f" level {self.level}, and the steps after it cannot be checked; --level observed stops there"
             )
         return None
 
 
 def _level(trace: Trace, level: Level | None) -> Level:
-    """The level that is asked for, or that the trace was recorded at; older traces do not say."""
+    """Return the given level, or the level that the trace was recorded at; older traces have none."""
     recorded = trace.made_by.get("level")
     return level or ("must" if recorded == "must" else "api" if recorded == "api" else "observed")
 
@@ -200,10 +202,10 @@ def perform_all(
     operations: Iterable[Operation],
     tell: Callable[[int, Operation, Observation], None] = lambda *_: None,
 ) -> None:
-    """One example, made of these operations; directories are compared where the machines do.
+    """Execute one example of these operations; directories are compared as the machines do.
 
     Raises:
-        DivergenceError: a participant differs.
+        DivergenceError: A participant diverges.
     """
     closed = True
     lockstep.begin()
@@ -218,28 +220,28 @@ def perform_all(
         lockstep.end()
 
 
-# The machines compare directories when an index or a segment has been let go of or moved: an open one may keep files of
-# its own. Of a log every file is compared after every step.
+# The machines compare directories when an index or a segment has been released or moved, as an open one may have
+# temporary files. The files of a log are all compared after every step.
 _MOVING = frozenset({"rename", "rename_segment", "delete_segment"})
 
 
 def _refuse_unsupported(lockstep: Lockstep, number: int) -> None:
-    """Fails if an implementation lacks an operation.
+    """Raise an error if an implementation lacks an operation.
 
     Raises:
-        ToolError: one lacks the operation of this step.
+        ToolError: An implementation lacks the operation of this step.
     """
     for participant, operation in lockstep.statistics.unsupported:
         raise ToolError(
-            f"{participant} does not have {operation!r}, step {number + 1} of the trace: nothing can be said"
+            f"{participant} does not have {operation!r}, step {number + 1} of the trace: the trace cannot be checked"
         )
 
 
 def _refuse_unperformed(lockstep: Lockstep) -> None:
-    """Fails if an implementation ran out of memory.
+    """Raise an error if an implementation ran out of memory.
 
     Raises:
-        ToolError: one had no memory for a step.
+        ToolError: An implementation ran out of memory in a step.
     """
     for participant, operation in lockstep.statistics.out_of_memory:
-        raise ToolError(f"{participant} ran out of memory in {operation!r} of the trace: nothing can be said")
+        raise ToolError(f"{participant} ran out of memory in {operation!r} of the trace: the trace cannot be checked")

@@ -1,4 +1,4 @@
-"""All examples of one machine, from the traces that are kept to the last chunk, added up in the order of the seed."""
+"""Loop over all examples of one machine, added up in order, from regression traces to the last chunk."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def play(
     crew: Crew | None = None,
     departed: Callable[[Evidence], None] = lambda _: None,
 ) -> Evidence:
-    """Performs the kept traces, then chunks until the examples or the seconds are used up; at least one example.
+    """Replay the regression traces, then run chunks until the examples or the time are used up; at least one example.
 
     Args:
-        run: the machine's, in this process.
-        seed: of the run.
-        limit: seconds; None for no limit.
-        sink: told of progress.
-        crew: processes that share the chunks; None for this one alone.
-        departed: told after every chunk, in which a participant may have left the run.
+        run: The machine run of this process.
+        seed: The seed of the run.
+        limit: The maximum time in seconds; None for no limit.
+        sink: A callback that receives progress events.
+        crew: The worker pool; None for this process alone.
+        departed: A callback that receives the total after every chunk, in which a participant may have dropped out.
     """
     started = time.monotonic()
     deadline = None if limit is None else started + limit
@@ -67,7 +67,7 @@ def play(
 def _evidence_of(
     run: MachineRun, seed: int, wanted: int, crew: Crew | None, deadline: float | None, total: Evidence
 ) -> Iterator[tuple[Chunk, Evidence]]:
-    """The chunks of a seed with their evidence, in order, whichever process has performed them; none if all is over."""
+    """Yield the chunks of a seed with their results, in order, from any process; none if the run should stop."""
     if is_over(total, [subject.name for _, subject in run.subjects], run.patience):
         return
     chunks = chunks_of(run.name, wanted, seed)

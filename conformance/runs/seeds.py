@@ -1,4 +1,4 @@
-"""The seed of a run: given, fixed by its profile, or drawn; the report says which."""
+"""Seed of a run: given, fixed by its profile, or random; the report states its source."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 from typing import Final, Literal, NamedTuple
 
 Wish = int | Literal["random"] | None
-"""What is asked for: this seed, one that is drawn, or whatever the profile says."""
+"""A requested seed: a number, ``"random"``, or None for the profile's."""
 Source = Literal["given", "fixed", "drawn"]
 
 RANDOM: Final = "random"
@@ -14,7 +14,7 @@ _LIMIT: Final = 1 << 31
 
 
 class Seed(NamedTuple):
-    """A seed, and where it comes from."""
+    """A seed and its source."""
 
     number: int
     source: Source
@@ -24,11 +24,11 @@ class Seed(NamedTuple):
 
 
 def chosen_seed(wish: Wish, fixed: int | None) -> Seed:
-    """The seed of a run.
+    """Return the seed of a run.
 
     Args:
-        wish: what is asked for.
-        fixed: the profile's own; None if the profile draws one each time.
+        wish: The requested seed.
+        fixed: The profile's seed; None if the profile uses a random one each time.
     """
     if isinstance(wish, int):
         return Seed(wish, "given")
@@ -38,10 +38,10 @@ def chosen_seed(wish: Wish, fixed: int | None) -> Seed:
 
 
 def read_seed(text: str) -> Wish:
-    """A seed as a command line has it: ``N`` or ``random``.
+    """Return the seed of a command-line argument, ``N`` or ``random``.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: It is neither.
     """
     if text == RANDOM:
         return RANDOM
@@ -52,5 +52,5 @@ def read_seed(text: str) -> Wish:
 
 
 def seed_in_words(number: int, source: str) -> str:
-    """A seed as a report shows it; one that was given needs no explanation, nor one of unknown source."""
+    """Return a seed as a report shows it; a given seed and one of unknown source have no explanation."""
     return f"{number} ({source})" if source in ("fixed", "drawn") else str(number)

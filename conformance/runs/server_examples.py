@@ -1,6 +1,6 @@
 """Examples of the machines that drive a running broker, and the verdicts of its clauses.
 
-Each topic, and each stop of a broker, takes seconds. So these machines have budgets of their own, Hypothesis only
+Each topic, and each stop of a broker, takes seconds. So these machines have their own budgets, Hypothesis only
 generates, and the steps of a divergence are shrunk as operations.
 """
 
@@ -38,13 +38,13 @@ class Amount(NamedTuple):
 
 
 def run_examples(machine: Any, first_seed: int, amount: Amount, is_over: Callable[[], bool]) -> None:
-    """Run the examples of a bound machine in chunks, each from a seed of its own.
+    """Run the examples of a bound machine in chunks, each with its own seed.
 
     Args:
         machine: class of the state machine, bound to a lockstep.
         first_seed: seed of the first chunk.
         amount: number of examples and of their steps.
-        is_over: asked before each chunk but the first; True ends the run.
+        is_over: A callback before each chunk except the first; True ends the run.
 
     Raises:
         DivergenceError: the lockstep raises it.

@@ -1,4 +1,4 @@
-"""How a trace of a server's own machine is performed again, machine by machine."""
+"""Replays of the traces of server machines, by machine."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ def _replay_on_broker(
 
 
 SERVER_REPLAYS: Final = {"broker": _replay_on_broker}
-"""By machine: performs operations as a release or a build does; the difference, and the steps until then."""
+"""By machine: a function that executes operations, and returns the divergence and the number of steps."""

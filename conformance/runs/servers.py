@@ -1,4 +1,4 @@
-"""Implementations that are servers: each kind has a machine of its own, and its own way to be run."""
+"""Implementations that are servers: each kind has its own machine and its own way of running."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
 
 class Circumstances(NamedTuple):
-    """What a run of servers has to know besides the plan.
+    """Context of a run of servers, in addition to the plan.
 
     Attributes:
-        seed: decides what is drawn.
-        seconds_left: tells how many; None without a limit.
-        sink: told of every event.
-        ledger: the known differences.
-        progress: told while jars are being fetched.
-        announce: told what is about to be done to servers that are not the harness's own.
+        seed: The seed of all random choices.
+        seconds_left: A function that returns the remaining time in seconds; None without a limit.
+        sink: A callback that receives every event.
+        ledger: The expectations.
+        progress: A callback that receives the progress of downloads.
+        announce: A callback that receives a description of changes to servers that do not belong to the harness.
     """
 
     seed: int
@@ -90,11 +90,11 @@ _RUNS: Final[dict[str, Callable[[Plan, Sequence[str], Circumstances], list[Resul
     "wire": _run_wires,
     "subject": _run_wires,
 }
-"""By the name of a form: carries out the part of a plan that is about the servers of these names."""
+"""By the name of a form: a function that executes the part of a plan for the servers of these names."""
 
 
 def run_servers(plan: Plan, circumstances: Circumstances) -> list[Result]:
-    """Runs the servers among the implementations of a plan, each kind once."""
+    """Run the servers among the implementations of a plan, once per kind."""
     kinds: dict[str, list[str]] = {}
     for name in filter(is_server, plan.implementations):
         kinds.setdefault(parse_spec(name).form, []).append(name)

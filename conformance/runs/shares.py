@@ -1,4 +1,4 @@
-"""How many processes a run is worth, where it is not said."""
+"""Number of processes that a run is large enough for, by default."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ if TYPE_CHECKING:
     from conformance.runs.plan import Plan
 
 _WORTH: Final = 60_000
-"""Checks (a step of a participant) of a run that are worth one more process: it costs a start of Python and Java."""
+"""The number of checks (steps times participants) that justify one more process with a start of Python and Java."""
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def helpers_for(plan: Plan, machines: Sequence[str]) -> int:
-    """How many processes help, besides the one that runs.
+    """Return the number of worker processes in addition to the current one.
 
     Args:
-        plan: what is to be done; the processes that it asks for are used.
-        machines: that are driven.
+        plan: The plan; its explicit number of processes takes precedence.
+        machines: The machines of the run.
     """
     if plan.jobs is not None or not machines:
         return (plan.jobs or 1) - 1 if machines else 0

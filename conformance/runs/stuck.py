@@ -1,4 +1,4 @@
-"""A step that does not come back, in a run: the events that report it, and how one process of a crew tells another."""
+"""Hangs in a run: the events that report one, and the message from a worker to its parent process."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from conformance.runs.machine_run import MachineRun
 
 GRACE: Final = 5.0
-"""Seconds that a step may take however little time a run has."""
+"""The minimum time limit of a step in seconds, however short a run is."""
 
 
 class StuckError(Exception):
-    """A step of a helping process has not come back, and the process has ended."""
+    """Error for a hang or a crash of a worker, which has ended."""
 
     def __init__(self, machine: str, stuck: Hang) -> None:
         super().__init__(str(stuck.failure))
@@ -33,19 +33,19 @@ class StuckError(Exception):
 
 
 def limit_of(step_timeout: float, max_time: float | None) -> float:
-    """Seconds that a step may take in a run that may take ``max_time``."""
+    """Return the time limit of a step, in seconds, in a run that may take ``max_time``."""
     return step_timeout if max_time is None else min(step_timeout, max(max_time, GRACE))
 
 
 def events_of(run: MachineRun, stuck: Hang, evidence: Evidence, seed: int, machine: str = "") -> list[Event]:
-    """The events of a machine that a step has ended: its other differences, not shrunk, and a row for each participant.
+    """Return the events after a hang of a machine: its other divergences, not shrunk, and a result per participant.
 
     Args:
-        run: the machine's.
-        stuck: the step.
-        evidence: the chunks before it.
-        seed: of the run.
-        machine: whose step it is, if a helping process has gone on with another machine.
+        run: The machine run.
+        stuck: The hang.
+        evidence: The result of the chunks before it.
+        seed: The seed of the run.
+        machine: The machine of the step, if a worker has continued with another machine.
     """
     party = stuck.divergence.participant
     specification = run.specification(party)
@@ -67,13 +67,13 @@ def events_of(run: MachineRun, stuck: Hang, evidence: Evidence, seed: int, machi
 
 
 def write_stuck(stuck: Hang, machine: str, directory: Path) -> None:
-    """Leaves a message for the process that has started this one."""
+    """Save a hang for the parent process."""
     trace = Trace(machine, stuck.divergence.release, stuck.operations, failure_json(stuck.divergence))
     trace.save(directory)
 
 
 def read_stuck(directory: Path) -> tuple[str, Hang] | None:
-    """The message that a helping process has left: a machine and its step; None if there is none."""
+    """Return the machine and the hang that a worker has saved, or None."""
     for path in sorted(directory.glob("*.json")):
         try:
             trace = Trace.load(path)

@@ -1,6 +1,6 @@
-"""The chunks of a run's machines: which are still to be performed, by which process, and the evidence of the others.
+"""Queues of the chunks of a run's machines: pending chunks, assigned chunks, and the results of finished ones.
 
-Processes that help need not wait for each other at the end of a machine: they go on with the chunks of the next one.
+Workers need not wait for each other at the end of a machine: they continue with the chunks of the next one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Table:
-    """The chunks of one machine: which are still to be performed, and the evidence of the others."""
+    """Queue of the chunks of one machine, with the results of finished ones."""
 
     def __init__(self, machine: str, chunks: list[Chunk], deadline: float | None) -> None:
         self.machine = machine
@@ -32,32 +32,32 @@ class Table:
         self._is_closed = False
 
     def is_late(self) -> bool:
-        """Whether the time is up."""
+        """Return True if the time is up."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def take(self) -> Chunk | None:
-        """The next chunk; None if all have been taken, or the run has gone on."""
+        """Return the next chunk; None if all have been taken, or the run has continued with another machine."""
         with self._lock:
             return None if self._is_closed else next(self._left, None)
 
     def put(self, chunk: Chunk, evidence: Evidence) -> None:
-        """Notes the evidence of a chunk of this process."""
+        """Store the result of a chunk that this process ran."""
         self.done[chunk.number] = evidence
 
     def promise(self, chunk: Chunk, future: Future[Evidence]) -> None:
-        """Notes that another process performs a chunk."""
+        """Store the future of a chunk that a worker runs."""
         with self._changed:
             self._promised[chunk.number] = future
             self._changed.notify_all()
 
     def is_done(self, chunk: Chunk) -> bool:
-        """Whether the evidence of a chunk is there."""
+        """Return True if the result of a chunk is available."""
         with self._lock:
             promised = self._promised.get(chunk.number)
             return chunk.number in self.done or (promised is not None and promised.done())
 
     def wait(self, chunk: Chunk) -> Evidence:
-        """The evidence of a chunk, once it is there."""
+        """Wait for the result of a chunk, and return it."""
         if chunk.number in self.done:
             return self.done.pop(chunk.number)
         with self._changed:
@@ -66,22 +66,22 @@ class Table:
         return self._promised.pop(chunk.number).result()
 
     def lost(self) -> list[Chunk]:
-        """Return the chunks whose process has ended before it had their evidence."""
+        """Return the chunks whose worker has ended without a result."""
         with self._lock:
             failed = {number for number, future in self._promised.items() if future.done() and future.exception()}
         return [chunk for chunk in self.chunks if chunk.number in failed]
 
     def close(self) -> None:
-        """Lets no further chunk be taken."""
+        """Stop handing out chunks."""
         with self._lock:
             self._is_closed = True
 
 
 class Tables:
-    """The tables of a run's machines, in their order.
+    """Chunk queues of a run's machines, in their order.
 
     Args:
-        coming: those of machines that may be begun before the run has come to them; laid when they are needed.
+        coming: The queues of machines that workers may begin before the run reaches them; created when they are needed.
     """
 
     def __init__(self, coming: Iterable[Table]) -> None:
@@ -89,7 +89,7 @@ class Tables:
         self._laid: deque[Table] = deque()
 
     def come_to(self, machine: str, chunks: Iterable[Chunk], deadline: float | None) -> Table:
-        """The table of the machine that the run has come to; what is left of earlier ones is not performed."""
+        """Return the queue of the machine that the run has reached; drop the chunks of earlier machines."""
         while (table := self._first()) is not None:
             if table.machine == machine:
                 return table
@@ -112,7 +112,7 @@ class Tables:
         return table
 
     def take(self) -> tuple[Table, Chunk] | None:
-        """The next chunk of the machine that the run has come to, else of the first one after it that has any left."""
+        """Return the next chunk of the current machine, otherwise of the first later machine that has one."""
         for table in self._laid:
             if (chunk := table.take()) is not None:
                 return table, chunk

@@ -1,4 +1,4 @@
-"""A distinct difference as it is told: shrunk, kept as a trace, and with the command that shows it again."""
+"""Report of unique divergences: each is shrunk, saved as a trace, and emitted with the command that replays it."""
 
 from __future__ import annotations
 
@@ -32,31 +32,31 @@ if TYPE_CHECKING:
 
 
 _WAYS: Final = 3
-"""In so many other ways a difference is shown at most."""
+"""The maximum number of other forms in which a divergence is shown."""
 _SECONDS_OF_WAY: Final = 5.0
 ANOTHER_WAY: Final = "the same clause, another way; it may have another cause"
-"""What is said of a sighting that shares the clause of a difference. Nothing has shown that it shares the cause."""
+"""The reason for listing a form that has the clause of a divergence: nothing proves that it has the same cause."""
 TWIN: Final = "the same goes wrong in the other kind of index"
-"""What is said of a difference in the time index that the offset index has, too."""
+"""The reason for listing a divergence of the time index that the offset index has as well."""
 
 
 def _of_their_own(cases: list[Case]) -> list[tuple[Case, list[tuple[Case, str]]]]:
-    """The differences of one implementation that are sights of no other one; all of them if that cannot be found."""
+    """Return the divergences of one implementation by root cause; each on its own if grouping fails."""
     try:
         return of_their_own(cases)
-    except Exception:  # noqa: BLE001 -- a candidate that fails in the harness costs the comparison, no difference
+    except Exception:  # noqa: BLE001 -- a failure of the harness must not lose divergences
         return [(case, []) for case in cases]
 
 
 class Told:
-    """What is told of a run's differences: each distinct one once, when all machines have been driven.
+    """Reporter of a run's divergences: each unique one is emitted once, after all machines have run.
 
-    With ``stop_at_first`` it is the first difference of each participant instead, at once.
+    With ``stop_at_first`` the first divergence of each participant is emitted immediately instead.
 
     Args:
-        plan: of the run.
-        seed: of the run.
-        sink: told of them.
+        plan: The plan of the run.
+        seed: The seed of the run.
+        sink: A callback that receives the events.
     """
 
     def __init__(self, plan: Plan, seed: int, sink: Sink) -> None:
@@ -69,7 +69,7 @@ class Told:
         self._at_once: list[Distinct] = []
 
     def found(self, run: MachineRun, evidence: Evidence) -> list[Distinct]:
-        """Takes what a machine has found, and returns its distinct differences."""
+        """Add the result of a machine, and return its unique divergences."""
         if evidence.broken is not None:
             run.lockstep.failure = None
             self._keep(
@@ -94,7 +94,7 @@ class Told:
         return self._of_machine(found)
 
     def _tell_together(self, case: Case, others: list[tuple[Case, str]]) -> None:
-        """A difference with its other sights."""
+        """Queue a divergence with its related divergences."""
         event = replace(case.event, also=(*case.event.also, *(_sight(other, why) for other, why in others)))
         case.distinct.told = frozenset(event.clauses)
         for one in (case.distinct, *(other.distinct for other, _ in others)):
@@ -102,7 +102,7 @@ class Told:
         self._keep(case.distinct, event)
 
     def _is_twin(self, case: Case) -> bool:
-        """Whether the same goes wrong in the other kind of index, and is told; it is told with that then."""
+        """Return True if a divergence in the other kind of index has the same root cause, and relate them."""
         for number, (told, event) in enumerate(self._events):
             if told is not None and are_twins(told, case.distinct):
                 self._events[number] = told, replace(event, also=(*event.also, _sight(case, TWIN)))
@@ -112,7 +112,7 @@ class Told:
         return False
 
     def _of_machine(self, found: list[Distinct]) -> list[Distinct]:
-        """What a machine has found, once each; what is a sight of another one, or told already, belongs to that."""
+        """Return the divergences of a machine once per root cause; related ones count for the reported divergence."""
         mine: dict[Identity, Distinct] = {}
         for one in found:
             told = self._known[one.identity]
@@ -125,7 +125,7 @@ class Told:
         return list(mine.values())
 
     def at_once(self, run: MachineRun, evidence: Evidence) -> None:
-        """With ``stop_at_first``: tells the first difference of each participant that has left."""
+        """With ``stop_at_first``, emit the first divergence of each participant that has dropped out."""
         if not self.plan.stop_at_first:
             return
         told = {(one.machine, one.sighting.divergence.participant) for one in self._at_once}
@@ -144,7 +144,7 @@ class Told:
         self._events.append((distinct, event))
 
     def finish(self) -> None:
-        """Tells of all differences; what breaks a promise comes first."""
+        """Emit all queued divergences; violations of MUST clauses come first."""
         events = [
             event if one is None else replace(event, releases=one.releases, machines=one.machines, times=one.count)
             for one, event in self._events
@@ -155,7 +155,7 @@ class Told:
 
 
 def is_observed(event: Diverged) -> bool:
-    """Whether only OBSERVED clauses are at stake."""
+    """Return True if only OBSERVED clauses are implicated."""
     levels = {level for _, level, _ in event.requirements}
     return levels == {"OBSERVED"}
 
@@ -173,12 +173,12 @@ def _sight(case: Case, why: str) -> dict[str, Any]:
 
 
 def tell(run: MachineRun, distinct: Distinct, seed: int) -> Case:
-    """A difference with the event that tells it: shrunk in a lockstep of the implementation that differs, and saved.
+    """Return a divergence with its event: shrunk in a lockstep of the participant alone, and saved.
 
     Args:
-        run: the machine's that has found it.
-        distinct: the difference.
-        seed: of the run.
+        run: The machine run that found it.
+        distinct: The unique divergence.
+        seed: The seed of the run.
     """
     divergence = distinct.sighting.divergence
     name = divergence.participant
@@ -186,7 +186,7 @@ def tell(run: MachineRun, distinct: Distinct, seed: int) -> Case:
     subject = next(subject for _, subject in run.subjects if subject.name == name)
     shown = _alone(run, subject, distinct, run.plan.shrink_time)
     event = as_event(run, shown, seed, specification)
-    # The clause that fails comes first among those of its level.
+    # The failing clause is the first among the clauses of its level.
     requirements = sorted(event.requirements, key=lambda one: (one[1] != "MUST", one[0] != distinct.clause))
     event = replace(
         event,
@@ -200,7 +200,7 @@ def tell(run: MachineRun, distinct: Distinct, seed: int) -> Case:
 
 
 def _alone(run: MachineRun, subject: Participation, distinct: Distinct, seconds: float) -> DivergenceError:
-    """The sighting that stands for a difference, shrunk in a lockstep of the participant alone."""
+    """Return the representative of a divergence, shrunk in a lockstep of the participant alone."""
     divergence = distinct.sighting.divergence
 
     def others(seen: Divergence) -> int:
@@ -213,7 +213,7 @@ def _alone(run: MachineRun, subject: Participation, distinct: Distinct, seconds:
 
 
 def _other_ways(run: MachineRun, subject: Participation, distinct: Distinct, seed: int) -> Iterator[dict[str, Any]]:
-    """How else a difference was seen, each with steps of its own: one cause may be behind them, or another one."""
+    """Yield other forms of a divergence, each with its own steps: they may have the same root cause, or another one."""
     mine = distinct.sighting.divergence
     for sighting, times in distinct.other_ways[:_WAYS]:
         if sighting.divergence.participant != mine.participant:
@@ -231,7 +231,7 @@ def _other_ways(run: MachineRun, subject: Participation, distinct: Distinct, see
 
 
 def _first_difference(run: MachineRun, subject: Participation, operations: tuple[Operation, ...]) -> Divergence | None:
-    """The first difference of a participant in some operations that counts at the run's level."""
+    """Return the first divergence of a participant in some operations that counts at the run's level, or None."""
     if not is_sane(operations):
         return None
     with scratch_directory() as scratch:
@@ -246,7 +246,7 @@ def _first_difference(run: MachineRun, subject: Participation, operations: tuple
         except DivergenceError as error:
             return error.divergence if error.divergence.participant == subject.name else None
         except (TypeError, ValueError, LookupError):
-            return None  # without what has been left out, the rest makes no sense
+            return None  # the rest of the steps depends on what was deleted
     return None
 
 
@@ -255,7 +255,7 @@ def _shrunk(
 ) -> DivergenceError:
     try:
         return shrunk(lockstep, failure, same=same, seconds=seconds)
-    except Exception as error:  # noqa: BLE001 -- whatever it is, the difference is reported all the same
+    except Exception as error:  # noqa: BLE001 -- the divergence is reported in any case
         failure.shrinking = f"not shrunk, because the shrinker failed: {in_one_line(error)}"
         return failure
 
@@ -263,14 +263,14 @@ def _shrunk(
 def as_event(
     run: MachineRun, failed: DivergenceError, seed: int, specification: str = "", machine: str = ""
 ) -> Diverged:
-    """A difference as it is, saved as a trace; of the reference itself if no specification is given.
+    """Return the event of a divergence and save its trace; it is the reference's if no specification is given.
 
     Args:
-        run: the machine's.
-        failed: the difference.
-        seed: of the run.
-        specification: names the implementation that differs, as the command line does.
-        machine: whose operations these are, if not the run's.
+        run: The machine run.
+        failed: The divergence.
+        seed: The seed of the run.
+        specification: The ``-i`` argument of the implementation that diverges.
+        machine: The machine of the operations, if it is not the run's.
     """
     machine = machine or run.name
     event = divergence_event(

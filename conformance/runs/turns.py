@@ -1,8 +1,8 @@
-"""Which programs perform an example: those for releases with the same rules take turns.
+"""Schedule of the programs that execute an example: the programs for releases with the same rules take turns.
 
-A program behind a pipe runs once for each release, and nearly all of a run's time is spent on its pipes. What it may
-do otherwise depends on the rules of the release. So a drawn example is performed by one of those that are alike, the
-next one by the next; the traces that are kept are performed by all.
+A program that is connected by a pipe runs once per release, and nearly all of a run's time is spent on pipes. Its
+expected behaviour depends only on the rules of the release. A generated example is therefore executed by one of the
+programs with the same rules, the next example by the next one. Regression traces are executed by all.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class Turns:
-    """The programs of a machine that take turns.
+    """Programs of a machine that take turns.
 
     Args:
-        subjects: specification and participant of each.
-        rules: what makes two releases alike.
+        subjects: The ``-i`` argument and the participant of each.
+        rules: A function that returns equal keys for releases that behave alike.
     """
 
     def __init__(self, subjects: Iterable[tuple[str, Participation]], rules: Callable[[str], Hashable]) -> None:
@@ -34,9 +34,9 @@ class Turns:
         self._partners = {name: len(names) for names in self._alike for name in names}
 
     def waiting(self, number: int) -> set[str]:
-        """Return the names of those that do not perform the example of a number."""
+        """Return the names of the programs that sit out the example with this number."""
         return {name for names in self._alike for place, name in enumerate(names) if place != number % len(names)}
 
     def partners(self, name: str) -> int:
-        """Return how many take turns with a participant, itself included."""
+        """Return the number of programs that take turns with a participant, including itself."""
         return self._partners.get(name, 1)

@@ -1,4 +1,4 @@
-"""What a machine's run says of each implementation and clause, and of itself."""
+"""Verdicts of a machine's run for each implementation and clause, and its generator coverage."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def results_of(run: MachineRun, evidence: Evidence, found: Sequence[Distinct], seconds: float) -> Iterator[Result]:
-    """A row for each implementation and release, also of those that the machine cannot drive.
+    """Yield a result for each implementation and release, including the ones that the machine cannot test.
 
     Args:
-        run: the machine's.
-        evidence: of all its chunks.
-        found: the distinct differences.
-        seconds: how long it took.
+        run: The machine run.
+        evidence: The result of all its chunks.
+        found: The unique divergences.
+        seconds: The duration.
     """
     for specification, subject in run.subjects:
         counts = evidence.credited.get(subject.name, Counter())
@@ -56,14 +56,14 @@ def results_of(run: MachineRun, evidence: Evidence, found: Sequence[Distinct], s
 
 
 def _unsupported(run: MachineRun, specification: str, release: str, details: dict[str, str]) -> Result:
-    """The row of an implementation that has nothing that the machine could drive."""
+    """Return the result of an implementation that the machine cannot test."""
     ids = [clause.id for clause in clauses_for(run.name, release)]
     verdicts: dict[str, Verdict] = dict.fromkeys(ids, "unsupported")
     return Result(run.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(ids, 0), verdicts, details)
 
 
 def _has_nothing(evidence: Evidence, subject: Participation) -> bool:
-    """Whether an implementation has turned out not to open what the machine is about."""
+    """Return True if an implementation turned out not to open the object that the machine tests."""
     return "open" in evidence.lacking.get(subject.name, ()) and not evidence.credited.get(subject.name)
 
 
@@ -90,7 +90,7 @@ def _details(run: MachineRun, evidence: Evidence, subject: Participation) -> dic
 
 
 def excused_in(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
-    """What was not held against implementations because they lack a capability; a table of the reports."""
+    """Yield the tolerated differences of implementations that lack a capability; a table of the reports."""
     for specification, subject in run.subjects:
         for words, steps in sorted(evidence.excused.get(subject.name, Counter()).items()):
             yield Measured("excused differences", f"{specification} {subject.release}: {words}", None, {"steps": steps})
@@ -99,7 +99,7 @@ def excused_in(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
 def _verdicts(
     machine: str, subject: Participation, clauses: dict[str, int], evidence: Evidence, mine: Sequence[Distinct]
 ) -> dict[str, Verdict]:
-    # What is told of, and what was at stake in differences and held in no other step.
+    # The clauses of reported divergences, and the implicated clauses that no other step exercised.
     diverging = {clause for clause in clauses if any(one.concerns(clause) for one in mine)}
     at_stake = {clause for kind in evidence.sightings if kind.participant == subject.name for clause in kind.clauses}
     diverging |= {clause for clause in at_stake if not clauses.get(clause)}
@@ -124,27 +124,27 @@ def _verdicts(
 
 
 def _lacks(machine: str, subject: Participation, clause: str, lacking: set[str]) -> bool:
-    """Whether an implementation has none of the operations that can show a clause."""
+    """Return True if an implementation has none of the operations that can exercise a clause."""
     operations = operations_for(machine, clause)
     return bool(operations) and not any(subject.supports(name) and name not in lacking for name in operations)
 
 
 def coverage_of(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
-    """Return how many steps of drawn examples each row of attribution is about.
+    """Yield the number of steps of generated examples that match each row of attribution.
 
     Args:
-        run: the machine's.
-        evidence: of all its chunks.
+        run: The machine run.
+        evidence: The result of all its chunks.
     """
     yield from measured(run.name, evidence.drawn_kinds, demanded=_is_demanded(run, evidence))
 
 
 def missing_coverage(run: MachineRun, evidence: Evidence) -> str:
-    """Return what a run that demands coverage of the generator lacks, in words; empty if it lacks nothing.
+    """Return a message with the rows that a run with required coverage has missed; empty if none.
 
     Args:
-        run: the machine's.
-        evidence: of all its chunks.
+        run: The machine run.
+        evidence: The result of all its chunks.
     """
     if not _is_demanded(run, evidence):
         return ""
@@ -152,13 +152,13 @@ def missing_coverage(run: MachineRun, evidence: Evidence) -> str:
     missed = missed_rows(run.name, evidence.drawn_kinds, supported)
     if not missed:
         return ""
-    return f"the {run.name} machine never came to {len(missed)} rows: {'; '.join(map(name_of, missed[:5]))}"
+    return f"the {run.name} machine never reached {len(missed)} rows: {'; '.join(map(name_of, missed[:5]))}"
 
 
 def _is_demanded(run: MachineRun, evidence: Evidence) -> bool:
-    """Whether all rows are demanded: only where the plan says so, of as many examples as they take.
+    """Return True if all rows are required: the plan says so, and there were enough examples.
 
-    They are those of the newest rules: an older release refuses what that answers, and the other way round.
+    They are the rows of the newest rules: an older release rejects other operations.
     """
     return (
         run.plan.demand_coverage

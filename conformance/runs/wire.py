@@ -1,4 +1,4 @@
-"""``-i wire:HOST:PORT``: the wire machine against a broker that is running, for each release it is held to."""
+"""``-i wire:HOST:PORT``: the wire machine against a running broker, compared with each release."""
 
 from __future__ import annotations
 
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
     from conformance.runs.wire_kinship import Sight
 
 _AMOUNTS: Final = {"dev": Amount(3, 8, 2), "ci": Amount(8, 15, 6), "nightly": Amount(60, 30, 40)}
-"""By profile; only a broker that was started for the run is stopped."""
+"""The amounts by profile; only a broker that was started for the run is stopped."""
 _ANSWERS: Final = {"dev": 30_000, "ci": 150_000, "nightly": 2_000_000}
 
 
 @dataclass(frozen=True, slots=True)
 class WireRun:
-    """What a run is.
+    """Parameters of a run.
 
     Attributes:
-        implementation: as it was asked for, such as ``"wire:localhost:9092"``.
-        seed: decides what is drawn.
+        implementation: The ``-i`` argument, such as ``"wire:localhost:9092"``.
+        seed: The seed of all random choices.
         profile: ``dev``, ``ci`` or ``nightly``.
-        level: what counts; a broker has no API, so that "api" is "observed".
-        topics: how many, instead of the profile's.
-        seconds: after which nothing more is asked; None for no limit.
-        shrink_time: seconds for shrinking each difference.
-        traces: where traces of differences go.
-        sink: told of every event.
-        ledger: the known differences.
-        options: how the broker is reached.
+        level: The level of the verdict; a broker has no API, so that "api" is "observed".
+        topics: The number of topics, instead of the profile's.
+        seconds: The time after which no more requests are sent; None for no limit.
+        shrink_time: The maximum time for shrinking each divergence, seconds.
+        traces: The directory for traces of divergences.
+        sink: A callback that receives every event.
+        ledger: The expectations.
+        options: The connection options.
     """
 
     implementation: str
@@ -68,15 +68,16 @@ class WireRun:
 
 
 def run_wire(releases: Sequence[str], run: WireRun, announce: Callable[[str], None]) -> list[Result]:
-    """Hold one broker to each release, one after the other.
+    """Compare one broker with each release, one after the other.
 
     Args:
-        releases: whose answers.
-        run: how much.
-        announce: told, before the first topic is made, what is going to be made where.
+        releases: The releases.
+        run: The parameters of the run.
+        announce: A callback that receives a description of the topics to be created, before the first one.
 
     Raises:
-        ToolError: it cannot be reached, hangs, closes, or lacks what the run needs; differences found before are told.
+        ToolError: The broker cannot be reached, hangs, closes the connection, or lacks a required feature; divergences
+            found before are emitted.
     """
     results: list[Result] = []
     for number, release in enumerate(releases, start=1):
@@ -86,7 +87,7 @@ def run_wire(releases: Sequence[str], run: WireRun, announce: Callable[[str], No
             stops = "" if broker.process is None else "stops, kills and starts it, "
             end = "deletes" if broker.deletes else "leaves"
             announce(
-                f"makes topics named {broker.prefix}… on {broker.address}, {stops}{end} them in the end, and touches"
+                f"creates topics named {broker.prefix}… on {broker.address}, {stops}{end} them at the end, and touches"
                 " no other topic"
             )
             result = _One(run, broker, release, scratch).carry_out()
@@ -97,7 +98,7 @@ def run_wire(releases: Sequence[str], run: WireRun, announce: Callable[[str], No
 
 
 class _One:
-    """A broker held to one release."""
+    """A broker that is compared with one release."""
 
     def __init__(self, run: WireRun, broker: WireBroker, release: str, scratch: Path) -> None:
         self.run = run
@@ -122,10 +123,10 @@ class _One:
         return self.run.seconds is not None and time.monotonic() - self.started > self.run.seconds
 
     def carry_out(self) -> Result:
-        """Examples, and then what they have shown.
+        """Run the examples, and emit their divergences.
 
         Raises:
-            ClientError: the broker went away; what was found until then is told.
+            ClientError: The connection is lost; the divergences found until then are emitted.
         """
         with self._told():
             self._examples()
@@ -136,7 +137,7 @@ class _One:
         if self.run.topics is not None:
             amount = amount._replace(examples=self.run.topics)
         bound = WireMachine.on(self.lockstep, restarts=amount.restarts if self.broker.process else 0)
-        # A topic that was left ends no run.
+        # A topic that was abandoned does not end the run.
         run_examples(bound, self.run.seed, amount, lambda: self.lockstep.is_exhausted)
 
     @contextmanager
@@ -164,7 +165,7 @@ class _One:
 
         found = shrink(difference.operations, still, seconds=self.run.shrink_time)
         if found is None:
-            return difference, "does not come again when its operations are replayed: not shrunk"
+            return difference, "not reproduced when its operations were replayed: not shrunk"
         return found.shown, "minimal" if found.minimal else f"not minimal: {self.run.shrink_time:g} s were over"
 
     def _is_known(self, divergence: Divergence, shape: str) -> bool:
@@ -210,7 +211,7 @@ class _One:
         }
 
     def result(self) -> Result:
-        """The row of this release."""
+        """Return the result of this release."""
         tally, found = self.lockstep.statistics, self.lockstep.differences.values()
         broken = {clause for difference in found for clause in difference.divergence.clauses}
         clauses, verdicts = verdicts_of(MACHINE, self.release, tally.clauses, broken, self.expected)
@@ -229,7 +230,7 @@ class _One:
 
 
 def details_of(broker: WireBroker, tally: Statistics) -> dict[str, Any]:
-    """What was asked, and what was left out."""
+    """Return the details of a result: the requests, and the features that were skipped."""
     return {
         "address": str(broker.address),
         "answers": tally.answers,
@@ -249,10 +250,10 @@ def details_of(broker: WireBroker, tally: Statistics) -> dict[str, Any]:
 
 
 def perform_quietly(lockstep: WireLockstep, operations: Sequence[Operation]) -> None:
-    """Perform operations, and ask after the last one only.
+    """Execute operations, and compare after the last one only.
 
     Raises:
-        ClientError: the broker is gone.
+        ClientError: The connection is lost.
     """
     for number, operation in enumerate(operations, start=1):
         lockstep.watches = number == len(operations)

@@ -1,11 +1,12 @@
-"""Which differences of a broker behind ``wire:`` are other sights of a difference that is told already, and why.
+"""Grouping of the divergences of a ``wire:`` broker by root cause.
 
-- *The same answer elsewhere.* The same question is answered wrongly in the same way, in more circumstances: with
-  deleted records besides, for instance.
-- *No answer.* Several questions of one kind of request make the broker close the connection, or talk nonsense.
-- *The same answer about deleted records.* The right record is a deleted one at times, and the answer is wrong alike.
-- *The same last stable offset.* A fetch tells the one that the answer to the latest offset of committed data gives,
-  and the record with the largest timestamp has to lie before it.
+- *The same result elsewhere.* The same request has the same wrong result in more circumstances, for example with
+  deleted records as well.
+- *No response.* Several requests of one kind make the broker close the connection, or send malformed responses.
+- *The same result about deleted records.* In some cases the right record is a deleted one, and the result is wrong in
+  the same way.
+- *The same last stable offset.* A fetch returns the offset that the lookup of the latest committed offset returns, and
+  the record with the largest timestamp has to be before it.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ _LEFT: Final = "a record"
 
 
 class Sight(NamedTuple):
-    """Another sight of a difference, and why it is none of its own."""
+    """A related divergence, and the reason why it has the same root cause."""
 
     difference: WireDivergence
     because: str
 
 
 def of_their_own(differences: Collection[WireDivergence]) -> Iterator[tuple[WireDivergence, list[Sight]]]:
-    """The differences that are sights of no other one, in their order, each with its other sights."""
+    """Yield the divergences with different root causes, in their order, each with its related divergences."""
     parents: dict[tuple[str, str], tuple[WireDivergence, str]] = {}
     for one in differences:
         found = next(
@@ -50,7 +51,7 @@ def of_their_own(differences: Collection[WireDivergence]) -> Iterator[tuple[Wire
 
 
 def _root(one: WireDivergence, parents: dict[tuple[str, str], tuple[WireDivergence, str]]) -> WireDivergence:
-    while _key(one) in parents:  # every step has fewer circumstances, or leads from a fetch to a look-up
+    while _key(one) in parents:  # every step has fewer circumstances, or leads from a fetch to a lookup
         one = parents[_key(one)][0]
     return one
 
@@ -60,7 +61,7 @@ def _key(one: WireDivergence) -> tuple[str, str]:
 
 
 def _common(one: WireDivergence, other: WireDivergence) -> str:
-    """Why the first is a sight of the second; empty if it is not."""
+    """Return the reason why the first divergence has the same root cause as the second; empty if it does not."""
     (asked, where, how), (asked_there, where_there, how_there) = _parts(one.shape), _parts(other.shape)
     if (asked, how) == _STABLE and asked_there == _LATEST:
         return "the latest offset of committed data is wrong, too"
@@ -76,7 +77,7 @@ def _common(one: WireDivergence, other: WireDivergence) -> str:
 
 
 def _silent(one: WireDivergence, other: WireDivergence) -> str:
-    """The same for two requests of one kind that are left without an answer alike."""
+    """Return the reason for two requests of one kind that both get no response; empty if they do."""
     (asked, where, how), (asked_there, where_there, how_there) = _parts(one.shape), _parts(other.shape)
     silence, silence_there = (_NO_ANSWER.search(each) for each in (how, how_there))
     if not silence or not silence_there or (silence[0], asked.split()[0]) != (silence_there[0], asked_there.split()[0]):
@@ -86,7 +87,7 @@ def _silent(one: WireDivergence, other: WireDivergence) -> str:
 
 
 def _parts(shape: str) -> tuple[str, frozenset[str], str]:
-    """What a shape asks, under which circumstances, and how the answers differ."""
+    """Return the request of a signature, its circumstances, and the difference between the results."""
     what, _, how = shape.partition(": ")
     asked, *where = re.split(r", with | of (?=LogAppendTime)", what)
     return asked, frozenset(where), how

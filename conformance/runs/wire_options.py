@@ -1,4 +1,4 @@
-"""How a broker behind ``wire:`` is reached, and what of it is left alone."""
+"""Connection options of a ``wire:`` broker, and the features that a run skips."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from conformance.kafka.client.security import read_command_config
 
 @dataclass(frozen=True, slots=True)
 class WireOptions:
-    """How a broker is reached, and what of it is left alone.
+    """Connection options of a broker, and the features that a run skips.
 
     Attributes:
-        command_config: the file of Kafka's tools, for TLS and SASL.
-        without: of :data:`conformance.implementations.wire.features.NEEDED`.
-        limit: seconds for an answer; None for the client's own.
-        start_command: starts a broker behind ``wire:``, which is stopped and killed then; empty for one that runs.
+        command_config: The configuration file of Kafka's tools, for TLS and SASL.
+        without: Members of :data:`conformance.implementations.wire.features.NEEDED`.
+        limit: The timeout of a response in seconds; None for the client's own.
+        start_command: A command that starts the broker, which is then also stopped and killed; empty for a running
+            broker.
     """
 
     command_config: Path | None = None
@@ -30,10 +31,10 @@ class WireOptions:
 
     @contextmanager
     def open(self, implementation: str) -> Iterator[WireBroker]:
-        """A connection to the broker of an IMPL, which is started if it has to be.
+        """Connect to the broker of an ``-i`` argument, and start it if necessary.
 
         Raises:
-            ToolError: it cannot be built, started or reached, hangs, or lacks what the run needs.
+            ToolError: It cannot be built, started or reached, hangs, or lacks a required feature.
         """
         connect = None if self.command_config is None else read_command_config(self.command_config)
         with open_endpoint(implementation, self.start_command) as (address, lacks, process):

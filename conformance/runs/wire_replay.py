@@ -1,4 +1,4 @@
-"""A trace of the wire machine once more, on a broker that is running or of the catalogue."""
+"""Replay of a trace of the wire machine, on a running broker or a third-party implementation."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def replay_on_wire(
     options: WireOptions | None = None,
     level: Literal["must", "api", "observed"] = "observed",
 ) -> tuple[Divergence | None, int]:
-    """Performs the steps in one topic of each broker, and asks every question after each of them.
+    """Execute the steps in one topic of each broker, and compare all results after each of them.
 
     Returns:
-        The first difference, if there is one, and the number of steps until then.
+        The first divergence or None, and the number of steps until then.
 
     Raises:
-        ToolError: an implementation is no broker, or is gone.
+        ToolError: An implementation is not a broker, or the connection is lost.
     """
     for name in implementations:
         if not is_wire(name):

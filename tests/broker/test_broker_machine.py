@@ -141,7 +141,7 @@ def test_a_replay_whose_broker_dies_before_the_last_step_is_not_fixed():
     batches = [Operation("append_batch", (each, "none", None)) for each in rows]
     steps = [topic, *batches[:3], Operation("restart_broker", ()), *batches[3:], Operation("kill_broker", ())]
     trace = Trace("broker", KRAFT, (*steps, *batches[:2]))
-    with pytest.raises(ToolError, match=r"does not come up after step 9 .*: of the 2 steps after it nothing"):
+    with pytest.raises(ToolError, match=r"does not start after step 9 .*: the 2 steps after it cannot"):
         replay(trace, [KRAFT], ["broker"])
 
 

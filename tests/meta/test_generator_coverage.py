@@ -128,12 +128,12 @@ def test_missed_rows_of_the_generator_are_reported_after_the_verdict(tmp_path, m
     kafka = ("python:tests.adapters.python_index:open_index",)
     plan = Plan(("4.4.0",), kafka, ("transaction",), PROFILES["ci"], tmp_path, max_examples=1, demand_coverage=True)
     events = []
-    with pytest.raises(CoverageError, match="the transaction machine never came to"):
+    with pytest.raises(CoverageError, match="the transaction machine never reached"):
         carry_out(plan, events.append)
     footer = events[-1]
     assert isinstance(footer, RunFinished)
     assert footer.verdict == "conforms"
-    assert "never came to" in footer.details["uncovered"][0]
+    assert "never reached" in footer.details["uncovered"][0]
     carry_out(replace(plan, demand_coverage=False), events.append)
     assert "uncovered" not in events[-1].details
 

@@ -120,7 +120,7 @@ def test_a_replay_ignores_divergences_below_its_level():
 def test_steps_that_an_implementation_has_not_executed_are_not_fixed():
     """Its file has no zeros that would count as entries in the fourth step, so that it has left."""
     trace = Trace("offset", "4.4.0", STEPS, made_by={"level": "must"})
-    with pytest.raises(ToolError, match="cannot go on after step 4"):
+    with pytest.raises(ToolError, match="cannot continue after step 4"):
         replay(trace, ["4.4.0"], [OFF_BY_ONE])
 
 

@@ -62,7 +62,7 @@ def test_a_directory_that_cannot_be_written_costs_the_trace(tmp_path):
 def test_a_trace_that_cannot_be_encoded_costs_the_trace(tmp_path, monkeypatch):
     monkeypatch.setattr(divergence_event.Trace, "save", broken)
     (event,) = events_of(plan(tmp_path))
-    assert event.note.startswith("its trace cannot be written: ZeroDivisionError")
+    assert event.note.startswith("cannot write its trace: ZeroDivisionError")
 
 
 class TestTogether:

@@ -89,7 +89,7 @@ def test_a_python_program_has_names_and_titles_as_text_only(hostile):
 
 
 def test_data_that_python_would_not_parse_is_rejected():
-    with pytest.raises(ToolError, match="cannot be written of a trace with such steps"):
+    with pytest.raises(ToolError, match="cannot write a Python program for a trace with such steps"):
         python_script(trace(machine="log", made_by={"seed": float("inf")}), "4.4.0", "jvm", "ticket")
 
 
@@ -97,7 +97,7 @@ def test_a_step_that_cannot_be_executed_is_one_line(tmp_path):
     one = trace("missing/0.index")
     one = Trace("offset", "4.4.0", (*one.operations[:1], Operation("write_file", ("00",))))
     for suffix in (".py", ".java"):
-        with pytest.raises(ToolError, match=r"^step 2 of the trace, write_file.*cannot be performed"):
+        with pytest.raises(ToolError, match=r"^step 2 of the trace, write_file.*cannot be executed"):
             write_script(tmp_path / f"Ticket{suffix}", one, "4.4.0", "jvm")
     assert list(tmp_path.iterdir()) == []
 

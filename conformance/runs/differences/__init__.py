@@ -1,1 +1,1 @@
-"""Differences: what a run sees of them, which of them are one, and how each is told."""
+"""Divergences of a run: their buckets, their root causes, and their signatures."""

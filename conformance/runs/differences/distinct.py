@@ -1,12 +1,13 @@
-"""Distinct differences: what was seen many times, in many releases, told once for each thing that is wrong.
+"""Deduplication: a divergence that occurred many times, in many releases, is reported once per defect.
 
-A step exercises several clauses, from the particular ("a lookup before the first entry") to the general ("a lookup"),
-so its clauses alone do not say which of them fails. What was exercised says more: a clause that held in other steps is
-not what is broken there. So the failing clause of a difference is one that never held where it showed, and of several
-the one that explains most sightings; where each clause held at times, it is the operation's own, the last MUST.
+A step exercises several clauses, from the specific ("a lookup before the first entry") to the general ("a lookup"), so
+that its clauses alone do not show which of them fails. Other steps help: a clause that passed in other steps is not the
+broken one. The failing clause of a divergence is therefore one that never passed. Of several such clauses, the failing
+one explains most occurrences. If each clause passed in some step, it is the primary clause of the operation, the last
+MUST.
 
-Two differences are the same if implementation, failing clause (whatever the letter of its variant) and first aspect are
-the same; without any clause, if machine and shape are.
+Two divergences are the same if implementation, failing clause (without the letter of its variant) and first aspect are
+equal; without any clause, if machine and signature are.
 """
 
 from __future__ import annotations
@@ -31,15 +32,15 @@ if TYPE_CHECKING:
     from conformance.runs.differences.sightings import Kind, Sighting, Sightings
 
 FAILED: Final = "failure"
-"""Stands for the aspect of a program that has crashed, was late or talked nonsense."""
+"""The aspect of a program that has crashed, timed out or sent a malformed reply."""
 _TELLING: Final = 3
-"""Sightings from which on "it never held" tells something."""
+"""The number of occurrences from which on a clause that never passed is significant."""
 
 
 class Identity(NamedTuple):
-    """What makes two differences the same.
+    """Key under which divergences are the same.
 
-    ``what`` is a clause without its letter, with the operation if it holds elsewhere; or machine and shape.
+    ``what`` is a clause without its letter, with the operation if it passes elsewhere; or machine and signature.
     """
 
     implementation: str
@@ -48,7 +49,7 @@ class Identity(NamedTuple):
 
 
 class Way(NamedTuple):
-    """What sightings of one difference look like: their shape, and whether either side has no answer."""
+    """Form of a divergence: its signature, and whether either side has no result."""
 
     shape: str
     none_expected: bool
@@ -56,14 +57,14 @@ class Way(NamedTuple):
 
 
 def way_of(divergence: Divergence) -> Way:
-    """Return what a difference looks like."""
+    """Return the form of a divergence."""
     is_outcome = divergence.aspects[0] == "outcome"
     expected, actual = divergence.expected, divergence.actual
     return Way(_single(shape_of(divergence)), is_outcome and is_empty(expected), is_outcome and is_empty(actual))
 
 
 class Place(NamedTuple):
-    """Where a difference shows."""
+    """Machine, release and participant in which a divergence occurs."""
 
     machine: str
     release: str
@@ -72,21 +73,21 @@ class Place(NamedTuple):
 
 @dataclass
 class Distinct:
-    """One thing that is wrong.
+    """Unique divergence.
 
     Attributes:
-        identity: what it is known by.
-        clause: the failing clause; empty if no clause speaks of the step.
-        shape: of the sighting that stands for all of them.
-        machine: that found it first.
-        sighting: shows it in the newest release, with the fewest steps.
-        places: everywhere it shows.
-        count: how often it was seen.
-        first: which of the machine's kinds of sightings was its first.
-        told: the clauses at stake in the steps that are told.
-        never_held: whether the failing clause held nowhere.
-        shapes: of all sightings.
-        ways: of the sightings that look alike, the one that stands for them and how often they were seen.
+        identity: The key.
+        clause: The failing clause; empty if no clause applies to the step.
+        shape: The signature of the representative.
+        machine: The machine that found it first.
+        sighting: The representative: in the newest release, with the fewest steps.
+        places: The machines, releases and participants in which it occurs.
+        count: The number of occurrences.
+        first: The position of its first occurrence among the machine's buckets.
+        told: The implicated clauses of the reported steps.
+        never_held: True if the failing clause never passed.
+        shapes: The signatures of all occurrences.
+        ways: For each form, its representative and its number of occurrences.
     """
 
     identity: Identity
@@ -103,26 +104,27 @@ class Distinct:
     ways: dict[Way, tuple[Sighting, int]] = field(default_factory=dict)
 
     def concerns(self, clause: str) -> bool:
-        """Whether a clause is at stake, or is a variant of the one that fails."""
+        """Return True if a clause is implicated, or is a variant of the failing one."""
         family = self.clause.rstrip(ascii_lowercase)
         return clause in self.told or (bool(family) and clause.rstrip(ascii_lowercase) == family)
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the operation should have been refused."""
+        """True if an error is expected."""
         expected = self.sighting.divergence.expected
         return isinstance(expected, tuple) and self.identity.aspect == "outcome" and expected[0] is not None
 
     @property
     def operation(self) -> str:
-        """The operation that shows it."""
+        """The operation of the representative."""
         return _name(self.sighting.divergence)
 
     def is_shown_by(self, divergence: Divergence) -> bool:
-        """Whether a difference of the same participant is this one: what its steps may be shrunk to.
+        """Return True if a divergence of the same participant is this one, so that steps may be shrunk to it.
 
-        It is as grave, what was accepted is not refused instead, and no clause speaks of it that did not before (a
-        look-up among entries does not become one in an empty index): else it would be fixed in another place.
+        It is as severe, an accepted operation is not an error instead, and no clause applies to it that did not apply
+        before (a lookup among entries does not become a lookup in an empty index). Otherwise it would be fixed in
+        another place.
         """
         mine = self.sighting.divergence
         return (
@@ -134,7 +136,7 @@ class Distinct:
         )
 
     def is_alike(self, divergence: Divergence) -> bool:
-        """Whether a difference is this one, in whichever release."""
+        """Return True if a divergence of any release is this one."""
         if _aspect(divergence) != self.identity.aspect:
             return False
         if self.clause:
@@ -143,12 +145,12 @@ class Distinct:
 
     @property
     def other_ways(self) -> list[tuple[Sighting, int]]:
-        """How else it was seen, most often first: sightings that the one that stands for all does not look like."""
+        """The other forms of the divergence, most frequent first, without the representative's own form."""
         own = way_of(self.sighting.divergence)
         return sorted((seen for way, seen in self.ways.items() if way != own), key=lambda seen: -seen[1])
 
     def take_in(self, other: Distinct) -> None:
-        """Another difference turns out to be this one."""
+        """Merge another divergence that turns out to be this one."""
         self.places |= other.places
         self.count += other.count
         self.first = min(self.first, other.first)
@@ -160,7 +162,7 @@ class Distinct:
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """All machines; the one that found it first comes first."""
+        """All machines, beginning with the machine that found it first."""
         return tuple(dict.fromkeys((self.machine, *sorted(place.machine for place in self.places))))
 
 
@@ -170,13 +172,13 @@ def distinct_differences(
     specification: Callable[[str], str],
     held: Mapping[str, Counter[str]],
 ) -> list[Distinct]:
-    """The distinct differences of one machine, in the order of their first sighting.
+    """Return the unique divergences of one machine, in the order of their first occurrence.
 
     Args:
-        machine: its name.
-        sightings: all of them.
-        specification: how a participant was asked for.
-        held: for each participant, in how many steps each clause held.
+        machine: The name of the machine.
+        sightings: All buckets.
+        specification: A function that returns the ``-i`` argument of a participant.
+        held: For each participant, the number of steps in which each clause passed.
     """
     by_aspect: dict[tuple[str, str], list[tuple[Kind, Sighting]]] = {}
     for kind, sighting in sightings.items():
@@ -186,7 +188,7 @@ def distinct_differences(
     found: dict[Identity, Distinct] = {}
     order = {kind: number for number, kind in enumerate(sightings)}
     for (implementation, aspect), seen in by_aspect.items():
-        # A program that crashes keeps no clause: what it was asked for is all that there is to say.
+        # A program that crashes satisfies no clause, so only the request identifies it.
         parts = [("", "", seen)] if aspect == FAILED else _by_failing_clause(seen, held)
         for clause, operation, same in parts:
             for shape, alike in _by_shape(clause, same):
@@ -200,12 +202,12 @@ def distinct_differences(
 
 
 def _folded(found: Iterable[Distinct]) -> list[Distinct]:
-    """Without those that follow from another difference of the same operation and aspect.
+    """Return the divergences without consequences of another divergence of the same operation and aspect.
 
-    Where what an operation is for never held, nothing else of it says anything new; and where it breaks a promise, what
-    it does where no clause promises anything follows.
+    If the primary clause of an operation never passed, its other divergences add nothing. If it violates a guarantee,
+    its divergences in behaviour that no clause guarantees are consequences.
     """
-    every = sorted(found, key=_weight)  # so that what follows from what follows is not lost
+    every = sorted(found, key=_weight)  # so that consequences of consequences are not lost
     kept = []
     for one in every:
         first = max((other for other in every if _follows(one, other)), key=_weight, default=None)
@@ -221,7 +223,7 @@ def _weight(one: Distinct) -> tuple[int, int]:
 
 
 def _follows(one: Distinct, other: Distinct) -> bool:
-    """Whether a difference follows from another one, which has more weight."""
+    """Return True if a divergence is a consequence of another one, which has more weight."""
     if not other.clause or _weight(other) <= _weight(one) or other.is_refusal:
         return False
     if (one.identity.implementation, one.operation, one.identity.aspect) != (
@@ -256,9 +258,9 @@ def _add(
 
 
 def _standing(sighting: Sighting) -> tuple[int, bool, int, int, int]:
-    """Which sighting stands for the others: the smallest.
+    """Return the sort key of the representative, the smallest.
 
-    It is one of the newest release's, of those the gravest, in the fewest special circumstances, with the fewest steps.
+    It is from the newest release. Of these it is the most severe, with the fewest clauses and the fewest steps.
     """
     divergence = sighting.divergence
     promise, rank = gravity(divergence)
@@ -274,7 +276,7 @@ def _operation(sighting: Sighting) -> str:
 
 
 def _name(divergence: Divergence) -> str:
-    """The operation; many of them at once are the same."""
+    """Return the operation; a bulk operation counts as its single operation."""
     return _single(divergence.operation.name)
 
 
@@ -283,7 +285,7 @@ def _single(name: str) -> str:
 
 
 def _refused(divergence: Divergence) -> tuple[bool, bool]:
-    """Whether the reference refuses the operation, and whether the participant does, as far as these differ."""
+    """Return True for each side that returns an error, if the outcomes differ."""
     if divergence.aspects[0] != "outcome":
         return False, False
     return bool(error_of(divergence.expected)), bool(error_of(divergence.actual))
@@ -294,7 +296,7 @@ def _aspect(divergence: Divergence) -> str:
 
 
 def _by_shape(clause: str, seen: list[tuple[Kind, Sighting]]) -> Iterable[tuple[str, list[tuple[Kind, Sighting]]]]:
-    """Differences of one clause are one; those without any are told apart by their shape."""
+    """Group divergences: all with one clause are one group; without a clause, by signature."""
     if clause:
         return [("", seen)]
     shapes: dict[str, list[tuple[Kind, Sighting]]] = {}
@@ -306,7 +308,7 @@ def _by_shape(clause: str, seen: list[tuple[Kind, Sighting]]) -> Iterable[tuple[
 def _by_failing_clause(
     seen: Sequence[tuple[Kind, Sighting]], held: Mapping[str, Counter[str]]
 ) -> Iterable[tuple[str, str, list[tuple[Kind, Sighting]]]]:
-    """Sightings by the clause that fails in them, and by operation where that clause holds elsewhere."""
+    """Yield buckets by their failing clause, and also by operation if that clause passes elsewhere."""
     left = list(seen)
     while left:
         clause = _never_held(left, held)
@@ -322,7 +324,7 @@ def _by_failing_clause(
 
 
 def _never_held(seen: Sequence[tuple[Kind, Sighting]], held: Mapping[str, Counter[str]]) -> str:
-    """The clause that never held where it failed and explains most of what was seen; empty if there is none."""
+    """Return the clause that never passed and explains most occurrences; empty if there is no such clause."""
     failed: Counter[str] = Counter()
     place: dict[str, int] = {}
     not_only: set[str] = set()
@@ -333,21 +335,21 @@ def _never_held(seen: Sequence[tuple[Kind, Sighting]], held: Mapping[str, Counte
             if held.get(kind.participant, Counter())[clause]:
                 not_only.add(clause)
     candidates = [clause for clause in failed if clause not in not_only and failed[clause] >= _TELLING]
-    # Of those that explain as much, the most general one: the last.
+    # Of clauses that explain equally many, the last one is the most general.
     return max(candidates, key=lambda clause: (failed[clause], place[clause]), default="")
 
 
 @cache
 def _layouts() -> frozenset[str]:
-    """The clauses about how entries lie in an index file."""
+    """Return the clauses about the layout of entries in an index file."""
     return frozenset(row.clause for rows in ROWS.values() for row in rows if row.why == "the bytes of the file")
 
 
 def operations_own(clauses: Sequence[str], aspect: str = "") -> str:
-    """Of the clauses of a step the operation's own: that of a refusal's text, the last MUST, the last; empty if none.
+    """Return the primary clause of a step; empty without clauses.
 
-    A refusal that nothing but its text speaks of in particular is told apart from what the operation does otherwise.
-    Where answer and state are right and only the bytes differ, it is a clause about how entries lie in the file.
+    An error that only a clause about its message describes is separate from other behaviour of the operation. Where
+    result and state are right and only the bytes differ, it is a clause about the layout of entries in the file.
     """
     catalogue = load_clauses()
     texts = [clause for clause in clauses if set(catalogue[clause].excuses) == {"text"}]

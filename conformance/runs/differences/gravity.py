@@ -1,4 +1,4 @@
-"""How grave a difference is: which of several sightings stands for all of them, and stays when steps are shrunk."""
+"""Severity of a divergence, which selects the representative and is preserved when steps are shrunk."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _WRONG, _REFUSED, _STATE, _WORDS = 3, 2, 1, 0
 
 
 def gravity(divergence: Divergence) -> tuple[bool, int]:
-    """Return how grave a difference is; the larger, the graver.
+    """Return the severity of a divergence; larger is more severe.
 
-    A broken promise comes first. Then other bytes on disk and another answer, what one side refuses or has no answer
-    to, another state, and last another kind or text of a refusal. One crash is as grave as the other.
+    A violated guarantee comes first. It is followed by other bytes on disk and another result, an error or no result on
+    one side only, another state, and another kind or message of an error. All crashes are equally severe.
     """
     return divergence.counts("must"), _rank(divergence)
 
@@ -35,5 +35,5 @@ def _rank(divergence: Divergence) -> int:
 
 
 def is_empty(outcome: Any) -> bool:
-    """Whether an outcome, or the first two parts of one, is a refusal or no answer."""
+    """Return True if an outcome, or the first two fields of one, is an error or no result."""
     return bool(error_of(outcome)) or (isinstance(outcome, tuple) and len(outcome) > 1 and outcome[1] is None)

@@ -1,20 +1,20 @@
-"""Which differences are other sights of a difference that is told already, and why.
+"""Grouping of divergences by root cause, with the reason for each related divergence.
 
-One wrong line shows after several operations, and in several ways after each. Two differences are one if what is wrong
-besides, or what is wrong without the circumstances, is the same:
+One defect appears after several operations, and in several forms after each. Two divergences have the same root cause
+if they share a secondary symptom, or if one turns into the other when its setup is simplified:
 
 - *The same flag.* One flag of the state is wrong and nothing else, whatever the operation before it.
-- *The same fields.* An operation leaves the same fields of the state wrong; that its result or its text is wrong, too,
-  follows from that.
-- *The same operation.* It goes wrong in the offset index as it does in the time index, in the same releases.
-- *The same steps.* The steps are the same but for the name of the file, and so are both answers.
-- *The same part of the answer.* An operation's result has several parts, and the same flag among them is wrong.
-- *One by one.* A bulk operation differs, and performed as single operations it shows the other difference first.
-- *Without the circumstances.* An operation fails that should work, and without a step before it (a file that has been
-  moved away, for instance) the same call shows the other difference instead.
-- *The same crash.* The program ends with the same output on standard error, whatever it was asked for.
+- *The same fields.* An operation leaves the same fields of the state wrong; a wrong result or message is a consequence.
+- *The same operation.* It fails in the offset index as it does in the time index, in the same releases.
+- *The same steps.* The steps are the same except for the name of the file, and so are both results.
+- *The same part of the result.* An operation's result has several parts, and the same flag among them is wrong.
+- *One by one.* A bulk operation diverges, and executed as single operations it shows the other divergence first.
+- *Without the setup.* An operation fails unexpectedly, and without a step before it (a file that has been moved away,
+  for
+  instance) the same call shows the other divergence instead.
+- *The same crash.* The program ends with the same output on standard error, whatever the request was.
 
-Any other crash is a difference of its own, and so is a refusal that a MUST clause demands and that is missing.
+Any other crash is a separate divergence, and so is a missing error that a MUST clause requires.
 """
 
 from __future__ import annotations
@@ -43,21 +43,22 @@ if TYPE_CHECKING:
 
 _STORED: Final = ("state", "bytes")
 _TWINS: Final = {"TI-1": "OI-1", "TI-2": "OI-2", "TI-7": "OI-7", "TI-8": "OI-8", "TI-9": "OI-10", "TI-11": "OI-11"}
-"""Clauses of a time index that say of an operation what those of an offset index say."""
+"""The clauses of a time index with the corresponding clauses of an offset index."""
 _MOST_SINGLE: Final = 1_000
-"""So many single operations are performed in the place of a trace's bulk operations at most."""
+"""The maximum number of single operations that replace a trace's bulk operations."""
 _OF_ENTRIES: Final = frozenset({"offset", "position", "timestamp"})
 
 
 @dataclass(frozen=True)
 class Case:
-    """A difference that has been shrunk.
+    """A divergence that has been shrunk.
 
     Attributes:
-        distinct: the difference.
-        shown: what the shrunk steps show.
-        event: that tells it.
-        attempt: performs operations from an empty directory; returns the first difference of the same participant.
+        distinct: The unique divergence.
+        shown: The result of the shrunk steps.
+        event: Its event.
+        attempt: A function that executes operations from an empty directory, and returns the first divergence of the
+            same participant.
     """
 
     distinct: Distinct
@@ -67,10 +68,10 @@ class Case:
 
 
 def of_their_own(cases: Sequence[Case]) -> list[tuple[Case, list[tuple[Case, str]]]]:
-    """The differences that are sights of no other one, in their order, each with its other sights and why they are.
+    """Return the divergences by root cause, in their order, each with related divergences and reasons.
 
     Args:
-        cases: the differences of one machine and implementation.
+        cases: The divergences of one machine and implementation.
     """
     parents: dict[int, tuple[int, str]] = {}
 
@@ -92,7 +93,7 @@ def of_their_own(cases: Sequence[Case]) -> list[tuple[Case, list[tuple[Case, str
 
 
 def _kinship(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None:
-    """The number of the difference that another one is a sight of, and why; None if it is none."""
+    """Return the number of another divergence with the same root cause, and the reason, or None."""
     if one.distinct.identity.aspect == FAILED:
         return _same_crash(one, others)
     for number, other in others.items():
@@ -102,7 +103,7 @@ def _kinship(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None:
         if one.distinct.is_alike(divergence) and divergence.operation.name == one.shown.divergence.operation.name:
             continue  # nothing has changed
         for number, other in others.items():
-            # A single operation that does less harm than what stands for the other may have another cause.
+            # A single operation with a milder divergence than the representative may have another root cause.
             is_single = divergence.operation.name != one.shown.divergence.operation.name
             is_milder = is_single and gravity(divergence) < gravity(other.shown.divergence)
             if other.distinct.is_alike(divergence) and not is_milder:
@@ -111,9 +112,9 @@ def _kinship(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None:
 
 
 def _same_crash(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None:
-    """Return the number of an earlier crash that ended with the same words, and why it is the same; None without one.
+    """Return the number of an earlier crash with the same last output, and the reason; None without such a crash.
 
-    Two operations of the harness may be one request, and two requests may go through the same line of the program.
+    Two operations of the harness may be one request, and two requests may reach the same line of the program.
     """
     words = last_words(one.shown.divergence)
     for number, other in others.items():
@@ -123,13 +124,13 @@ def _same_crash(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None
 
 
 def are_twins(one: Distinct, other: Distinct) -> bool:
-    """Return whether an operation goes wrong in an offset index as it does in a time index, in the same releases.
+    """Return True if an operation fails in an offset index as in a time index, in the same releases.
 
-    What they have in common shows in the same releases.
+    A defect in their shared code appears in the same releases.
 
     Args:
-        one: a difference.
-        other: a difference of another machine.
+        one: A divergence.
+        other: A divergence of another machine.
     """
     mine, theirs = one.sighting.divergence, other.sighting.divergence
     clauses = [each.clause.rstrip(ascii_lowercase) for each in (one, other)]
@@ -148,7 +149,7 @@ def are_twins(one: Distinct, other: Distinct) -> bool:
 
 
 def _common(one: Case, other: Case) -> str:
-    """What both have in common, in words; empty if it is not enough."""
+    """Return the reason why two divergences share a symptom; empty if they do not."""
     mine, theirs = one.shown.divergence, other.shown.divergence
     flag = _flag(mine)
     if flag is not None and flag == _flag(theirs) and one.distinct.first > other.distinct.first:
@@ -167,7 +168,7 @@ def _common(one: Case, other: Case) -> str:
 
 
 def _is_the_same_but_for_names(one: DivergenceError, other: DivergenceError) -> bool:
-    """Whether two differences have the same steps but for the base offset and the name of the file."""
+    """Return True if two divergences have the same steps except for the base offset and the name of the file."""
     mine, theirs = one.divergence, other.divergence
     if (mine.aspects, mine.expected, _untold(mine.actual)) != (theirs.aspects, theirs.expected, _untold(theirs.actual)):
         return False
@@ -176,7 +177,7 @@ def _is_the_same_but_for_names(one: DivergenceError, other: DivergenceError) -> 
 
 
 def _untold(outcome: object) -> object:
-    """Return an outcome without its text, which may name the file."""
+    """Return an outcome without its message, which may contain the name of the file."""
     return outcome[:2] if error_of(outcome) and isinstance(outcome, tuple) else outcome
 
 
@@ -185,7 +186,7 @@ def _without_base(name: str, value: int) -> int:
 
 
 def _flag(divergence: Divergence) -> tuple[str, bool, bool] | None:
-    """The one field of the state that differs, with both values, if it is a flag and nothing else differs."""
+    """Return the only field of the state that differs, with both values, if it is a flag and nothing else differs."""
     if divergence.aspects != ("state",):
         return None
     fields = list(differing_fields(divergence.expected, divergence.actual))
@@ -195,7 +196,7 @@ def _flag(divergence: Divergence) -> tuple[str, bool, bool] | None:
 
 
 def _part(divergence: Divergence) -> tuple[int, bool, bool] | None:
-    """The one part of an answer that differs, with both values, if it is a flag."""
+    """Return the only part of a result that differs, with both values, if it is a flag."""
     if divergence.aspects[0] != "outcome" or _is_refused_or_not(divergence):
         return None
     expected, actual = divergence.expected[1], divergence.actual[1]
@@ -206,7 +207,7 @@ def _part(divergence: Divergence) -> tuple[int, bool, bool] | None:
 
 
 def _is_refused_or_not(divergence: Divergence) -> bool:
-    """Whether one side refuses what the other one performs, or they refuse for different reasons."""
+    """Return True if one side returns an error and the other does not, or both return different errors."""
     if divergence.aspects[0] != "outcome":
         return False
     return bool(error_of(divergence.expected) or error_of(divergence.actual))
@@ -216,19 +217,19 @@ def _is_refused_or_not(divergence: Divergence) -> bool:
 
 
 def _variants(one: Case) -> Iterator[tuple[Divergence, str]]:
-    """What variants of the steps show, each with what the variant is."""
+    """Yield the divergences of variants of the steps, each with a description of the variant."""
     if all(shape.partition(":")[0] in BULK for shape in one.distinct.shapes):
         *before, last = (tuple(singly(operation, _MOST_SINGLE)) for operation in one.shown.operations)
         first = sum(map(len, before))
         if first + len(last) <= _MOST_SINGLE:
             found = one.attempt(tuple(chain(*before, last)))
-            # An earlier one is no part of what differs: it has been set aside when this one was found.
+            # An earlier one has been set aside when this one was found, so it is not part of this divergence.
             if found is not None and found.step >= first:
-                yield found, "performed one by one, the operations show the difference above"
+                yield found, "executed one by one, the operations show the difference above"
     if not _fails_for_its_circumstances(one.shown.divergence):
         return
     shown = one.shown.operations
-    # Shrinking has made numbers zero, and zeros are what an empty file holds anyway.
+    # Shrinking has replaced numbers by zeros, which an empty file contains as well.
     larger = tuple(with_numbers(each, lambda name, value: value + (name in _OF_ENTRIES)) for each in shown)
     for operations in (shown, larger, one.distinct.sighting.operations):
         end = len(operations) - 1
@@ -239,7 +240,7 @@ def _variants(one: Case) -> Iterator[tuple[Divergence, str]]:
 
 
 def _fails_for_its_circumstances(divergence: Divergence) -> bool:
-    """Whether an operation fails that should work, or does not fail where no implementation has to."""
+    """Return True if an operation fails unexpectedly, or succeeds where only an OBSERVED clause requires an error."""
     if divergence.aspects[0] != "outcome" or bool(error_of(divergence.expected)) == bool(error_of(divergence.actual)):
         return False
     catalogue = load_clauses()

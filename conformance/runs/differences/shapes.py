@@ -1,4 +1,4 @@
-"""The shape of a difference: what it is known by where no clause speaks of the step."""
+"""Signature of a divergence, which identifies it if no clause applies to the step."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
 
 DIRECTORY = "directory"
-"""Files that should not be there, or are missing: seen when directories are compared, whatever was done before."""
+"""The signature of extra or missing files: seen when directories are compared, whatever the operation was."""
 
 
 def shape_of(divergence: Divergence) -> str:
-    """The shape: operation and first aspect, and of outcomes the two kinds.
+    """Return the signature: operation and first aspect, for outcomes also both kinds.
 
     Example: ``"append: outcome ok -> full"``, ``"close: bytes"``, ``"lookup: failure"``, ``"directory"``.
     """
@@ -32,7 +32,7 @@ def shape_of(divergence: Divergence) -> str:
 
 
 def detail_of(divergence: Divergence) -> str:
-    """What comes behind the shape of a difference in logs, to tell it from others of that shape; mostly empty.
+    """Return the suffix of a signature in logs, which distinguishes divergences with that signature; mostly empty.
 
     Example: ``" of end_offset"``, ``" of .timeindex"``, ``" of -3, times"``.
     """
@@ -49,7 +49,7 @@ def detail_of(divergence: Divergence) -> str:
 
 
 def _targets(divergence: Divergence) -> Iterator[str]:
-    """The targets whose answers differ; ordinary timestamps are alike."""
+    """Yield the targets whose results differ; all ordinary timestamps count as one."""
     if error_of(divergence.expected) or error_of(divergence.actual):
         return
     answers = zip(divergence.operation.args[0], divergence.expected[1], divergence.actual[1], strict=False)

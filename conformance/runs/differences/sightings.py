@@ -1,4 +1,4 @@
-"""What a run sees of differences: how often, of which participant, and the shortest steps that show each."""
+"""Buckets of a run's divergences: counts by participant and signature, with the shortest reproducer of each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """What two sightings of one kind have in common: the implementation, the shape, and the clauses at stake."""
+    """Key of a bucket: the implementation, the signature, and the implicated clauses."""
 
     participant: str
     shape: str
@@ -24,12 +24,12 @@ class Kind(NamedTuple):
 
 @dataclass(slots=True)
 class Sighting:
-    """One kind of difference, as often as it was seen.
+    """Bucket of divergences with one key.
 
     Attributes:
-        divergence: of the gravest sighting, and of those of the shortest steps.
-        operations: these steps.
-        count: how often it was seen.
+        divergence: The most severe divergence; among equally severe ones, one with the fewest steps.
+        operations: Its steps.
+        count: The number of occurrences.
     """
 
     divergence: Divergence
@@ -38,16 +38,16 @@ class Sighting:
 
 
 def _order(divergence: Divergence, operations: tuple[Operation, ...]) -> tuple[bool, int, int]:
-    """Smaller for the sighting that is kept."""
+    """Return a sort key that is smaller for the divergence to be kept."""
     promise, rank = gravity(divergence)
     return not promise, -rank, len(operations)
 
 
 class Sightings(dict[Kind, Sighting]):
-    """All kinds of differences that were seen, in the order of their first sighting."""
+    """All buckets, in the order of their first occurrence."""
 
     def see(self, divergence: Divergence, operations: Iterable[Operation]) -> None:
-        """A difference was seen, at the last of these operations."""
+        """Record a divergence at the last of these operations."""
         kind = Kind(divergence.participant, shape_of(divergence), divergence.clauses)
         known = self.get(kind)
         if known is None:
@@ -59,7 +59,7 @@ class Sightings(dict[Kind, Sighting]):
             known.divergence, known.operations = divergence, steps
 
     def merge(self, later: Sightings) -> None:
-        """Adds what was seen later; of equally long steps the earlier ones stay."""
+        """Add the buckets of later examples; among equally long steps, earlier ones are kept."""
         for kind, sighting in later.items():
             known = self.get(kind)
             if known is None:

@@ -1,6 +1,6 @@
-"""``replay --export``: a trace as a program that stands alone, in Python or as a JUnit test for Kafka's own classes.
+"""``replay --export``: a trace as a standalone program, in Python or as a JUnit test for Kafka's own classes.
 
-What is expected at each step is what the reference does there, in the dialect of the release.
+The expected result of each step is the reference's, in the dialect of the release.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ _LANGUAGES: dict[str, Callable[[Trace, str, str, str], str]] = {".py": python_sc
 
 
 def script_of(path: Path, trace: Trace, release: str, implementation: str) -> str:
-    """A trace as a program; nothing is written.
+    """Return a trace as a program, without writing it.
 
     Args:
         path: ``.py`` for Python, ``.java`` for a JUnit test; a Java class has the name of its file.
-        trace: what it performs.
-        release: in whose dialect, and of whose classes.
-        implementation: what the Python program drives if it is not told otherwise, such as ``"jvm"``.
+        trace: The trace.
+        release: The release of the dialect and the classes.
+        implementation: The default implementation of the Python program, such as ``"jvm"``.
 
     Raises:
-        ToolError: the file has another suffix, or the trace is none that such a program can be written of.
+        ToolError: The file has another suffix, or no such program can be written for the trace.
     """
     language = _LANGUAGES.get(path.suffix)
     if language is None:
@@ -41,21 +41,21 @@ def script_of(path: Path, trace: Trace, release: str, implementation: str) -> st
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a program.
+    """Write a program to a file.
 
     Raises:
-        ToolError: the file cannot be written.
+        ToolError: The file cannot be written.
     """
     try:
         path.write_text(text, "utf-8")
     except OSError as error:
-        raise ToolError(f"the script {path} cannot be written: {error.strerror or error}") from error
+        raise ToolError(f"cannot write the script {path}: {error.strerror or error}") from error
 
 
 def write_script(path: Path, trace: Trace, release: str, implementation: str) -> None:
-    """Writes a trace as a program; see :func:`script_of`.
+    """Write a trace as a program; see :func:`script_of`.
 
     Raises:
-        ToolError: as :func:`script_of` and :func:`write_text`.
+        ToolError: As in :func:`script_of` and :func:`write_text`.
     """
     write_text(path, script_of(path, trace, release, implementation))

@@ -1,4 +1,4 @@
-"""What the reference does at each step of a trace about one index file."""
+"""Expected results of the steps of a trace about one index file: the reference's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """An operation, its outcome, and the file afterwards; None if there is none."""
+    """An operation, its observation, and the path and content of the file afterwards; None if it does not exist."""
 
     operation: Operation
     observation: Observation
@@ -25,10 +25,10 @@ class Step(NamedTuple):
 
 
 def expected_steps(trace: Trace, release: str) -> list[Step]:
-    """Performs the steps with the reference, in the dialect of a release.
+    """Execute the steps with the reference, in the dialect of a release.
 
     Raises:
-        ToolError: a step cannot be performed.
+        ToolError: A step cannot be executed.
     """
     reference = ReferenceIndex(release)
     steps: list[Step] = []
@@ -47,13 +47,13 @@ def expected_steps(trace: Trace, release: str) -> list[Step]:
                 steps.append(Step(operation, observation, path, file.read_bytes() if file.is_file() else None))
         except (TypeError, ValueError, LookupError, OSError) as error:
             where = f"step {len(steps) + 1} of the trace, {quoted(str(operation))}"
-            raise ToolError(f"{where}, cannot be performed: {quoted(repr(error))}") from error
+            raise ToolError(f"{where}, cannot be executed: {quoted(repr(error))}") from error
         finally:
             reference.end()
     return steps
 
 
 def without_zeros(content: bytes) -> tuple[str, int]:
-    """A file as hexadecimal digits and the number of zeros behind them: most of a preallocated index is zeros."""
+    """Return a file as hexadecimal digits and a number of trailing zeros: most of a preallocated index is zeros."""
     used = content.rstrip(b"\0")
     return used.hex(), len(content) - len(used)

@@ -1,7 +1,8 @@
-"""A trace about one index file as a JUnit 5 test of Kafka's own class, fit for a ticket.
+"""Export of a trace about one index file as a JUnit 5 test of Kafka's own class, suitable for a ticket.
 
-It is in the package of the class it tests, as Kafka's own tests are, and needs nothing of this project. Releases differ
-in where the classes are and in how results are read: Scala's in ``kafka.log`` up to 3.4, Java's from 3.5 on.
+The test is in the package of the class that it tests, like Kafka's own tests, and depends on nothing of this project.
+Releases differ in the location of the classes and in accessors of results: they are Scala's in ``kafka.log`` up to 3.4,
+and Java's from 3.5 on.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _OTHERS: Final = (
     " TempDir Test TimeIndex TimestampOffset TransactionIndex"
 )
 _TAKEN: Final = frozenset(_OTHERS.split())
-"""What the test calls other classes."""
+"""The names of other classes that the test uses."""
 _TEST: Final = """\
 package {package};
 
@@ -70,10 +71,10 @@ public class {name} {{
 
 
 def java_script(trace: Trace, release: str, implementation: str, name: str) -> str:
-    """The test class; every outcome is asserted, and the file where it has changed.
+    """Return the test class, which asserts every outcome, and the file where it has changed.
 
     Raises:
-        ToolError: the trace is about more than one index file, or ``name`` is no name of a class.
+        ToolError: The trace is not about one index file, or ``name`` is not a class name.
     """
     if trace.machine not in KINDS:
         raise ToolError(f"a Java test can be written of a trace about an index file, not about a {trace.machine}")
@@ -95,7 +96,7 @@ def java_script(trace: Trace, release: str, implementation: str, name: str) -> s
 
 
 class _Writer:
-    """Java for one kind of index in one release."""
+    """Writer of Java code for one kind of index in one release."""
 
     def __init__(self, kind: str, release: str) -> None:
         self.kind = kind
@@ -108,7 +109,7 @@ class _Writer:
         self.entry = {"offset": "OffsetPosition", "time": "TimestampOffset"}.get(kind, "AbortedTxn")
 
     def body(self, steps: list[Step]) -> list[str]:
-        """The statements."""
+        """Return the statements."""
         lines: list[str] = []
         content: bytes | None = None
         for number, step in enumerate(steps, start=1):
@@ -152,12 +153,12 @@ class _Writer:
             if self.kind != "transaction":
                 inside = f"{file}, {_long(base)}, {_int(size)}, {str(writable).lower()}"
             return f"index = new {_CLASSES[self.kind]}({inside})"
-        if name == "crash" and not self.dialect.close_trims:  # close() is all there is
+        if name == "crash" and not self.dialect.close_trims:  # close() is the only method for it
             name = "close"
         return "index." + _CALLS[name](self, arguments)
 
     def new_entry(self, values: tuple[int, ...]) -> str:
-        """An entry as Kafka has it."""
+        """Return an expression for an entry in Kafka's representation."""
         if self.kind == "transaction" and not self.dialect.txn_text_has_version:
             names = ("ProducerId", "FirstOffset", "LastOffset", "LastStableOffset")
             return "new AbortedTxn()" + "".join(f".set{n}({_long(v)})" for n, v in zip(names, values, strict=True))
@@ -180,18 +181,18 @@ class _Writer:
         return f"List.of({', '.join(map(self.new_entry, values))})"
 
     def _java_list(self, expression: str) -> str:
-        """A list of Scala's as one of Java's."""
+        """Return an expression that converts a Scala list to a Java list."""
         return f"scala.jdk.javaapi.CollectionConverters.asJava({expression})" if self.scala else expression
 
     @property
     def _accessor(self) -> str:
-        """What follows the name of a part of a result: Java's classes had public fields for a while."""
+        """The suffix of a field of a result: Java's classes had public fields in some releases."""
         return "()" if self.scala or self.dialect.search_results_are_records else ""
 
     def _exception(self, kind: str) -> str:
         names = [name for name, known in KIND_OF.items() if known == kind]
         ours = [name for name in names if name.startswith(("kafka.", "org.apache.kafka.storage"))]
-        if len(ours) == 2:  # it moved with the indexes
+        if len(ours) == 2:  # the class moved with the indexes
             names = [name for name in ours if name.startswith("kafka.") == self.scala]
         return names[0]
 

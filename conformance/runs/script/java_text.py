@@ -1,7 +1,8 @@
-"""Any text as part of a Java source file: never anything but the text, and plain ASCII.
+"""Text in Java source files: safely quoted, and plain ASCII.
 
-Java replaces Unicode escapes before it looks for strings and comments. So a backslash and a ``u`` out of a name could
-end a string or a comment; a line break as a Unicode escape does. What a compiler reads does not depend on its encoding.
+Java replaces Unicode escapes before it recognizes strings and comments. A backslash and a ``u`` in a name could
+therefore end a string or a comment; a line break as a Unicode escape does. ASCII is independent of the compiler's
+encoding.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 LONGEST: Final = 20_000
-"""Characters of one literal: a class file has room for 65,535 bytes of modified UTF-8."""
+"""The maximum number of characters of one literal: a class file limits it to 65,535 bytes of modified UTF-8."""
 _LONGEST_COMMENT: Final = 400
 _ESCAPED: Final = {'"': r"\"", "\\": r"\\"}
 
@@ -20,11 +21,11 @@ _WORDS: Final = (
     " throws transient true try var void volatile while yield"
 )
 RESERVED: Final = frozenset(_WORDS.split())
-"""Words that are no names of classes."""
+"""Words that cannot be class names."""
 
 
 def java_string(text: str) -> str:
-    """A string literal.
+    """Return a string literal.
 
     Control characters are octal escapes of three digits: a Unicode escape of a line break is a line break.
     """
@@ -32,7 +33,7 @@ def java_string(text: str) -> str:
 
 
 def java_long_string(text: str) -> str:
-    """An expression for a text that may be too long for one literal."""
+    """Return an expression for a text that may be too long for one literal."""
     if len(text) <= LONGEST:
         return java_string(text)
     parts = (java_string(text[start : start + LONGEST]) for start in range(0, len(text), LONGEST))
@@ -40,13 +41,13 @@ def java_long_string(text: str) -> str:
 
 
 def java_comment(text: str) -> str:
-    """What may stand in a comment of either form; on one line, cut if it is long."""
+    """Return text that is valid in a comment of either form, on one line, and truncated if it is long."""
     shown = text if len(text) <= _LONGEST_COMMENT else f"{text[:_LONGEST_COMMENT]}... ({len(text)} characters)"
     return "".join(_in_comment(char) for char in shown.replace("*/", "* /"))
 
 
 def _in_comment(char: str) -> str:
-    """The backslash that an escape stands for begins no other one."""
+    """Return a character as it is safe in a comment: a backslash must not begin an escape."""
     return r"\u005c" if char == "\\" else "?" if char < " " or char == "\x7f" else _encoded(char)
 
 

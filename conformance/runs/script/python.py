@@ -1,4 +1,4 @@
-"""A trace as a Python program that needs nothing but ``kidx[jvm]``."""
+"""Export of a trace as a Python program that needs only ``kidx[jvm]``."""
 
 from __future__ import annotations
 
@@ -103,10 +103,10 @@ if __name__ == "__main__":
 
 
 def python_script(trace: Trace, release: str, implementation: str, name: str) -> str:
-    """The program; it ends with ``FIXED``, or with an AssertionError at the step that differs.
+    """Return the program; it ends with ``FIXED``, or with an AssertionError at the step that differs.
 
     Raises:
-        ToolError: the trace holds a number that is none, such as an infinite one, or cannot be performed.
+        ToolError: The trace contains an invalid number, such as an infinite one, or cannot be executed.
     """
     head = _HEAD.format(
         title=_in_docstring(trace.title or f"Trace {trace.id}"),
@@ -125,20 +125,20 @@ def python_script(trace: Trace, release: str, implementation: str, name: str) ->
 
 
 def _in_docstring(text: str) -> str:
-    """The text on one line that neither ends a docstring nor means anything but itself there."""
+    """Return text for one line of a docstring, in which it neither ends the docstring nor is an escape."""
     return printable(text).replace("\\", "\\\\").replace('"', "'")
 
 
 def _check_data(literal: str) -> None:
-    """Refuses what Python would not read as the same data.
+    """Check that Python reads the literal as the same data.
 
     Raises:
-        ToolError: it holds more than texts, integers, finite numbers, true, false and null.
+        ToolError: It contains anything other than texts, integers, finite numbers, true, false and null.
     """
     try:
         ast.literal_eval(literal)
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ToolError(f"a Python program cannot be written of a trace with such steps: {error}") from error
+        raise ToolError(f"cannot write a Python program for a trace with such steps: {error}") from error
 
 
 def _step(step: Step) -> str:
@@ -150,7 +150,7 @@ def _step(step: Step) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Named tuples as tuples, which is what they are equal to."""
+    """Return named tuples as plain tuples, which are equal to them."""
     return tuple(map(_plain, value)) if isinstance(value, tuple) else value
 
 

@@ -1,4 +1,4 @@
-"""Traces made short: the same difference with fewer operations, fewer arguments and smaller numbers."""
+"""Shrinking of traces: the same divergence with fewer operations, fewer arguments and smaller numbers."""
 
 from conformance.runs.shrinking.search import SECONDS, Shrunk, shrink
 

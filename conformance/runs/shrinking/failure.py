@@ -1,4 +1,4 @@
-"""Shrinks what a lockstep has found, with nothing in it but the participant that differs and its reference."""
+"""Shrinking of a lockstep's divergence, with only the participant that diverges and its reference."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def shrunk(
     seconds: float = SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> DivergenceError:
-    """The same difference in the shortest trace that is found in time.
+    """Return the same divergence in the shortest trace that is found in time.
 
     Args:
-        lockstep: where it was found, between two examples; of index files, segments or logs.
-        failure: what was found.
-        same: whether a difference is the one that was found; :func:`is_same` by default.
-        seconds: as of :func:`~conformance.runs.shrinking.search.shrink`.
-        clock: as well.
+        lockstep: The lockstep that found it, between two examples; of index files, segments or logs.
+        failure: The divergence.
+        same: A predicate for the same divergence; :func:`is_same` by default.
+        seconds: The maximum time, see :func:`~conformance.runs.shrinking.search.shrink`.
+        clock: A monotonic clock in seconds.
 
     Returns:
-        The difference, whose ``shrinking`` says how far it was shrunk. One that does not come again when its operations
-        are replayed is returned as it is.
+        The divergence with a description in ``shrinking``. One that is not reproduced when its operations are replayed
+        is returned unchanged.
     """
     divergence = failure.divergence
     wanted = same or partial(is_same, divergence)
@@ -58,16 +58,16 @@ def shrunk(
 
 
 def marked(failure: DivergenceError, found: Shrunk[DivergenceError] | None, seconds: float) -> DivergenceError:
-    """What was found, or the failure itself if it did not come again, with the words for how far it was shrunk."""
+    """Return the shrunk divergence, or the original one if it was not reproduced, with its shrink status."""
     if found is None:
-        failure.shrinking = "does not come again when its operations are replayed: not shrunk"
+        failure.shrinking = "not reproduced when its operations were replayed: not shrunk"
         return failure
     found.shown.shrinking = "minimal" if found.minimal else f"not minimal: {seconds:g} s were over"
     return found.shown
 
 
 def is_same(one: Divergence, other: Divergence) -> bool:
-    """Whether two differences are the same: participant, operation and first aspect, and a field or kind of file."""
+    """Return True if two divergences share participant, operation, first aspect, and a field or file."""
     if _signature(one) != _signature(other):
         return False
     mine, theirs = _details(one), _details(other)
@@ -75,14 +75,15 @@ def is_same(one: Divergence, other: Divergence) -> bool:
 
 
 def _signature(divergence: Divergence) -> tuple[object, ...]:
-    # A file too many is seen when directories are compared, whatever the operation before was; no clause speaks of it.
+    # An extra file is noticed when directories are compared, whatever the operation before was; no clause applies to
+    # it.
     is_about_listing = divergence.aspects == ("bytes",) and not divergence.clauses
     operation = "" if is_about_listing else divergence.operation.name
     return divergence.participant, divergence.against, divergence.aspects[0], divergence.is_failure, operation
 
 
 def _details(divergence: Divergence) -> set[str]:
-    """Of a state the fields that differ, of the files of a directory their suffixes."""
+    """Return the fields of a state that differ, or the suffixes of the files of a directory."""
     expected, actual = divergence.expected, divergence.actual
     if divergence.aspects[0] == "state":
         return {name for name, _, _ in differing_fields(expected, actual)}
@@ -95,7 +96,7 @@ def _details(divergence: Divergence) -> set[str]:
 
 
 def _performed(lockstep: Any, operations: Sequence[Operation]) -> DivergenceError | None:
-    """The difference that operations come to."""
+    """Return the divergence that operations produce, or None."""
     try:
         perform_all(lockstep, operations)
     except DivergenceError as error:

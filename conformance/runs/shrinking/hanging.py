@@ -1,7 +1,7 @@
-"""Shrinks the steps to one that does not come back, in a process that may hang or die in this one's place.
+"""Shrinking of a hang, in a process that may hang or die instead of this one.
 
-A candidate that does not hang costs that process milliseconds. One that does costs it its life: its watchdog says so
-and ends it, and the next candidate has another process.
+A candidate that does not hang takes that process milliseconds. A candidate that hangs ends it: its watchdog reports the
+hang and ends the process, and the next candidate has a new process.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 SHORT: Final = 2.0
-"""Seconds that a step of a candidate may take: the same step has taken the whole limit before."""
+"""The time limit of a candidate's steps in seconds: the same step has exceeded the whole limit before."""
 _START: Final = 60.0
-"""Seconds after which a process that says nothing counts as lost: Java starts in it, too."""
+"""The time in seconds after which a silent process counts as lost; Java starts in it, too."""
 
 
 def shrunk_hang(
     stuck: Hang, machine: str, specification: str, limit: float, seconds: float = SECONDS, release: str = ""
 ) -> Hang:
-    """The same step without an answer, behind the fewest steps that are found in time.
+    """Return the same hang after the fewest steps that are found in time.
 
     Args:
-        stuck: the step, and those before it.
-        machine: whose operations they are.
-        specification: how the participant was asked for; empty for the reference.
-        limit: seconds that the step has taken.
-        seconds: that shrinking may take.
-        release: whose classes or dialect the participant has, if not that of the difference.
+        stuck: The hanging step, and the steps before it.
+        machine: The machine of the operations.
+        specification: The ``-i`` argument of the participant; empty for the reference.
+        limit: The time that the step has taken, seconds.
+        seconds: The maximum time for shrinking.
+        release: The release of the participant's classes or dialect, if it is not the divergence's.
     """
     implementations = (specification,) if specification else ()
     helper = Candidates(machine, release or stuck.divergence.release, implementations, min(limit, SHORT))
@@ -59,7 +59,7 @@ def shrunk_hang(
         helper.end()
     if found is None:
         return replace(stuck, shrinking="not shrunk" if not seconds else "did not hang again alone: not shrunk")
-    # The difference is told as it was found: with its own limit, and where its thread was.
+    # The original limit and stack are reported.
     own = stuck.divergence
     divergence = replace(found.shown.divergence, expected=own.expected, participant=own.participant)
     words = "minimal" if found.minimal else f"not minimal: {seconds:g} s were over"
@@ -67,13 +67,13 @@ def shrunk_hang(
 
 
 class Candidates:
-    """A process that performs candidates, and another one after each that hangs, or that kills it.
+    """A process that executes candidates; it is replaced after each one that hangs or kills it.
 
     Args:
-        machine: whose operations they are.
-        release: of the participant.
-        implementations: how it is asked for; none for the reference.
-        limit: seconds that a step may take.
+        machine: The machine of the operations.
+        release: The release of the participant.
+        implementations: Its ``-i`` argument; none for the reference.
+        limit: The maximum duration of a step, seconds.
     """
 
     def __init__(self, machine: str, release: str, implementations: tuple[str, ...], limit: float) -> None:
@@ -82,7 +82,7 @@ class Candidates:
         self._pipe: Connection | None = None
 
     def perform(self, operations: Sequence[Operation]) -> Hang | None:
-        """The step without an answer; None if there is none, or if the candidate cannot be performed."""
+        """Return the hanging step, or None if no step hangs or the candidate cannot be executed."""
         try:
             pipe = self._pipe or self._start()
             pipe.send([operation.to_json() for operation in operations])
@@ -95,7 +95,7 @@ class Candidates:
         return hang_from_json(told, tuple(operations))
 
     def _death(self, operations: Sequence[Operation]) -> Hang | None:
-        """Return the last step as the one that has killed the process; None if no signal has ended it."""
+        """Return the last step as the cause of death of the process, or None if no signal has ended it."""
         self._process.join(_START)
         code = self._process.exitcode
         self.end()
@@ -107,7 +107,7 @@ class Candidates:
         return Hang(divergence, tuple(operations), shape="process died")
 
     def end(self) -> None:
-        """Ends the process, if there is one."""
+        """End the process, if it exists."""
         if self._pipe is not None:
             self._pipe.close()
             self._process.kill()
@@ -124,7 +124,7 @@ class Candidates:
 
 
 def _serve(pipe: Connection, machine: str, release: str, implementations: tuple[str, ...], limit: float) -> None:
-    """In the other process: answers each candidate with None, or with a step that does not come back, and ends then."""
+    """Serve candidates in the other process: reply None, or a hanging step and exit."""
     begin_worker()
 
     def give_up(stuck: Hang) -> None:

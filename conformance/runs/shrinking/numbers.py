@@ -1,4 +1,4 @@
-"""The numbers of a trace, and smaller ones in their place: toward zero and toward each other."""
+"""Numbers of a trace and their simplification: towards zero and towards each other."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from conformance.operations import Operation, every_signature
 
 Operations = tuple[Operation, ...]
 Change = Callable[[str, int], int]
-"""Given the name of a number and its value, the new value."""
+"""A function from the name of a number and its value to the new value."""
 
 _KEPT: Final = frozenset(
     {"settings", "max_index_size", "index_size", "index_interval", "init_file_size", "io_buffer_size", "magic", "slots"}
 )
-"""Sizes and intervals that are chosen from a few on purpose; a cleaner whose buffer has no bytes reads for ever."""
+"""Sizes and intervals that are chosen from a few on purpose; a cleaner with an empty buffer never ends."""
 _BASE_OF_FILE: Final = re.compile(r"^(?:\d{20}|-\d{19})(?!\d)")
 BASES: Final = frozenset({"base_offset", "file"})
-"""Numbers that are the offset of a file's first entry; most traces do without one."""
+"""Numbers that are the offset of a file's first entry; most traces do not need one."""
 _OFFSETS: Final = BASES | {
     "offset", "first_offset", "last_offset", "last_stable_offset", "fetch_offset", "upper_bound", "start_offset",
 }  # fmt: skip
-"""Numbers that move with a base offset; of a look-up it depends on the kind of index."""
+"""Numbers that move with a base offset; the target of a lookup does so only for one kind of index."""
 _FEW: Final = 3
 
 
 def cost_of_number(value: int) -> int:
-    """Smaller for a simpler number."""
+    """Return a cost that is smaller for a simpler number."""
     return 2 * abs(value) + (value < 0)
 
 
 def numbers(operation: Operation) -> list[tuple[str, int]]:
-    """Name and value of every number that may change, in order."""
+    """Return the name and the value of every number that may change, in order."""
     found: list[tuple[str, int]] = []
 
     def note(name: str, value: int) -> int:
@@ -46,9 +46,10 @@ def numbers(operation: Operation) -> list[tuple[str, int]]:
 
 
 def with_numbers(operation: Operation, change: Change) -> Operation:
-    """The operation with every number changed.
+    """Return the operation with every number changed.
 
-    Numbers are called as their argument or key is. A file's name that begins with a base offset is one, ``"file"``.
+    The name of a number is its argument or key. A file name that begins with a base offset is a number named
+    ``"file"``.
     """
     names = every_signature()[operation.name]
     changed = tuple(_changed(n, v, change) for n, v in zip(names, operation.args, strict=True))
@@ -80,9 +81,9 @@ class Choice:
     """A number of a trace that may become smaller.
 
     Attributes:
-        value: the number.
-        targets: likely smaller ones.
-        with_value: the trace with another number in its place.
+        value: The number.
+        targets: Likely smaller numbers.
+        with_value: A function that returns the trace with another number at its position.
     """
 
     value: int
@@ -91,7 +92,7 @@ class Choice:
 
 
 def rebased(operations: Operations) -> Iterator[Operations]:
-    """The trace with one of its base offsets at 0 and all offsets as far from it as before."""
+    """Yield the trace with one of its base offsets at 0 and all offsets at the same distance from it as before."""
     bases = {value for operation in operations for name, value in numbers(operation) if name in BASES and value}
     for base in sorted(bases, key=abs):
         for moving in (_OFFSETS | {"target"}, _OFFSETS):
@@ -103,7 +104,7 @@ def _less(distance: int, names: frozenset[str]) -> Change:
 
 
 def shifted(operations: Operations, place: int) -> Choice | None:
-    """The number at a place among the positive ones, from the largest on; what is not smaller moves along with it."""
+    """Return a positive number, counted from the largest; larger and equal numbers move with it."""
     values = [value for value in _different(operations) if value > 0]
     if place >= len(values):
         return None
@@ -117,7 +118,7 @@ def shifted(operations: Operations, place: int) -> Choice | None:
 
 
 def replaced(operations: Operations, place: int) -> Choice | None:
-    """As :func:`shifted`, but it is replaced wherever it stands, and the others stay."""
+    """Return a number as :func:`shifted` does, but replace all its occurrences and no other numbers."""
     values = _different(operations)
     if place >= len(values):
         return None
@@ -130,7 +131,7 @@ def replaced(operations: Operations, place: int) -> Choice | None:
 
 
 def single(operations: Operations, place: int) -> Choice | None:
-    """The number at a place among all, from the last operation's on."""
+    """Return one number among all, counted from the last operation."""
     places = [(at, inner) for at in reversed(range(len(operations))) for inner in range(len(numbers(operations[at])))]
     if place >= len(places):
         return None
@@ -155,7 +156,7 @@ def _with_all(operations: Operations, change: Change) -> Operations:
 
 
 def _targets(value: int, others: Sequence[int]) -> list[int]:
-    """Zero, one, its opposite, and the numbers that are next to others, the nearest ones and the smallest ones."""
+    """Return zero, one, the negated value, and numbers next to others: the nearest ones and the smallest ones."""
     below = [other for other in others if cost_of_number(other) < cost_of_number(value)]
     close = [near for other in (*below[:_FEW], *below[-_FEW:]) for near in (other, other + 1)]
     return [near for near in dict.fromkeys((0, 1, -value, *close)) if cost_of_number(near) < cost_of_number(value)]

@@ -1,4 +1,4 @@
-"""What can be left out of a trace: which traces make sense, what goes together, what has to be renumbered then."""
+"""Deletions from a trace: valid traces, groups of steps that go together, and renumbering after a deletion."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Operations = tuple[Operation, ...]
 _OFFSETS: Final = frozenset(
     {"base", "offset", "start_offset", "log_start_offset", "recovery_point", "fetch_offset", "upper_bound", "file"}
 )
-"""Numbers that move when what was appended before them is left out."""
+"""Numbers that change when an append before them is deleted."""
 
 
 def is_sane(operations: Operations) -> bool:
-    """Whether a trace begins with an opening, damages only what has been released, and has arguments that may be."""
+    """Return True if a trace begins with an opening, corrupts only released files, and has valid arguments."""
     if not operations or operations[0].effect is not Effect.OPENS or not all(map(is_allowed, operations)):
         return False
     in_use = True
@@ -33,7 +33,7 @@ def is_sane(operations: Operations) -> bool:
 
 
 def cycles(operations: Operations) -> Iterator[tuple[int, int]]:
-    """Start and end of what a second opening makes needless, or of what lies between two; from the end backwards."""
+    """Yield start and end of the steps before a later opening, or between two openings; from the end backwards."""
     openings = [i for i, operation in enumerate(operations) if operation.effect is Effect.OPENS]
     for opening in reversed(openings[1:]):
         yield 0, opening
@@ -44,7 +44,7 @@ def cycles(operations: Operations) -> Iterator[tuple[int, int]]:
 
 
 def renumbered_without(operations: Operations, number: int) -> Iterator[Operations]:
-    """The trace without an append, with the offsets after it as if it had never been."""
+    """Yield the trace without an append, with the later offsets as if it had never happened."""
     name, arguments = operations[number]
     if name not in ("append_as_follower", "append_as_leader", "append_verified"):
         return
@@ -57,7 +57,7 @@ def renumbered_without(operations: Operations, number: int) -> Iterator[Operatio
 
 
 def moved(operation: Operation, since: int, distance: int) -> Operation:
-    """The operation with every offset from ``since`` on moved, but none below zero."""
+    """Return the operation with every offset from ``since`` on moved, but none below zero."""
 
     def move(name: str, value: Any) -> Any:
         return max(0, value + distance) if name in _OFFSETS and value >= since else value

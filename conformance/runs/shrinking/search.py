@@ -1,8 +1,8 @@
-"""Shrinks a trace: leaves out operations, then parts of arguments, as long as the trace shows the same difference.
+"""Search for a shorter trace: deletes operations, then parts of arguments, as long as the divergence is the same.
 
-Hypothesis shrinks what rules draw; this shrinks the recorded operations, which are plain data: a candidate costs a
-replay and no drawing. First whole groups and blocks go (delta debugging), then single operations, then several that
-depend on each other, then arguments.
+Hypothesis shrinks the draws of rules. This module shrinks the recorded operations, which are plain data: a candidate
+takes a replay and no drawing. Whole groups and blocks are deleted first (delta debugging), then single operations, then
+several that depend on each other, then arguments.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
     from conformance.runs.shrinking.numbers import Choice
 
 SECONDS: Final = 20.0
-"""What shrinking one difference may take."""
+"""The default maximum time for shrinking one divergence, in seconds."""
 
 _BISECTING: Final = 4
-"""Passes over all numbers that look for the smallest ones; later passes try likely ones only."""
+"""The number of passes over all numbers that search for the smallest ones; later passes only try likely ones."""
 
 _SHARE_OF_FIRST_ORDER: Final = 0.2
 
 T = TypeVar("T")
 Operations = tuple["Operation", ...]
 Still = Callable[[Sequence["Operation"]], T | None]
-"""Performs operations from an empty directory; returns what they show if it is the same difference, else None."""
+"""A function that executes operations, and returns the result if it is the same divergence, else None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk(Generic[T]):
-    """What a trace was shrunk to.
+    """Result of shrinking.
 
     Attributes:
-        operations: the shrunk trace.
-        shown: what ``still`` returned for it.
-        minimal: whether no single omission and no simpler argument that is known shows the same; False if time ran out.
-        tried: how many candidates were performed.
+        operations: The shrunk trace.
+        shown: The return value of ``still`` for it.
+        minimal: True if no deletion and no known simplification shows the same; False if time ran out.
+        tried: The number of candidates that were executed.
     """
 
     operations: Operations
@@ -53,7 +53,7 @@ class Shrunk(Generic[T]):
 
 
 class _TimeIsUpError(Exception):
-    """Ends the search; the best candidate so far stands."""
+    """Exception that ends the search with the best candidate so far."""
 
 
 def shrink(
@@ -64,17 +64,17 @@ def shrink(
     clock: Callable[[], float] = time.monotonic,
     needed: Callable[[T], Sequence[Operation]] | None = None,
 ) -> Shrunk[T] | None:
-    """Shrinks a trace.
+    """Shrink a trace.
 
     Args:
-        operations: the trace; its first operation opens something, and so does that of every candidate.
-        still: see :data:`Still`. It is asked about no candidate twice.
-        seconds: after which no further candidate is performed.
-        clock: seconds on a monotonic clock.
-        needed: the operations that what was shown takes, where that may be fewer than were to be performed.
+        operations: The trace; its first operation opens an object, and so does the first operation of every candidate.
+        still: The predicate, see :data:`Still`. It is not called twice for one candidate.
+        seconds: The time after which no further candidate is executed.
+        clock: A monotonic clock in seconds.
+        needed: A function that returns the operations that a result needs, if these may be fewer than were executed.
 
     Returns:
-        The shrunk trace with what it shows; None if ``operations`` do not show it in the first place.
+        The shrunk trace with its result; None if ``operations`` do not show the divergence in the first place.
     """
     started = clock()
     shown = still(operations)
@@ -85,7 +85,7 @@ def shrink(
 
 
 class _Search(Generic[T]):
-    """The best candidate so far, and what has been tried."""
+    """State of a search: the best candidate so far, and the candidates that have been tried."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class _Search(Generic[T]):
         self._tried = {self._key(operations), self._key(self.best)}
 
     def run(self) -> Shrunk[T]:
-        """Every pass, again from the first one after any that made the trace simpler."""
+        """Execute all passes, from the first one again after any pass that made the trace simpler."""
         try:
             self._omit_from_two_ends()
             while not self.minimal:
@@ -121,7 +121,7 @@ class _Search(Generic[T]):
         return Shrunk(self.best, self.shown, self.minimal, self._performed)
 
     def _omit_from_two_ends(self) -> None:
-        """What is omitted first decides what can go next: where time allows, the better of two orders counts."""
+        """Delete operations in two orders if time allows, as the first deletions decide which others are possible."""
         start = self.best, self.shown
         self._omit()
         if self._is_time_up(_SHARE_OF_FIRST_ORDER):
@@ -146,10 +146,10 @@ class _Search(Generic[T]):
         return self.best is not start
 
     def _is_better(self, candidate: Sequence[Operation]) -> bool:
-        """Performs a candidate, unless it was tried or makes no sense, and keeps it if it shows the same.
+        """Execute a candidate, unless it was tried or is invalid, and keep it if it shows the same.
 
         Raises:
-            _TimeIsUpError: the time is up.
+            _TimeIsUpError: The time is up.
         """
         wanted = tuple(candidate)
         key = self._key(wanted)
@@ -162,7 +162,7 @@ class _Search(Generic[T]):
         try:
             shown = self._still(wanted)
         except (TypeError, ValueError, LookupError):
-            return False  # without what has been left out, the rest makes no sense
+            return False  # the rest of the steps depends on what was deleted
         if shown is None:
             return False
         found = wanted if self._needed is None else tuple(self._needed(shown))
@@ -173,13 +173,13 @@ class _Search(Generic[T]):
         return True
 
     def _key(self, operations: Operations) -> tuple[int, ...]:
-        """Equal for equal candidates; an operation holds lists, so it is numbered by what it looks like."""
+        """Return a key that is equal for equal candidates; operations are numbered by their text."""
         key = []
         for operation in operations:
             known = self._known.get(id(operation))
             if known is None:
                 number = self._numbers.setdefault(repr(operation), len(self._numbers))
-                # With the operation itself, so that its identity is not given to another one.
+                # The operation itself is stored, so that its identity is not reused.
                 known = self._known[id(operation)] = operation, number
             key.append(known[1])
         return tuple(key)
@@ -187,7 +187,7 @@ class _Search(Generic[T]):
     # -- passes ----------------------------------------------------------------------------------------------------
 
     def _without_names(self) -> None:
-        """All operations of one name but the first and the last operation: half of many traces only reads."""
+        """Delete all operations of one name, except the first and the last: half of many traces only reads."""
         names = Counter(operation.name for operation in self.best[1:-1])
         for name, _ in names.most_common():
             first, *rest, last = self.best if len(self.best) > 1 else (*self.best, *self.best)
@@ -195,16 +195,16 @@ class _Search(Generic[T]):
                 self._is_better((first, *(operation for operation in rest if operation.name != name), last))
 
     def _without_blocks(self) -> None:
-        """Blocks of half the trace, of a quarter, and so on."""
+        """Delete blocks of half the trace, of a quarter, and so on."""
         size = len(self.best) // 2
         while size > 1:
-            # From the end: what comes late is needed least often, and leaves what comes before as it was.
+            # From the end: late steps are needed least often, and do not affect the earlier ones.
             for start in reversed(range(0, len(self.best), size)):
                 self._is_better(self.best[:start] + self.best[start + size :])
             size //= 2
 
     def _without_each(self) -> None:
-        """Single operations, and from one opening to the next, until no single omission shows the same."""
+        """Delete single operations, and all from one opening to the next, until no single deletion shows the same."""
         improved = True
         while improved:
             improved = False
@@ -218,13 +218,13 @@ class _Search(Generic[T]):
                     )
 
     def _without_several(self) -> None:
-        """Rows of operations, then any two of them, that can only go together."""
+        """Delete series of operations, then any two of them, that can only be deleted together."""
         for chosen in _several(len(self.best)):
             if self._is_better([operation for i, operation in enumerate(self.best) if i not in chosen]):
                 return
 
     def _fewer_options(self) -> None:
-        """Shorter lists, fewer options and settings, operation by operation."""
+        """Shorten lists, and delete options and settings, operation by operation."""
         for number in reversed(range(len(self.best))):
             while number < len(self.best) and any(
                 self._is_better((*self.best[:number], one, *self.best[number + 1 :]))
@@ -233,7 +233,7 @@ class _Search(Generic[T]):
                 pass
 
     def _smaller_numbers(self) -> None:
-        """Numbers of the whole trace together, then one by one."""
+        """Simplify the numbers of the whole trace together, then one by one."""
         self._rounds += 1
         for candidate in rebased(self.best):
             self._is_better(candidate)
@@ -245,7 +245,7 @@ class _Search(Generic[T]):
                     self._bisect(choice)
 
     def _bisect(self, choice: Choice) -> None:
-        """The smallest number, if all above the smallest will do; two that depend on each other would creep on."""
+        """Search the smallest number by bisection, assuming that all larger ones work."""
         good, bad, sign = abs(choice.value), 0, -1 if choice.value < 0 else 1
         while good - bad > 1 and self._rounds <= _BISECTING:
             middle = (good + bad) // 2
@@ -253,7 +253,7 @@ class _Search(Generic[T]):
 
 
 def _several(count: int) -> Iterator[Any]:
-    """Places to leave out together: every row of two and more, then every two."""
+    """Yield positions to delete together: every series of two and more, then every two."""
     for size in range(2, count):
         for start in reversed(range(1, count - size + 1)):
             yield range(start, start + size)

@@ -1,4 +1,4 @@
-"""Simpler arguments: shorter lists, fewer options and settings; and what makes one trace simpler than another."""
+"""Simpler arguments: shorter lists, fewer options and settings; and the cost that orders traces by simplicity."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from kidx.errors import KidxError
 from kidx.segment.append_info import follower_append_info
 
 _NEEDED_SETTINGS: Final = frozenset({"segment.bytes", "segment.index.bytes"})
-"""Without them a log's segment holds millions of batches."""
+"""Without these settings a log's segment has millions of batches."""
 _NEEDED_OF_BATCH: Final = frozenset({"base", "records", "epoch"})
 _LISTS: Final = frozenset({"targets", "batches", "records"})
-"""Lists any item of which may go, but the last one left."""
+"""Lists any item of which may be deleted, except the last remaining one."""
 _BATCH_OVERHEAD: Final = 12
 _NO_CODEC: Final = "none"
 _SKIP_FULL_CHECK: Final = {"maybe_append": (False,)}
 
 
 def cost(operations: Sequence[Operation]) -> tuple[int, int, int, int]:
-    """What shrinking makes smaller, so that it ends: operations, items of arguments, base offsets, then numbers."""
+    """Return the cost that shrinking reduces: operations, items of arguments, base offsets, then numbers."""
     items = sum(_items(operation.args) for operation in operations)
     found = [pair for operation in operations for pair in numbers(operation)]
     bases = sum(1 for name, value in found if name in BASES and value)
@@ -35,12 +35,12 @@ def _items(value: Any) -> int:
         return len(value) + sum(map(_items, value.values()))
     if isinstance(value, list | tuple):
         return len(value) + sum(map(_items, value))
-    # Batches in hexadecimal are simpler when they are shorter; the name of a file has the same length always.
+    # Batches in hexadecimal are simpler when they are shorter; the name of a file always has the same length.
     return len(value) if isinstance(value, str) and value != _NO_CODEC else 0
 
 
 def simpler_operations(operation: Operation) -> Iterator[Operation]:
-    """The operation with fewer settings, targets, batches, records or options."""
+    """Yield the operation with fewer settings, targets, batches, records or options."""
     name, arguments = operation
     for place, (argument, value) in enumerate(zip(every_signature()[name], arguments, strict=True)):
         for simpler in _simpler(argument, value):
@@ -53,7 +53,7 @@ def simpler_operations(operation: Operation) -> Iterator[Operation]:
 
 
 def singly(operation: Operation, most: int) -> Iterator[Operation]:
-    """Yield the single operations that a bulk operation is many of, and one more than ``most``; any other as it is."""
+    """Yield the single operations of a bulk operation, at most ``most`` + 1; any other operation unchanged."""
     if operation.name not in BULK:
         yield operation
         return
@@ -62,7 +62,7 @@ def singly(operation: Operation, most: int) -> Iterator[Operation]:
 
 
 def one_of(operation: Operation, number: int) -> Operation:
-    """Return one of the single operations that a bulk operation is many of; the first is number 0."""
+    """Return one of the single operations of a bulk operation; the first is number 0."""
     name = BULK[operation.name]
     first, second, first_step, second_step, _ = operation.args
     numbers_of_one = first + number * first_step, second + number * second_step
@@ -70,7 +70,7 @@ def one_of(operation: Operation, number: int) -> Operation:
 
 
 def _simpler(name: str, value: Any) -> Iterator[Any]:
-    """An argument with less in it."""
+    """Yield simpler values of an argument."""
     if isinstance(value, dict):
         yield from _fewer_options(name, value)
     elif isinstance(value, list) and name in _LISTS:
@@ -102,7 +102,7 @@ def _shorter(items: list[Any]) -> Iterator[list[Any]]:
 
 
 def _fewer_batches(operation: Operation) -> Iterator[Operation]:
-    """An append to a segment with one batch less; what a follower says of the rest follows from them."""
+    """Yield an append to a segment with one batch less; a follower's arguments are recomputed from the rest."""
     text, *said = operation.args
     records = bytes.fromhex(text)
     ends = [0]
@@ -115,4 +115,4 @@ def _fewer_batches(operation: Operation) -> Iterator[Operation]:
             if rest and end <= len(records):
                 yield Operation(operation.name, (rest.hex(), *(follower_append_info(rest) if told else said)))
     except KidxError:
-        return  # damaged on purpose
+        return  # a corrupt batch
