@@ -16,6 +16,7 @@ from pages import BLOCKS, PAGES, ROOT, blocks, command_lines, the_block
 from thorough_params import thorough_param
 from typer.main import get_command
 
+from conformance.clauses import family, load_clauses
 from conformance.cli import app as conformance_app
 from conformance.runs.profiles import PROFILES
 from kidx.cli import app as kidx_app
@@ -263,6 +264,16 @@ def test_every_page_is_linked_from_the_readme_or_from_a_page_that_is():
         links = [(ROOT / page).parent / link for page in new for link in re.findall(r"\]\(([^)#:]+\.md)", PAGES[page])]
         new = {os.path.relpath(link, ROOT) for link in links} & PAGES.keys() - linked
     assert PAGES.keys() - linked == set()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_clauses_that_a_page_names_exist(page):
+    """The site makes links of them."""
+    known = {*load_clauses(), *map(family, load_clauses())}
+    chapters = {each.partition("-")[0] for each in known}
+    named = set(re.findall(rf"\b(?:{'|'.join(chapters)})-\d+[a-z]?\b", PAGES[page]))
+    assert named <= known
+    assert named or not page.startswith("docs/understand/")
 
 
 def test_profiles_cost_as_much_as_the_page_says():
