@@ -23,7 +23,10 @@ pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 ROOT = Path(__file__).parents[2]
 LOOKS = [(width, scheme) for width in (1400, 400) for scheme in ("light", "dark")]
 SEEN = ("", "docs/operating/", "specification/offset_index/", "specification/changes/", "reports/damage/")
-MORE = tuple(f"docs/{path.relative_to(ROOT / 'docs').with_suffix('')}/" for path in (ROOT / "docs").rglob("*.md"))
+MORE = tuple(
+    f"{path.relative_to(ROOT).with_suffix('')}/".removesuffix("index/")
+    for path in sorted((ROOT / "docs").rglob("*.md"))
+)
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
