@@ -49,6 +49,7 @@ DEFECTS = {
     "only later timestamps are found": ("stamp >= args[0]", "stamp > args[0]"),
     "deltas of offsets are ignored": ("base + varint(body, next_at)[0]", "base"),
     "a batch ends where its first record is": ("last_of(base, b) >= args[0]", "base >= args[0]"),
+    "an empty log has no end": (" if every else start_offset", ""),
     "one rule for versions of all releases": ("version != 0 if is_new else version >= 256", "version != 0"),
 }
 

@@ -106,15 +106,16 @@ def last_of(base, batch):
 
 def of_logs(start_offset, logs, release, op, *args):
     every = [each for log in logs for each in batches(log)]
-    end = last_of(*every[-1][:2]) + 1
+    end = last_of(*every[-1][:2]) + 1 if every else start_offset
     if op == "translate_offset":
         found = next(((b, base, at) for base, b, at in every if last_of(base, b) >= args[0]), None)
         return found and (found[1] if release >= [4, 0] else last_of(found[1], found[0]), found[2], len(found[0]))
     if op == "read_next_offset":
         return end
     if op == "list_offsets" and args[0] in (-1, -2):
-        epoch = every[args[0] == -1 and -1][1]
-        return -1, (start_offset, end)[args[0] + 2], struct.unpack_from(">i", epoch, 12)[0] if epoch[16] > 1 else -1
+        batch = every[-1 if args[0] == -1 else 0][1] if every else bytes(17)
+        epoch = struct.unpack_from(">i", batch, 12)[0] if batch[16] > 1 else -1
+        return -1, (start_offset, end)[args[0] + 2], epoch
     if op not in ("find_offset", "list_offsets") or args[0] < 0:
         raise NotImplementedError
     start = args[1] if op == "find_offset" else 0

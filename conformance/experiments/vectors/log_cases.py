@@ -84,6 +84,7 @@ def segment_cases() -> Iterator[tuple[str, str, _Steps]]:
     noted = Operation("update_txn_index", (7, BASE, BASE + 60, True, BASE + 10))
     aborted = (_open(exists=False), *_appended(_transactions()), noted, _CLOSE)
     yield "sound-transactions", "An aborted transaction and a committed one", aborted
+    yield "sound-empty", "No batch", (_open(exists=False), _CLOSE)
     plain = (_open(exists=False), *_appended(_batches()), _CLOSE)
     recovered = (_open(exists=True), Operation("recover_segment"), _CLOSE)
     gone = (_damaged(".index", "remove_file"), _damaged(".timeindex", "remove_file"))
@@ -129,6 +130,7 @@ def log_cases() -> Iterator[tuple[str, str, _Steps]]:
         batch | {"base": 0, "records": [[n, *more] for n, (_, *more) in enumerate(batch["records"])]}
         for batch in _batches()
     ]
+    yield "sound-empty", "No batch", _log() + closed
     yield "sound-plain", "Segments of some batches, by several leaders", _log(*plain) + closed
     yield "sound-stamped", "With the broker's time", _log(*plain, message_timestamp_type="LogAppendTime") + closed
     for codec in ("gzip", "snappy", "lz4", "zstd"):
