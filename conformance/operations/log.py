@@ -64,12 +64,13 @@ LOG_OPS: Final = by_name(
         # transactions.
         _op("append_verified", {"batches": BATCHES, "leader_epoch": INT, "transaction_version": INT}),
         _op("append_as_follower", {"batches": BATCHES, "leader_epoch": INT}),
-        _op("roll_log", {}, line="roll", does="Starts a new segment at the end."),
+        _op("roll_log", {}, line="roll", method="roll", needs=("segments",), does="Starts a new segment at the end."),
         _op(
             "truncate_log",
             {"offset": LONG},
             gives=Shape.FLAG,
             line="truncate",
+            method="truncate_to",
             does="Removes everything from an offset on, and the whole batch that it lies in; true if it is before the"
             " end.\n\n    The end is that offset then, or where that batch began.",
         ),
@@ -77,6 +78,7 @@ LOG_OPS: Final = by_name(
             "truncate_fully",
             {"offset": LONG},
             line="truncate_fully",
+            method="truncate_fully_and_start_at",
             does="Removes everything; the log begins anew at an offset.",
         ),
         _op(
@@ -90,6 +92,8 @@ LOG_OPS: Final = by_name(
             {},
             gives=Shape.NUMBER,
             line="retention",
+            method="delete_old_segments",
+            needs=("segments",),
             does="Deletes the segments that start offset, retention.bytes and retention.ms allow; how many.",
         ),
         # Looks up the first unstable offset.
@@ -105,13 +109,16 @@ LOG_OPS: Final = by_name(
             "assign_epoch",
             {"epoch": INT, "start_offset": LONG},
             line="assign_epoch",
+            method="assign_epoch_start_offset",
+            needs=("epochs",),
             does="Notes that a leader's epoch begins at an offset.",
         ),
-        _apart("set_clock", {"now": LONG}, line="set_clock", does="Sets the clock, milliseconds."),
+        _apart("set_clock", {"now": LONG}, line="set_clock", needs=("clock",), does="Sets the clock, milliseconds."),
         _apart(
             "expire_producers",
             {},
             line="expire_producers",
+            needs=("clock", "producers"),
             does="Forgets producers that have been silent for too long.",
         ),
         _look(
@@ -168,7 +175,12 @@ LOG_OPS: Final = by_name(
         ),
         _op("crash_log", {}, effect=Effect.RELEASES),
         # Corruption of the closed log by the harness: one of the file operations of an index, on a file of the log.
-        _op("damage_log_file", {"path": TEXT, "how": TEXT, "arguments": LIST}, effect=Effect.DAMAGES),
+        _op(
+            "damage_log_file",
+            {"path": TEXT, "how": TEXT, "arguments": LIST},
+            effect=Effect.DAMAGES,
+            needs=("segments",),
+        ),
     )
 )
 """All operations on a log."""

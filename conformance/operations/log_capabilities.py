@@ -12,7 +12,7 @@ from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.operations.index_capabilities import INDEX_CLAUSES
-from conformance.operations.log import EXPIRATION
+from conformance.operations.log import EXPIRATION, LOG_OPS
 from conformance.operations.malformed_batches import KEYS
 from kidx.log.epochs import FILE_NAME
 from kidx.log.lookup import MAX_TIMESTAMP, supports_target
@@ -80,14 +80,6 @@ def settings_for(settings: dict[str, Any], capabilities: frozenset[str]) -> dict
     return settings
 
 
-_OF_OPERATION: Final = {
-    "set_clock": ("clock",),
-    "expire_producers": ("clock", "producers"),
-    "assign_epoch": ("epochs",),
-    "roll_log": ("segments",),
-    "apply_retention": ("segments",),
-    "damage_log_file": ("segments",),
-}
 _OF_FILE: Final = {".txnindex": "transactions", SNAPSHOT_SUFFIX: "producers", FILE_NAME: "epochs"}
 
 _CLAUSES: Final = {
@@ -137,7 +129,7 @@ def missing(operation: Operation, capabilities: frozenset[str]) -> str:
 
 def _needs(operation: Operation) -> Iterator[str]:
     name, arguments = operation
-    yield from _OF_OPERATION.get(name, ())
+    yield from LOG_OPS[name].needs if name in LOG_OPS else ()
     if name == "open_log":
         yield from _of_settings(arguments[0])
     elif name == "close_log" and not arguments[0]:

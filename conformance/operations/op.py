@@ -87,10 +87,10 @@ class Op:
         names_file: The position of the argument that names the file in use from then on; -1 if none does.
         files: The possible effects on files.
         line: The name in version 2 of the line protocol, if its arguments are the same there.
-        method: The method of a Python object that executes it, if that has a different name.
+        method: The method of a Python object, or of kidx's log, that executes it, if that has a different name.
         many: The operation that it executes several times, with the arguments after the numbers.
         does: The description for implementers; empty if the line protocol does not have the operation.
-        needs: The capabilities that an index needs for it.
+        needs: The capabilities that an index or a log needs for it.
         least: The smallest arguments that a broker passes; further arguments are not restricted.
         tried: The arguments with which a new implementation is tried; None if it is not tried.
     """

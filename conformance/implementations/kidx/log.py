@@ -84,22 +84,6 @@ class ReferenceLog(SharedReference):
             "crash_log": self.end,
         }
 
-    def _own(self, name: str) -> Callable[..., Any]:
-        """What the log has under a name of its own."""
-        log = self._opened
-        calls: dict[str, Callable[..., Any]] = {
-            "roll_log": log.roll,
-            "truncate_log": log.truncate_to,
-            "truncate_fully": log.truncate_fully_and_start_at,
-            "delete_records": log.delete_records,
-            "apply_retention": log.delete_old_segments,
-            "update_high_watermark": log.update_high_watermark,
-            "assign_epoch": log.assign_epoch_start_offset,
-            "expire_producers": log.expire_producers,
-            "offset_snapshot": log.offset_snapshot,
-        }
-        return calls[name]
-
     @property
     def _opened(self) -> UnifiedLog:
         if self.log is None:
@@ -133,7 +117,7 @@ class ReferenceLog(SharedReference):
         if self._answers:
             self._answers = {}
         try:
-            value = (self._calls.get(name) or self._own(name))(*arguments)
+            value = (self._calls.get(name) or getattr(self._opened, LOG_OPS[name].method or name))(*arguments)
             outcome = OK if value is None or name == "roll_log" else Outcome(None, value)
         except KidxError as error:
             outcome = Outcome(_SAME_KIND.get(error.kind, error.kind), None, error.kafka_message)
