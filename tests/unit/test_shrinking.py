@@ -49,6 +49,17 @@ class TestOmissions:
         assert names(found.operations) == ["open", "trim", "lookup"]
         assert found.minimal
 
+    def test_an_index_that_was_opened_twice_because_of_its_size_is_opened_once(self):
+        small = Operation("open", ("offset", "0.index", 0, 7, True))
+
+        def still(operations):
+            has_room = operations[0].args[3] >= 8 or names(operations).count("open") > 1
+            return "seen" if has_room and names(operations)[-1] == "flush" else None
+
+        found = shrink([small, small, Operation("flush")], still)
+        assert names(found.operations) == ["open", "flush"]
+        assert found.operations[0].args[3] == 120
+
     def test_no_file_is_damaged_while_it_is_in_use(self):
         cut = Operation("cut_file", (1,))
         tried = []

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from conformance.runs.shrinking.numbers import rebased, replaced, shifted, single
 from conformance.runs.shrinking.omissions import cycles, is_sane, renumbered_without
-from conformance.runs.shrinking.simpler import cost, simpler_operations
+from conformance.runs.shrinking.simpler import cost, opened_once, simpler_operations
 
 if TYPE_CHECKING:
     from conformance.operations import Operation
@@ -224,7 +224,9 @@ class _Search(Generic[T]):
                 return
 
     def _fewer_options(self) -> None:
-        """Shorten lists, and delete options and settings, operation by operation."""
+        """Shorten lists, and delete openings, options and settings, operation by operation."""
+        for candidate in opened_once(self.best):
+            self._is_better(candidate)
         for number in reversed(range(len(self.best))):
             while number < len(self.best) and any(
                 self._is_better((*self.best[:number], one, *self.best[number + 1 :]))

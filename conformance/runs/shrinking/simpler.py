@@ -19,6 +19,8 @@ _LISTS: Final = frozenset({"targets", "batches", "records"})
 """Lists any item of which may be deleted, except the last remaining one."""
 _BATCH_OVERHEAD: Final = 12
 _NO_CODEC: Final = "none"
+_ROOMY: Final = 120
+"""A maximum size of an index with room for several entries of either kind."""
 _SKIP_FULL_CHECK: Final = {"maybe_append": (False,)}
 
 
@@ -59,6 +61,17 @@ def singly(operation: Operation, most: int) -> Iterator[Operation]:
         return
     for number in range(min(operation.args[-1], most + 1)):
         yield one_of(operation, number)
+
+
+def opened_once(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]]:
+    """Yield the operations after each opening of an index but the first, after one opening that has room.
+
+    An index that was opened twice because of its size is opened once by a person who chooses the size.
+    """
+    for number, (name, arguments) in enumerate(operations):
+        if number and name == "open":
+            kind, path, base_offset, *_ = arguments
+            yield Operation("open", (kind, path, base_offset, _ROOMY, True)), *operations[number + 1 :]
 
 
 def one_of(operation: Operation, number: int) -> Operation:
