@@ -12,6 +12,7 @@ import yaml
 from typer.main import get_command
 
 from conformance.cli import app
+from conformance.machines import MACHINES
 
 ROOT = Path(__file__).parents[2]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -40,6 +41,11 @@ def test_the_commands_of_a_workflow_exist(path):
             assert {word for word in words if re.match(r"--?[a-z]", word)} <= known
         for name in re.findall(r"python bootstrap\.py (?:python|pytest --thorough) (\S+)", plain):
             assert (ROOT / name).exists(), name
+
+
+def test_the_machines_of_the_nightly_run_exist():
+    (job,) = yaml.safe_load(WORKFLOWS[1].read_text("utf-8"))["jobs"].values()
+    assert set(job["strategy"]["matrix"]["machine"]) <= MACHINES.keys()
 
 
 def run_action(work, implementation):
