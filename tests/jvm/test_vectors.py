@@ -162,7 +162,7 @@ def test_the_reader_answers_every_query(vectors, release):
 def test_readers_in_other_languages_answer_every_query(vectors, tmp_path, program, command):
     if shutil.which(program) is None:
         pytest.skip(f"NOT TESTED: no {program} on the PATH")
-    for source in READER.parent.iterdir():
+    for source in READER.parent.glob("[Rr]eader.*"):
         shutil.copy(source, tmp_path)
     if program == "cargo":
         subprocess.run(["rustc", "--edition", "2021", "-o", "reader", "reader.rs"], cwd=tmp_path, check=True)
