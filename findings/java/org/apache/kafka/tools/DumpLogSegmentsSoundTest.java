@@ -2,19 +2,22 @@ package org.apache.kafka.tools;
 
 import findings.TestLog;
 
+import com.sun.management.ThreadMXBean;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
 import java.io.ByteArrayOutputStream;
 import java.io.File;
 import java.io.PrintStream;
+import java.lang.management.ManagementFactory;
 import java.util.Map;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
-/** What kafka-dump-log.sh says of a sound segment whose base offset is not 0. */
-public class DumpLogSegmentsGapTest {
+/** What kafka-dump-log.sh says of sound files, and at what cost. */
+public class DumpLogSegmentsSoundTest {
     private static final long T = 1_700_000_000_000L;
 
     @TempDir
@@ -33,6 +36,28 @@ public class DumpLogSegmentsGapTest {
         }
         assertEquals("", errorsOf(new File(dir, "00000000000000000000.log")));
         assertEquals("", errorsOf(new File(dir, "00000000000000000002.log")));
+    }
+
+    @Test
+    public void testWorkGrowsWithEntriesOfTimeIndex() throws Throwable {
+        dumpedBytes("warm-0", 100);
+        long half = dumpedBytes("half-0", 200);
+        long whole = dumpedBytes("whole-0", 400);
+        assertTrue(whole < 3 * half, "twice the entries need " + (double) whole / half + " times the memory");
+    }
+
+    /** The bytes that dumping a time index with a number of entries allocates. */
+    private long dumpedBytes(String name, int entries) throws Throwable {
+        File dir = new File(parent, name);
+        assertTrue(dir.mkdir());
+        try (TestLog log = TestLog.open(dir, Map.of("index.interval.bytes", "1"))) {
+            for (int i = 0; i <= entries; i++)
+                log.append(T + i);
+        }
+        ThreadMXBean threads = (ThreadMXBean) ManagementFactory.getThreadMXBean();
+        long before = threads.getThreadAllocatedBytes(Thread.currentThread().getId());
+        assertEquals("", errorsOf(new File(dir, "00000000000000000000.timeindex")));
+        return threads.getThreadAllocatedBytes(Thread.currentThread().getId()) - before;
     }
 
     private static String errorsOf(File segment) throws Throwable {
