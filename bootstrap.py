@@ -27,7 +27,7 @@ SOURCE = r"pyspark\b"  # published without a wheel, half a gigabyte of it: pip m
 
 
 def main() -> int:
-    """Sets up what the command needs and replaces this process by it."""
+    """Set up the environment of a command and replace this process by it."""
     if len(sys.argv) < 2:
         print(__doc__, file=sys.stderr)  # noqa: T201
         return 2
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def set_up(extras: str) -> None:
-    """Makes the environment, builds the wheel and installs it, each only if need be."""
+    """Create the environment, build the wheel and install it, each only if necessary."""
     if not (BIN / "python").exists():
         say(f"making {VENV}")
         venv.create(VENV, with_pip=True)
@@ -81,7 +81,7 @@ def set_up(extras: str) -> None:
 
 
 def requirements(extras: str) -> list[str]:
-    """What the package needs with these extras, of which some stand for others."""
+    """Return the requirements of the package with these extras, some of which include others."""
     import tomllib  # noqa: PLC0415 -- an old Python is told so, and does not have it
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
@@ -95,7 +95,7 @@ def requirements(extras: str) -> list[str]:
 
 
 def fingerprint() -> str:
-    """A hash of everything that goes into the wheel."""
+    """Return a hash of everything that goes into the wheel."""
     digest = hashlib.sha256(sys.version.encode())
     sources = [ROOT / "pyproject.toml"]
     for package in ("kidx", "conformance", "docker"):
@@ -106,7 +106,7 @@ def fingerprint() -> str:
 
 
 def pip(command: str, *arguments: str) -> None:
-    """Runs the environment's own pip, quietly."""
+    """Run the environment's own pip, quietly."""
     with start_pip(command, *arguments) as running:
         pass
     if running.returncode:
@@ -114,7 +114,7 @@ def pip(command: str, *arguments: str) -> None:
 
 
 def start_pip(command: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Starts it."""
+    """Start a command of pip."""
     words = [str(BIN / "python"), "-m", "pip", "--quiet", "--disable-pip-version-check", command]
     if command == "install":
         words.append("--no-compile")  # of 12,000 modules only what is imported is compiled, then

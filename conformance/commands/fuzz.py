@@ -25,7 +25,7 @@ from conformance.commands.options import (
 )
 from conformance.errors import ToolError
 from conformance.implementations.forms import is_server
-from conformance.implementations.jvm.virtual_machine import expect_one_loop
+from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
 from conformance.implementations.spec import parse_spec
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.watchdog import LIMIT
@@ -100,7 +100,7 @@ def fuzz_command(
         max_examples,
     )
     if max_examples is None and max_time >= _A_WHILE:
-        expect_one_loop()
+        enable_c2_compiler()
     console = plain_console()
     with ExitStack() as stack:
         progress = stack.enter_context(show_progress("Kafka's jars"))

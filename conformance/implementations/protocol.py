@@ -40,7 +40,7 @@ class Implementation(Protocol):
 
 
 @runtime_checkable
-class Requiring(Protocol):
+class CapabilityChecked(Protocol):
     """Implementation that knows before its first example whether it supports a kind of index."""
 
     def require(self, kind: str) -> None:
@@ -51,7 +51,7 @@ class Requiring(Protocol):
         """
 
 
-class CodecLibraries(Implementation, Protocol):
+class CodecProvider(Implementation, Protocol):
     """Implementation whose codec libraries, which are not Kafka's own, are also used by its reference."""
 
     def compress(self, codec: Codec, data: bytes, magic: int) -> bytes:
@@ -61,18 +61,18 @@ class CodecLibraries(Implementation, Protocol):
         """Decompress the data of a batch of this magic; see :class:`kidx.dialect.Decompressor`."""
 
 
-def lends_libraries(implementation: Any) -> TypeGuard[CodecLibraries]:
+def provides_codecs(implementation: Any) -> TypeGuard[CodecProvider]:
     """Return True if an implementation provides codec libraries, possibly another one's."""
     return hasattr(implementation, "decompress")
 
 
-def with_libraries_of(dialect: Dialect, implementations: Iterable[Any]) -> Dialect:
+def with_codecs_of(dialect: Dialect, implementations: Iterable[Any]) -> Dialect:
     """Return the dialect, with the codec libraries of the first implementation that provides them."""
-    lender = next(filter(lends_libraries, implementations), None)
+    lender = next(filter(provides_codecs, implementations), None)
     return dialect if lender is None else dialect.with_libraries(lender.compress, lender.decompress)
 
 
-class Watchable(Protocol):
+class StackInspectable(Protocol):
     """Implementation that executes steps in non-Python threads; a watchdog queries it from another thread."""
 
     def step_in_progress(self) -> int:
@@ -82,7 +82,7 @@ class Watchable(Protocol):
         """Return the stack of the thread that executes the step, one frame per line."""
 
 
-class Follower(Implementation, Protocol):
+class BatchedImplementation(Implementation, Protocol):
     """Implementation that takes many steps in one call, with the expected observation of each (batched execution).
 
     It executes them independently, some time after the references, and stops after the first that differs. Only then
@@ -90,14 +90,14 @@ class Follower(Implementation, Protocol):
     """
 
     @staticmethod
-    def followers(rules: int, members: Sequence[tuple[Follower, int]]) -> Followers:
+    def followers(rules: int, members: Sequence[tuple[BatchedImplementation, int]]) -> BatchGroup:
         """Return the group of these members, each with the number of its set of rules, below ``rules``."""
 
     def observation(self, operation: Operation) -> Observation:
         """Return the observation of the last executed operation, which ``operation`` repeats."""
 
 
-class Script(Protocol):
+class StepBatch(Protocol):
     """Steps, each with the references' expected results: one item for every set of rules.
 
     Attributes:
@@ -129,16 +129,16 @@ class Script(Protocol):
         """Add a check that the names of all files, sorted, are these."""
 
 
-class Followers(Protocol):
+class BatchGroup(Protocol):
     """Several batched implementations, which execute a batch of steps together while the next one is prepared."""
 
     def begin(self) -> None:
         """Begin an example for all releases, including stopped ones."""
 
-    def script(self) -> Script:
+    def script(self) -> StepBatch:
         """Return a new batch without any step."""
 
-    def start(self, script: Script, *, alone: bool) -> None:
+    def start(self, script: StepBatch, *, alone: bool) -> None:
         """Start to execute a batch; ``finish`` must be called before anything else, and immediately if ``alone``."""
 
     def finish(self) -> int:

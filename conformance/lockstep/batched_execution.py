@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from conformance.implementations.protocol import Followers, Script
+    from conformance.implementations.protocol import BatchGroup, StepBatch
     from conformance.lockstep.participant import Participant
     from conformance.lockstep.scope import Scope
     from conformance.operations import Operation
@@ -54,7 +54,7 @@ class Step:
         """Return True if a broker can execute the step, or if that has not been determined."""
         return not self.promised or self.promised[group]
 
-    def write(self, script: Script, scope: Scope[Any, Any]) -> None:
+    def write(self, script: StepBatch, scope: Scope[Any, Any]) -> None:
         """Add this step to the batch of a batched implementation."""
         if self.listings:
             script.compare_listings(self.listings)
@@ -68,7 +68,7 @@ class Step:
 class _Kind(NamedTuple):
     """Batched participants of one kind: their batch group, and each participant with the number of its group."""
 
-    followers: Followers
+    followers: BatchGroup
     members: list[tuple[Participant, int]]
 
 
@@ -104,7 +104,7 @@ class BatchedExecution:
         self._collected: list[Step] = []
         self._begun: list[Step] = []
         self._bytes = 0
-        kinds: dict[Callable[..., Followers], list[tuple[Participant, int]]] = {}
+        kinds: dict[Callable[..., BatchGroup], list[tuple[Participant, int]]] = {}
         for number, participants in enumerate(groups):
             for participant in participants:
                 if participant.batched:
@@ -165,7 +165,7 @@ class BatchedExecution:
             for kind, script in zip(self.kinds, scripts, strict=True):
                 kind.followers.start(script, alone=alone)
 
-    def _script(self, kind: _Kind, steps: Sequence[Step]) -> Script:
+    def _script(self, kind: _Kind, steps: Sequence[Step]) -> StepBatch:
         script = kind.followers.script()
         for step in steps:
             step.write(script, self._scope)

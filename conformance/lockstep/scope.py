@@ -3,7 +3,7 @@
 A scope defines which files exist and how they are read, what is compared, which releases behave alike, what the
 reference is, whether it has an abstract model, how the harness corrupts a file, and which clauses a step exercises. The
 implementation, and not the scope, determines whether a participant executes steps in batches
-(:class:`~conformance.implementations.protocol.Follower`).
+(:class:`~conformance.implementations.protocol.BatchedImplementation`).
 
 A new scope is a subclass of :class:`Scope`, a :class:`~conformance.lockstep.participant.Participant` that reads its
 files, and a subclass of :class:`~conformance.lockstep.lockstep.Lockstep` with the scope in its attribute ``scope``.
@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from conformance.implementations.protocol import lends_libraries, with_libraries_of
+from conformance.implementations.protocol import provides_codecs, with_codecs_of
 from kidx.dialect import dialect_of, version_of
 
 if TYPE_CHECKING:
@@ -197,7 +197,7 @@ class Group(Generic[Seen, Files]):
         self, scope: Scope[Seen, Files], release: str, subjects: list[Participant], directory: Path, *, model: bool
     ) -> None:
         self._scope = scope
-        self.dialect = with_libraries_of(dialect_of(release), [subject.implementation for subject in subjects])
+        self.dialect = with_codecs_of(dialect_of(release), [subject.implementation for subject in subjects])
         self.reference = scope.participant(scope.reference(release), directory)
         if self.dialect.decompressor is not None:
             self.reference.implementation.perform_for([self.dialect])
@@ -241,7 +241,7 @@ def grouped(
         model: True to compare the references with the abstract model.
     """
     participants = list(participants)
-    lenders = [p.implementation.release for p in participants if lends_libraries(p.implementation)]
+    lenders = [p.implementation.release for p in participants if provides_codecs(p.implementation)]
     alike: dict[Hashable, str] = {}
     for release in (*lenders, *scope.representative_order(releases)):
         alike.setdefault(scope.rules(release), release)

@@ -120,7 +120,7 @@ class SharedReferences(Generic[Seen, Files]):
 
     def _split_off(self, groups: _Groups) -> _Groups:
         """Remove and return the groups that need another reference from now on, for the last operation as well."""
-        dialects = groups[-1].reference.implementation.take_left()
+        dialects = groups[-1].reference.implementation.pop_split_off()
         left = [group for group in groups if group.dialect in dialects]
         groups[:] = [group for group in groups if group not in left]
         return left

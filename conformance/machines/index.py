@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
-from conformance.implementations.protocol import Requiring
+from conformance.implementations.protocol import CapabilityChecked
 from conformance.implementations.spec import implementation_factory
 from conformance.lockstep import Lockstep
 from conformance.operations import SIGNATURES, Observation, Operation, State
@@ -58,7 +58,7 @@ class IndexMachine(RuleBasedStateMachine):
             ToolError: The implementation is not available here.
         """
         implementation = implementation_factory(specification)(release, progress)
-        if isinstance(implementation, Requiring):
+        if isinstance(implementation, CapabilityChecked):
             implementation.require(cls.kind)
         return implementation
 

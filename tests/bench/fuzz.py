@@ -22,7 +22,7 @@ from conformance.experiments.fuzz.executor import CaseExecutor
 from conformance.experiments.fuzz.mutations import mutated
 from conformance.experiments.fuzz.probes import MACHINE_OF
 from conformance.experiments.fuzz.seed_files import SEEDS
-from conformance.implementations.jvm.virtual_machine import expect_one_loop
+from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
 from conformance.kafka.releases import RELEASES, newest
 from conformance.machines import MACHINES
 from conformance.scratch import scratch_directory
@@ -93,7 +93,7 @@ def main() -> None:
     parser.add_argument("--format", action="append", choices=list(SEEDS), help="All four by default.")
     parser.add_argument("--one-release", action="store_true", help="Omit the measurement with all 26 releases.")
     options = parser.parse_args()
-    expect_one_loop()  # as conformance fuzz does where it has a minute
+    enable_c2_compiler()  # as conformance fuzz does where it has a minute
     console = Console()
     console.print(machine("numba", "jpype1"), highlight=False)
     rows = []

@@ -28,7 +28,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from rich.console import Console
 
 from conformance.implementations.jvm import JvmIndex
-from conformance.implementations.jvm.virtual_machine import expect_one_loop
+from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
 from conformance.kafka.releases import RELEASES, newest
 from conformance.lockstep.scopes.index import IndexLockstep
 from conformance.machines import MACHINES
@@ -195,7 +195,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=11, help="number of short runs, of which the median is shown")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
     arguments = parser.parse_args()
-    expect_one_loop()  # takes minutes; reports/jobs.md says why a short run omits it
+    enable_c2_compiler()  # takes minutes; reports/jobs.md says why a short run omits it
     console = Console(width=120)
     where = machine("hypothesis", "jpype1")
     console.print(where, highlight=False)

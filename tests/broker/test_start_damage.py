@@ -70,7 +70,7 @@ def test_outcomes_are_read_again_and_replaced(tmp_path):
     assert "**end 36** (predicted: end 48)" in markdown([right, wrong])
     assert "**" not in markdown([right, mended]).partition("| damage |")[2]
     path.write_text("{}x")
-    with pytest.raises(ToolError, match="cannot be read"):
+    with pytest.raises(ToolError, match="cannot read"):
         merged(path, [])
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from conformance.implementations.jvm import JvmIndex
 from conformance.implementations.jvm.index import INDEX
-from conformance.implementations.jvm.script import Script
+from conformance.implementations.jvm.step_batch import StepBatch
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep import DivergenceError, Lockstep
 from conformance.lockstep.batched_execution import MAX_LAG_STEPS
@@ -235,7 +235,7 @@ def test_a_step_that_fails_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_script_that_cannot_run_is_no_agreement(tmp_path: Path) -> None:
-    class Cut(Script):
+    class Cut(StepBatch):
         def __bytes__(self) -> bytes:
             return super().__bytes__()[:10]
 

@@ -111,7 +111,7 @@ def test_a_field_in_which_all_members_agree_distinguishes_none():
     members = [DIALECTS[release] for release in ("3.1.2", "3.2.3", "4.4.0")]
     shared = SharedDialect(members)
     assert shared.start_moves_other_offsets
-    assert not shared.take_left()
+    assert not shared.pop_split_off()
     assert shared.loading_recovers_epochs
     assert not shared.truncation_applies_any_watermark
     assert shared.members == members
@@ -121,9 +121,9 @@ def test_members_leave_where_they_differ_from_the_newest():
     old, middle, new = (DIALECTS[release] for release in ("2.8.2", "3.9.2", "4.4.0"))
     shared = SharedDialect([old, middle, new])
     assert shared.snapshot_renamed_with_segment
-    assert (shared.take_left(), shared.take_left()) == ([old], [])
+    assert (shared.pop_split_off(), shared.pop_split_off()) == ([old], [])
     assert shared.close_finishes_segment is False
-    assert shared.take_left() == [middle]
+    assert shared.pop_split_off() == [middle]
     assert shared.members == [new]
 
 

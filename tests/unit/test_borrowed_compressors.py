@@ -30,9 +30,9 @@ def test_only_releases_with_other_compressed_bytes_drop_out():
     )
     assert shared.compressor is not None
     assert shared.compressor(Codec.GZIP, b"x" * 40, 2) == compress(Codec.GZIP, b"x" * 40)
-    assert shared.take_left() == []
+    assert shared.pop_split_off() == []
     assert shared.compressor(Codec.ZSTD, b"x" * 40, 2) == compress(Codec.ZSTD, b"x" * 40)
-    assert [dialect.release for dialect in shared.take_left()] == [odd.release]
+    assert [dialect.release for dialect in shared.pop_split_off()] == [odd.release]
     assert [dialect.release for dialect in shared.members] == [same.release, last.release]
 
 

@@ -105,6 +105,6 @@ def test_only_releases_whose_libraries_read_differently_drop_out():
     assert shared.decompressor(Codec.ZSTD, cut, 2, mode=ReadMode.FIELDS) == DecompressedStream(
         b"plain", StreamEnd.CORRUPT
     )
-    assert shared.take_left() == [odd]
+    assert shared.pop_split_off() == [odd]
     assert shared.members == [same, own, last]
     assert SharedDialect([dialect_of("2.7.2"), dialect_of("4.4.0")]).decompressor is None

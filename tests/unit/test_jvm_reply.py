@@ -13,7 +13,7 @@ from conformance.implementations.jvm.exceptions import SILENT
 from conformance.implementations.jvm.index import JvmIndex
 from conformance.operations import ERROR_KINDS, OK, Observation, Operation, Outcome, State
 
-packed = JvmIndex.packed
+encode_reply = JvmIndex.encode_reply
 
 
 def unpacked(name, reply, text=None):
@@ -50,7 +50,7 @@ def test_unpacking_inverts_packing(named, refusal, state):
     name, value = named
     outcome = refusal or (OK if value is None else Outcome(None, value))
     observation = Observation(outcome, state)
-    reply = packed(Operation(name), observation)
+    reply = encode_reply(Operation(name), observation)
     assert unpacked(name, reply, outcome.text) == observation
 
 
@@ -61,7 +61,7 @@ def test_different_observations_have_different_replies(named, first, second, tex
     others = [Observation(Outcome(None, value), second), Observation(Outcome("corrupt", None, None), second)]
     for one in ones:
         for other in others:
-            assert (packed(Operation(name), one) == packed(Operation(name), other)) == (one == other)
+            assert (encode_reply(Operation(name), one) == encode_reply(Operation(name), other)) == (one == other)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_different_observations_have_different_replies(named, first, second, tex
     ],
 )
 def test_an_observation_that_no_reply_can_represent_has_none(observation):
-    assert packed(Operation("lookup", (1,)), observation) is None
+    assert encode_reply(Operation("lookup", (1,)), observation) is None
 
 
 def test_an_exception_of_no_kind_is_a_failure_with_its_text():
@@ -83,6 +83,8 @@ def test_an_exception_of_no_kind_is_a_failure_with_its_text():
 
 
 def test_an_empty_list_is_not_nothing():
-    nothing, empty = (packed(Operation("all_aborted"), Observation(Outcome(None, value), None)) for value in (None, ()))
+    nothing, empty = (
+        encode_reply(Operation("all_aborted"), Observation(Outcome(None, value), None)) for value in (None, ())
+    )
     assert nothing != empty
     assert unpacked("all_aborted", empty).outcome.value == ()

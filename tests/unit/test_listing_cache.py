@@ -17,7 +17,7 @@ import pytest
 from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.implementations.kidx.kept_listing import KeptListing, LogGrounds, SegmentGrounds
+from conformance.implementations.kidx.list_offsets_cache import ListOffsetsCache, LogCacheKey, SegmentCacheKey
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.machines import MACHINES
 from conformance.operations import Operation
@@ -30,7 +30,7 @@ TARGETS = [(1 << 63) - 1, *range(900, 1100, 10), -7, -6, -5, -4, -3, -2, -1]
 LOG = "00000000000000000000.log"
 
 
-class Asking(KeptListing):
+class Asking(ListOffsetsCache):
     """Keeps nothing."""
 
     def answers(self, log: Any, targets: Any, also: Any, answer: Callable[[], Any]) -> Any:
@@ -38,7 +38,7 @@ class Asking(KeptListing):
         return answer()
 
 
-class Without(KeptListing):
+class Without(ListOffsetsCache):
     """Cache that ignores one dependency."""
 
     def __init__(self, ground: str) -> None:
@@ -46,9 +46,9 @@ class Without(KeptListing):
         self.ground = ground
         self.nothing: dict[str, Any] = {ground: None}
 
-    def grounds_of(self, log: Any) -> LogGrounds:
-        found = super().grounds_of(log)
-        if self.ground in LogGrounds._fields:
+    def cache_key(self, log: Any) -> LogCacheKey:
+        found = super().cache_key(log)
+        if self.ground in LogCacheKey._fields:
             return found._replace(**self.nothing)
         return found._replace(segments=tuple(each._replace(**self.nothing) for each in found.segments))
 
@@ -56,7 +56,7 @@ class Without(KeptListing):
 class Life:
     """The life of a log, in a few words."""
 
-    def __init__(self, directory: Path, release: str, listing: KeptListing) -> None:
+    def __init__(self, directory: Path, release: str, listing: ListOffsetsCache) -> None:
         self.directory = directory / TOPIC_DIRECTORY
         self.reference = ReferenceLog(release)
         self.reference.listing = listing
@@ -159,7 +159,7 @@ SCENARIOS = (
 )
 
 
-def answers_of(scenario: Scenario, directory: Path, listing: KeptListing) -> tuple[Any, Any]:
+def answers_of(scenario: Scenario, directory: Path, listing: ListOffsetsCache) -> tuple[Any, Any]:
     """Return the results before the change, and those after it."""
     directory.mkdir()
     life = Life(directory, scenario.release, listing)
@@ -177,12 +177,12 @@ def answers_of(scenario: Scenario, directory: Path, listing: KeptListing) -> tup
 def test_results_follow_their_dependencies(scenario: Scenario, tmp_path: Path) -> None:
     before, after = answers_of(scenario, tmp_path / "asking", Asking())
     assert before != after, "the scenario shows nothing"
-    assert answers_of(scenario, tmp_path / "keeping", KeptListing()) == (before, after)
+    assert answers_of(scenario, tmp_path / "keeping", ListOffsetsCache()) == (before, after)
     assert answers_of(scenario, tmp_path / "without", Without(scenario.ground)) == (before, before)
 
 
 def test_every_ground_has_a_scenario() -> None:
-    assert {scenario.ground for scenario in SCENARIOS} == {*LogGrounds._fields, *SegmentGrounds._fields}
+    assert {scenario.ground for scenario in SCENARIOS} == {*LogCacheKey._fields, *SegmentCacheKey._fields}
 
 
 @pytest.mark.thorough

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.errors import ToolError
-from conformance.implementations.jvm.exceptions import unknown_outcome
+from conformance.implementations.jvm.exceptions import unmapped_exception
 from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY
 from conformance.operations import Outcome
 
@@ -13,10 +13,10 @@ THROWN = "java.util.NoSuchElementException: No value present"
 
 
 def test_an_unknown_exception_is_a_failure_with_a_trace():
-    assert unknown_outcome("jvm 4.3.1", THROWN) == Outcome(FAILURE, None, THROWN)
+    assert unmapped_exception("jvm 4.3.1", THROWN) == Outcome(FAILURE, None, THROWN)
 
 
 def test_memory_and_classes_are_known():
-    assert unknown_outcome("x", "java.lang.OutOfMemoryError: Java heap space").error == OUT_OF_MEMORY
+    assert unmapped_exception("x", "java.lang.OutOfMemoryError: Java heap space").error == OUT_OF_MEMORY
     with pytest.raises(ToolError, match=r"not complete.*missing: org\.slf4j\.Logger"):
-        unknown_outcome("x", "java.lang.NoClassDefFoundError: org/slf4j/Logger")
+        unmapped_exception("x", "java.lang.NoClassDefFoundError: org/slf4j/Logger")

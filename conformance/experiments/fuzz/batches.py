@@ -20,7 +20,7 @@ from conformance.implementations.jvm.cases import CaseBuffer, JvmCases
 from conformance.implementations.jvm.coverage import KafkaCoverage
 from conformance.implementations.jvm.index import JvmIndex
 from conformance.implementations.jvm.segment import JvmSegment
-from conformance.implementations.protocol import with_libraries_of
+from conformance.implementations.protocol import with_codecs_of
 from conformance.implementations.spec import build_of, parse_spec
 from kidx.dialect import dialect_of, representative
 
@@ -66,7 +66,7 @@ class _Dialect:
 
     def __init__(self, format_name: str, release: str, directory: Path, members: list[_Member]) -> None:
         directory.mkdir()
-        dialect = with_libraries_of(dialect_of(release), [member.cases.member for member in members])
+        dialect = with_codecs_of(dialect_of(release), [member.cases.member for member in members])
         self.readable = ReadableReference(format_name, dialect, directory)
         self._compiled = CompiledReference(format_name, release) if format_name in KERNELS else None
         self._known = KnownLogs(dialect, directory) if format_name == "log" else None

@@ -11,8 +11,8 @@ from conformance.experiments.fuzz.probes import MACHINE_OF, PROBES
 from conformance.experiments.fuzz.seed_files import BASE_OFFSET
 from conformance.implementations.jvm.cases import CaseWriter, step_of
 from conformance.implementations.jvm.index import INDEX
-from conformance.implementations.jvm.script import Language
 from conformance.implementations.jvm.segment import JvmSegment
+from conformance.implementations.jvm.step_batch import Language
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.kidx.segment import ReferenceSegment
 from conformance.operations.index import INDEX_OPS
@@ -67,7 +67,7 @@ class ReadableReference:
         if MACHINE_OF[format_name] == "segment":
             self._reference = ReferenceSegment(dialect.release)
             self._reference.perform_for([dialect])
-            self._language = Language(JvmSegment.step_of, JvmSegment.packed)
+            self._language = Language(JvmSegment.step_of, JvmSegment.encode_reply)
             self._files = tuple(file_name(BASE_OFFSET, suffix) for suffix in SUFFIXES)
         else:
             self._reference = ReferenceIndex(dialect.release)
@@ -97,7 +97,7 @@ class ReadableReference:
         return bytes(writer)
 
     def _encoded(self, operation: Operation) -> bytes:
-        return step_of(self._language.step(operation), asked=operation.name in QUERYING)
+        return step_of(self._language.step(operation), without_state=operation.name in QUERYING)
 
     def _execute(self, writer: CaseWriter, operation: Operation, names: tuple[str, ...], content: bytes) -> None:
         asked = operation.name in QUERYING

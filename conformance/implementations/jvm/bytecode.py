@@ -1,4 +1,4 @@
-"""Kafka's class files, changed by ASM in the Java that runs here; no source of Kafka is needed for it."""
+"""Instrumentation of Kafka's class files by ASM, in the running Java; it needs no source of Kafka."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _COMPUTE_MAXS = 1
 
 
 def jars_of(release: str, progress: Progress | None = None, build: Build | None = None) -> list[Path]:
-    """Return the class path of a release's log, or of a build; ASM is fetched, too.
+    """Return the class path of a release's log, or of a build; ASM is downloaded, too.
 
     Args:
-        release: whose classes.
-        progress: called while jars are fetched.
-        build: whose classes instead.
+        release: The release.
+        progress: A callback that is called while jars are downloaded.
+        build: The build whose classes are used instead.
 
     Raises:
-        ToolError: the jars cannot be had.
+        ToolError: The jars are not available.
     """
     _asm_jars(progress)
     return list(class_path(release, "log", progress=progress)) if build is None else list(build.jars_without_logging)
@@ -67,11 +67,11 @@ def class_file(node: Any) -> bytes:
 
 
 def kafkas_classes(jars: Sequence[Path], wanted: re.Pattern[str]) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of the class files of Kafka's own jars whose names match.
+    """Yield name and content of the class files in Kafka's own jars whose names match.
 
     Args:
-        jars: a class path.
-        wanted: the names, as in a jar: ``kafka/log/OffsetIndex.class``.
+        jars: A class path.
+        wanted: The names, as in a jar: ``kafka/log/OffsetIndex.class``.
     """
     for jar in jars:
         if jar.name.startswith("kafka"):

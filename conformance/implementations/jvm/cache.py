@@ -1,4 +1,4 @@
-"""Kafka's own ``RemoteIndexCache`` of one release, in front of a remote storage in memory (``StoredIndexes.java``)."""
+"""Kafka's own ``RemoteIndexCache`` of one release, with a remote storage in memory (``StoredIndexes.java``)."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ CACHE_KIND_OF: Final = {
     "java.lang.NullPointerException": "closed",
     "java.io.IOException": "io",
 }
-"""Which exception is which kind; a class stands for its subclasses too."""
+"""Error kinds of exceptions; a class includes its subclasses."""
 
 CACHE_SILENT: Final = frozenset({"kafka", "invalid_number", "invalid_argument", "out_of_bounds", "closed", "io"})
-"""Kinds whose text is Java's or the operating system's, as it is or inside of Kafka's: never compared."""
+"""Kinds whose text is Java's or the operating system's, alone or within Kafka's: it is never compared."""
 
 _OPERATIONS: Final = performed(CACHE_OPS)
 
 
 class JvmCache(JvmClasses[CacheObservation]):
-    """One release's cache."""
+    """Cache of one release."""
 
     driver_name = "CacheDriver"
     group = "log"
@@ -47,21 +47,21 @@ class JvmCache(JvmClasses[CacheObservation]):
     _directory = ""
 
     def begin(self, directory: Path) -> None:
-        """See the protocol."""
+        """Begin an example; see the protocol."""
         self._directory = f"{directory}/{DIRECTORY}/"
         self.driver.begin(str(directory))
 
     @staticmethod
     def numbers_of_state(state: CacheState) -> Sequence[int]:
-        """See the base class."""
+        """Return the numbers of a state; see the base class."""
         return state.to_numbers()
 
     def refusal(self, kind: str, text: str | None) -> Outcome:
-        """See the base class."""
+        """Return the outcome of an exception; see the base class."""
         if kind in CACHE_SILENT or text is None:
             return Outcome(kind)
         return Outcome(kind, None, text.replace(self._directory, ""))
 
     def observed(self, outcome: Outcome, state: tuple[int, ...]) -> CacheObservation:
-        """See the base class."""
+        """Return an observation; see the base class."""
         return CacheObservation(outcome, CacheState.of_numbers(state) if state else None)

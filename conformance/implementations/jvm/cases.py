@@ -1,6 +1,6 @@
-"""Many short scripts in one crossing: what each step is, and what has to come of it (``Cases.java``).
+"""Batches of short cases in one call: their steps, with the expected replies (``Cases.java``).
 
-A case is a row of steps in native longs; bytes are filled up with zeros to whole longs.
+A case is a sequence of steps in native longs; bytes are padded with zeros to whole longs.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WRITE: Final = 300
-"""The step that gives a file a content, or removes it."""
+"""Step that gives a file a content, or removes it."""
 COMPARE: Final = 301
-"""The step that compares a file."""
+"""Step that compares a file."""
 ASKED: Final = 1000
-"""Added to the number of an operation that changes nothing: its reply has no state."""
+"""Offset of the number of an operation that changes nothing: its reply has no state."""
 NO_FILE: Final = -1
-"""Instead of the length of a content: there is no file. Instead of that of a reply: no reply equals it."""
+"""Instead of the length of a content: there is no file. Instead of a reply's length: no reply is equal to it."""
 AS_WRITTEN: Final = -2
-"""Instead of the length of a content to compare with: the one that was written last."""
+"""Instead of the length of a content to compare with: the content that was written last."""
 
 _HEAD: Final = struct.Struct("=2i")
 _LONG: Final = struct.Struct("=q")
 
 
-def step_of(step: bytes, *, asked: bool = False) -> bytes:
-    """The beginning of a step, from what :class:`~conformance.implementations.jvm.script.Language` writes.
+def step_of(step: bytes, *, without_state: bool = False) -> bytes:
+    """Return the beginning of a step, from the output of :class:`~conformance.implementations.jvm.step_batch.Language`.
 
     Args:
-        step: the operation.
-        asked: whether its reply has no state.
+        step: The operation.
+        without_state: True if the reply has no state.
     """
     code, count = _HEAD.unpack_from(step)
-    code += ASKED if asked else 0
+    code += ASKED if without_state else 0
     arguments = step[_HEAD.size : _HEAD.size + 8 * count]
     return _step(code, arguments, step[_HEAD.size + 8 * count + 4 :])
 
@@ -55,7 +55,7 @@ def _step(code: int, arguments: bytes, data: bytes) -> bytes:
 
 
 class CaseWriter:
-    """Writes one case, step by step."""
+    """Writer of one case, step by step."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -65,28 +65,28 @@ class CaseWriter:
         return struct.pack("=q", len(body) // 8) + body
 
     def perform(self, step: bytes, reply: bytes | None) -> None:
-        """An operation.
+        """Add an operation.
 
         Args:
-            step: of :func:`step_of`.
-            reply: what has to come of it; None if no reply is right.
+            step: The result of :func:`step_of`.
+            reply: The expected reply, or None if no reply is right.
         """
         self._end(step, reply)
 
     def write(self, name: str, content: bytes | None) -> None:
-        """Gives a file a content, or removes it."""
+        """Add a step that gives a file a content, or removes it."""
         self._end(_step(WRITE, b"", name.encode()), content)
 
     def compare(self, name: str, content: bytes | None) -> None:
-        """A file has to have this content, or must not be there."""
+        """Add a check that a file has this content, or does not exist."""
         self._end(_step(COMPARE, b"", name.encode()), content)
 
     def compare_as_written(self, name: str) -> None:
-        """A file has to have the content that was written last."""
+        """Add a check that a file has the content that was written last."""
         self._parts += (_step(COMPARE, b"", name.encode()), _LONG.pack(AS_WRITTEN))
 
     def extend(self, other: CaseWriter) -> None:
-        """The steps of another one."""
+        """Add the steps of another writer."""
         self._parts += other._parts
 
     def _end(self, step: bytes, content: bytes | None) -> None:
@@ -99,10 +99,10 @@ class CaseWriter:
 
 
 class CaseBuffer:
-    """Memory that Python and Java share; what is written to it is a number of cases.
+    """Memory that Python and Java share, for a number of cases.
 
     Attributes:
-        longs: the memory.
+        longs: The memory.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -117,23 +117,23 @@ class CaseBuffer:
         self.shared = nio.convertToDirectBuffer(memory)
 
     def reserve(self, capacity: int) -> None:
-        """Makes room for so many longs; what is in it is lost if that takes other memory."""
+        """Ensure a capacity in longs; the content is lost if that needs other memory."""
         if capacity > len(self.longs):
             self._allocate(2 * capacity)
 
     def fill(self, cases: Iterable[bytes]) -> None:
-        """Writes cases, from the beginning."""
+        """Write cases, from the beginning."""
         data = np.frombuffer(b"".join(cases), np.int64)
         self.reserve(len(data))
         self.longs[: len(data)] = data
 
 
 class JvmCases:
-    """One release's classes performing cases.
+    """Execution of cases by one release's classes.
 
     Args:
-        member: an index, a segment or a log of :mod:`conformance.implementations.jvm`, for this alone.
-        directory: empty; all cases work in it.
+        member: An index, a segment or a log of :mod:`conformance.implementations.jvm`, for exclusive use.
+        directory: An empty directory in which all cases work.
     """
 
     def __init__(self, member: Any, directory: Path) -> None:
@@ -142,23 +142,24 @@ class JvmCases:
         self._cases = driver_class("Cases")(member.driver, str(directory))
 
     def watch(self, probes: Sequence[Any]) -> None:
-        """From now on says which cases reach what none before them has: the arrays of JaCoCo's probes, one a class."""
+        """Report from now on which cases reach new code: ``probes`` are the arrays of JaCoCo, one per class."""
         jpype = start_jvm()
         self._cases.watch(jpype.JArray(jpype.JBoolean, 2)(probes))
 
     def perform(self, buffer: CaseBuffer, count: int) -> NDArray[np.int32]:
-        """Performs the cases of a buffer.
+        """Execute the cases of a buffer.
 
         Returns:
-            A row a case: the step that came out otherwise, from 0 on, or -1; 1 if it has reached what no case
-            before it has, else 0.
+            A row per case: the first differing step, from 0 on, or -1; and 1 if it has reached code that no earlier
+            case has
+            reached, else 0.
         """
         return np.array(self._cases.perform(buffer.shared, count), np.int32).reshape(count, 2)
 
     def performing(self) -> int:
-        """The case that is being performed, from 0 on; for another thread, as a watchdog's."""
+        """Return the number of the case in progress, from 0 on; for another thread, such as a watchdog's."""
         return int(self._cases.performing())
 
     def begun(self) -> int:
-        """How many operations of that case have begun, without those on files; likewise."""
+        """Return the number of started operations of that case, without those on files; for another thread."""
         return int(self._cases.begun())

@@ -1,8 +1,8 @@
 """Base of Kafka's own classes of one release: one driver, and replies of one format (``Reply.java``).
 
-In a lockstep the classes of every release reply to every step, and nearly always as the reference did. So the
-reference's observation is packed once for all releases of a dialect and compared with the bytes of the replies; only
-replies that differ are unpacked.
+In a lockstep the classes of every release reply to every step, and nearly always like the reference. So the reference's
+observation is encoded once for all releases of a dialect and compared with the bytes of the replies; only replies that
+differ are decoded.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
+from conformance.implementations.jvm.batch_group import JvmBatchGroup
+from conformance.implementations.jvm.build_errors import display_name, probe_build
 from conformance.implementations.jvm.codecs import JvmCodecs
 from conformance.implementations.jvm.driver import connected_driver, loader_of
-from conformance.implementations.jvm.exceptions import unknown_outcome
-from conformance.implementations.jvm.followers import JvmFollowers
-from conformance.implementations.jvm.of_build import name_of, prepared
+from conformance.implementations.jvm.exceptions import unmapped_exception
 from conformance.implementations.jvm.requests import Requests, numbers_of, value_of
-from conformance.implementations.jvm.script import Language
+from conformance.implementations.jvm.step_batch import Language
 from conformance.operations import Operation, Outcome
 
 if TYPE_CHECKING:
@@ -28,58 +28,58 @@ if TYPE_CHECKING:
     from conformance.operations.op import Op
 
 _HEAD: Final = struct.Struct("=3q")
-"""Error (0 for none, negative for one of no kind), number of values (negative for none), numbers of the state."""
+"""Error (0 for none, negative for an unknown kind), number of values (negative for none), numbers of the state."""
 
 _LONG: Final = struct.Struct("=q")
 _WITHOUT_TEXT: Final = _LONG.pack(-1)
 _ANY_TEXT: Final = _LONG.pack(-2)
 _SILENT: Final = 1 << 8
-"""Added to the number of a kind whose text is not compared."""
+"""Offset of the number of a kind whose text is not compared."""
 
 ObservationType = TypeVar("ObservationType")
 
 
 class JvmClasses(ABC, Generic[ObservationType]):
-    """One release's classes behind the adapter interface (:mod:`conformance.implementations.protocol`).
+    """Classes of one release as an implementation (:mod:`conformance.implementations.protocol`).
 
     Args:
-        release: a locked release, or any whose dialect is known if there is a build.
-        progress: called while jars are fetched.
-        build: whose classes are driven instead of the release's own.
-        loader: of the classes, if not the one that all have in common.
+        release: A locked release, or any with a known dialect if there is a build.
+        progress: A callback that is called while jars are downloaded.
+        build: The build whose classes are driven instead of the release's own.
+        loader: The loader of the classes, or None for the shared one.
 
     Raises:
-        NotDrivenError: the build does not have what the driver needs.
-        ToolError: no Java, no jars, or a class whose parts are not known.
+        NotDrivenError: The build lacks something that the driver needs.
+        ToolError: No Java, no jars, or a class with unknown parts.
     """
 
     speaks_kafka = True
 
     driver_name: ClassVar[str]
-    """The driver, of :mod:`conformance.implementations.jvm.driver`."""
+    """Name of the driver, of :mod:`conformance.implementations.jvm.driver`."""
     group: ClassVar[Group]
-    """The release's jars that it needs."""
+    """Group of the release's jars that it needs."""
     kind_of: ClassVar[Mapping[str, str]]
-    """Which exception is which kind; a class stands for its subclasses too."""
+    """Error kinds of exceptions; a class includes its subclasses."""
     error_kinds: ClassVar[Sequence[str]]
-    """The kinds, in the order of their numbers in a reply, from 1 on."""
+    """Error kinds, in the order of their numbers in a reply, from 1 on."""
     operations: ClassVar[Mapping[str, Op]]
-    """What it can do."""
+    """Supported operations."""
     step_of: ClassVar[Requests]
-    """Writes them."""
+    """Encoder of the operations."""
     any_text: ClassVar[bool] = False
-    """Texts of refusals are not compared at all."""
+    """True if texts of errors are not compared at all."""
     reply_bytes: ClassVar[int]
-    """Room for a reply."""
+    """Size of the buffer for a reply, in bytes."""
     silent: ClassVar[Collection[str]] = frozenset()
-    """The kinds of refusals whose text is not compared."""
+    """Error kinds whose text is not compared."""
     lends: ClassVar[bool] = True
-    """Its codec libraries make the batches of the reference that it is held to."""
+    """True if its codec libraries are also used by its reference."""
 
     def __init__(
         self, release: str, progress: Progress | None = None, build: Build | None = None, loader: Any = None
     ) -> None:
-        self.name = name_of(release, build)
+        self.name = display_name(release, build)
         self.release = release
         self.build = build
         numbers = {exception: self._number(kind) for exception, kind in self.kind_of.items()}
@@ -97,41 +97,41 @@ class JvmClasses(ABC, Generic[ObservationType]):
         """Find all classes of a build that the driver needs.
 
         Raises:
-            NotDrivenError: the build does not have them.
-            ToolError: a class of the build cannot be loaded.
+            NotDrivenError: The build lacks one.
+            ToolError: A class of the build cannot be loaded.
         """
         if self.build is not None:
-            prepared(self.build, self.driver.prepare)
+            probe_build(self.build, self.driver.prepare)
 
     def _number(self, kind: str) -> int:
         return self.error_kinds.index(kind) + 1 + (_SILENT if kind in self.silent else 0)
 
     def end(self) -> None:
-        """See the protocol."""
+        """End the example; see the protocol."""
         self.driver.abandon()
 
     def step_in_progress(self) -> int:
-        """See :class:`conformance.implementations.protocol.Watchable`."""
+        """Return the step in progress; see :class:`~conformance.implementations.protocol.StackInspectable`."""
         return int(self.driver.running().step())
 
     def stack(self) -> str:
-        """See :class:`conformance.implementations.protocol.Watchable`."""
+        """Return the stack; see :class:`conformance.implementations.protocol.StackInspectable`."""
         return str(self.driver.running().stack())
 
     def supports(self, operation: str) -> bool:
-        """See the protocol."""
+        """Return True if an operation is supported; see the protocol."""
         return operation in self.operations
 
     def perform(self, operation: Operation) -> ObservationType:
-        """See the protocol."""
+        """Execute an operation; see the protocol."""
         self.driver.step(self.step_of(operation))
         return self.observation(operation)
 
     def observation(self, operation: Operation) -> ObservationType:
-        """The observation of the last operation, which ``operation`` repeats.
+        """Return the observation of the last operation, which ``operation`` repeats.
 
         Raises:
-            ToolError: a build lacks a class.
+            ToolError: A build lacks a class.
         """
         error, count, state_count = _HEAD.unpack_from(self._reply)
         values_count = max(count, 0)
@@ -142,19 +142,19 @@ class JvmClasses(ABC, Generic[ObservationType]):
             return self.observed(Outcome(None, value), state)
         text = self.driver.text()
         if error < 0:
-            return self.observed(unknown_outcome(self.name, text), state)
+            return self.observed(unmapped_exception(self.name, text), state)
         return self.observed(self.refusal(self.error_kinds[error - 1], None if text is None else str(text)), state)
 
     # -- batched execution ----------------------------------------------------------------------------------------
 
     @classmethod
-    def followers(cls, rules: int, members: Sequence[tuple[Self, int]]) -> JvmFollowers:
-        """All of them, to be driven as one (see :class:`conformance.implementations.protocol.Follower`)."""
-        return JvmFollowers(Language(cls.step_of, cls.packed), rules, members)
+    def followers(cls, rules: int, members: Sequence[tuple[Self, int]]) -> JvmBatchGroup:
+        """Return the group of all members (see :class:`conformance.implementations.protocol.BatchedImplementation`)."""
+        return JvmBatchGroup(Language(cls.step_of, cls.encode_reply), rules, members)
 
     @classmethod
-    def packed(cls, operation: Operation, observation: Any) -> bytes | None:
-        """The reply that stands for an observation; None if no reply can (a defective reference may say anything)."""
+    def encode_reply(cls, operation: Operation, observation: Any) -> bytes | None:
+        """Encode the reply for an observation; None if that is impossible, as for a defective reference."""
         (error, value, text), state = observation
         try:
             values = () if value is None else numbers_of(cls.operations[operation.name].gives, value)
@@ -177,12 +177,12 @@ class JvmClasses(ABC, Generic[ObservationType]):
     @staticmethod
     @abstractmethod
     def numbers_of_state(state: Any) -> Sequence[int]:
-        """What :meth:`observed` makes the state of."""
+        """Return the numbers that :meth:`observed` decodes to the state."""
 
     @abstractmethod
     def refusal(self, kind: str, text: str | None) -> Outcome:
-        """The outcome of an exception of that kind, with its message."""
+        """Return the outcome of an exception of that kind, with its message."""
 
     @abstractmethod
     def observed(self, outcome: Outcome, state: tuple[int, ...]) -> ObservationType:
-        """The outcome with the state that the numbers tell; there are none while nothing is open."""
+        """Return the outcome with the state encoded in the numbers; there are none while nothing is open."""

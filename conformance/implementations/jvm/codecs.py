@@ -1,4 +1,4 @@
-"""The codec libraries that a release comes with, as it calls them (``Codecs.java``)."""
+"""Codec libraries of a release, called as the release calls them (``Codecs.java``)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from kidx.records import Codec
 from kidx.records.codecs import MAX_BORROWED_BYTES, DecompressedStream, ReadMode, StreamEnd
 
 _HEAD: Final = struct.Struct(">BII")
-"""How it ends, how many bytes come before, and of how many blocks the sizes are told."""
+"""How it ends, the number of bytes before that, and the number of blocks with known sizes."""
 
 
 class JvmCodecs:
-    """One release's codec libraries (see :class:`conformance.implementations.protocol.CodecLibraries`).
+    """Codec libraries of one release (see :class:`conformance.implementations.protocol.CodecProvider`).
 
     Args:
-        loader: of its classes.
+        loader: The loader of its classes.
     """
 
     def __init__(self, loader: Any) -> None:
@@ -30,13 +30,14 @@ class JvmCodecs:
         return driver_class("Codecs")(self._loader)
 
     def compress(self, codec: Codec, data: bytes, magic: int) -> bytes:
-        """The bytes as a batch of this magic has them (``wrapForOutput``)."""
+        """Compress data for a batch of this magic (``wrapForOutput``)."""
         return bytes(self._codecs.compress(codec, data, magic))
 
     def _decompress(self, codec: Codec, data: bytes, magic: int, *, mode: ReadMode) -> DecompressedStream | None:
-        """What comes of the bytes of a batch of this magic (``wrapForInput``); None if that is too much to be lent."""
-        # Of a piece with damage zstd and snappy give nothing, which byte by byte tells as well, wherever pieces end.
-        # Lz4 gives what comes before, but of an empty block it makes another thing where one byte is asked for.
+        """Decompress the data of a batch of this magic (``wrapForInput``); None if the result is too large."""
+        # For a corrupt piece zstd and snappy return nothing, and reading byte by byte gives the same, wherever pieces
+        # end.
+        # Lz4 returns the part before, but treats an empty block differently if one byte is requested.
         by_record = mode is ReadMode.RECORDS or (mode is ReadMode.PIECES and codec is Codec.LZ4)
         found = self._codecs.decompress(codec, data, magic, by_record, MAX_BORROWED_BYTES)
         if found is None:

@@ -1,7 +1,7 @@
-"""What of Kafka's own bytecode has been reached, by JaCoCo, release by release.
+"""Coverage of Kafka's own bytecode, by JaCoCo, release by release.
 
-The classes that are looked at are instrumented before they are loaded and come first on the path of a class loader of
-their own; the runtime finds them through ``java.util.logging``, which every class loader has in common.
+The measured classes are instrumented before they are loaded and come first on the path of a separate class loader; the
+runtime finds them through ``java.util.logging``, which all class loaders share.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.kafka.releases import Group
 
 TOOLS: Final = ("jacoco", "asm", "asm-commons", "asm-tree")
-"""The jars that count what is reached, by their names as tools."""
+"""Jars that measure coverage, by their names as tools."""
 _LOG: Final = "(?:kafka/log|org/apache/kafka/storage/internals/log)/"
 _OFFSET: Final = f"{_LOG}(?:AbstractIndex|OffsetIndex|OffsetPosition)"
 _TIME: Final = f"{_LOG}(?:AbstractIndex|TimeIndex|TimestampOffset)"
@@ -39,16 +39,16 @@ LOOKED_AT: Final = {
     "transaction": _TRANSACTION,
     "segment": f"{_OFFSET}|{_TIME}|{_TRANSACTION}|{_SEGMENT}|{_RECORDS}",
 }
-"""The classes that are instrumented, by what is driven: a kind of index, or segments. With all that is inside them."""
+"""Instrumented classes, by what is driven: a kind of index, or segments. Their inner classes are included."""
 
 
 class ClassCoverage(NamedTuple):
-    """How much of one class has been reached.
+    """Coverage of one class.
 
     Attributes:
-        name: of the class.
-        lines: reached, and all.
-        branches: likewise; an ``if`` has two.
+        name: The name of the class.
+        lines: The numbers of reached lines and of all lines.
+        branches: The numbers of reached branches and of all branches; an ``if`` has two.
     """
 
     name: str
@@ -57,21 +57,21 @@ class ClassCoverage(NamedTuple):
 
 
 class KafkaCoverage:
-    """The probes of one release's classes.
+    """Probes of one release's classes.
 
     Args:
-        release: whose classes.
-        kind: of :data:`LOOKED_AT`.
-        group: of its jars.
-        directory: empty; instrumented classes are written to it.
-        progress: called while jars are fetched.
-        build: whose classes instead.
+        release: The release.
+        kind: A key of :data:`LOOKED_AT`.
+        group: The group of its jars.
+        directory: An empty directory for instrumented classes.
+        progress: A callback that is called while jars are downloaded.
+        build: The build whose classes are used instead.
 
     Attributes:
-        loader: of the instrumented classes, and of all others of the release.
+        loader: The loader of the instrumented classes, and of all others of the release.
 
     Raises:
-        ToolError: no Java, no jars.
+        ToolError: No Java, or no jars.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class KafkaCoverage:
                     path.write_bytes(bytes(instrumenter.instrument(self._octets(self._classes[name]), name)))
 
     def probes(self) -> list[Any]:
-        """An array of booleans for each class that has been used; more classes come behind those that were there."""
+        """Return an array of booleans for each class that has been used; new classes are appended."""
         for data in self._store().getContents():
             self._probes.setdefault(int(data.getId()), data.getProbes())
         return list(self._probes.values())
@@ -124,7 +124,7 @@ class KafkaCoverage:
         return store
 
     def classes(self) -> list[ClassCoverage]:
-        """What has been reached of each class that has lines, by name."""
+        """Return the coverage of each class that has lines, by name."""
         builder = self._java("analysis.CoverageBuilder")()
         analyzer = self._java("analysis.Analyzer")(self._store(), builder)
         for name, data in self._classes.items():
@@ -142,6 +142,6 @@ class KafkaCoverage:
         return sorted(each for each in found if each.lines[1])
 
     def close(self) -> None:
-        """Ends the runtime; no class can be loaded any more."""
+        """End the runtime; no class can be loaded any more."""
         self._runtime.shutdown()
         self.loader.close()

@@ -1,8 +1,8 @@
-"""Compiles the Java side of this package at its first use and loads it.
+"""Compiler and loader of the Java side of this package, at its first use.
 
-The drivers are a few small Java classes that perform one operation and read the state after it within one crossing from
-Python. A machine with only Python has no ``javac``, so they are compiled by Eclipse's compiler, a jar like any other,
-into the cache; the directory's name is the hash of all that the classes are made of, so another version compiles anew.
+The drivers are a few small Java classes that execute one operation and read the state after it in one call from Python.
+A machine with only Python has no ``javac``, so they are compiled by Eclipse's compiler, a jar like any other, into the
+cache; the directory's name is the hash of all inputs of the classes, so another version is compiled separately.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ JAVA_LEVEL = "17"
 
 @cache
 def driver_class(name: str) -> Any:
-    """A class of our Java package, e.g. ``IndexDriver``."""
+    """Return a class of our Java package, e.g. ``IndexDriver``."""
     return start_jvm().JClass(f"conformance.{name}", loader=_driver_loader())
 
 
@@ -53,21 +53,21 @@ def connected_driver(
     build: Build | None = None,
     loader: Any = None,
 ) -> Any:
-    """A driver of a release's classes that writes the observation of each operation into ``reply``.
+    """Return a driver of a release's classes that writes the observation of each operation into ``reply``.
 
     Args:
-        name: of the class, which takes a class loader, a map of exceptions, a buffer and the operations.
-        release: whose classes are driven.
-        group: of the release's jars.
-        kinds: the number that stands in a reply for an exception, by the name of its class.
-        operations: that it performs; their places are their numbers.
-        reply: shared with Java; it must live as long as the driver.
-        progress: called while jars are fetched.
-        build: whose classes are driven instead of the release's own.
-        loader: of the classes, if not the one that all have in common.
+        name: The driver class, which takes a class loader, a map of exceptions, a buffer and the operations.
+        release: The release whose classes are driven.
+        group: The group of the release's jars.
+        kinds: The number of an exception in a reply, by the name of its class.
+        operations: The operations of the driver; their positions are their numbers.
+        reply: A buffer shared with Java; it must live as long as the driver.
+        progress: A callback that is called while jars are downloaded.
+        build: The build whose classes are driven instead of the release's own.
+        loader: The loader of the classes, or None for the shared one.
 
     Raises:
-        ToolError: no Java, no jars; see :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
+        ToolError: No Java, or no jars; see :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
     """
     jpype = start_jvm()
     from jpype import nio  # noqa: PLC0415 -- part of an extra
@@ -85,10 +85,10 @@ def connected_driver(
 
 
 def loader_of(release: str, group: Group, progress: Progress | None, build: Build | None) -> Any:
-    """The class loader that all drivers of a release, or of a build, have in common.
+    """Return the class loader that all drivers of a release, or of a build, share.
 
     Raises:
-        ToolError: as :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
+        ToolError: As :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
     """
     return release_loader(release, group, progress) if build is None else build_loader(build)
 
@@ -100,20 +100,20 @@ def _driver_loader() -> Any:
 
 @cache
 def compiled_classes() -> Path:
-    """The directory with the classes of our Java package.
+    """Return the directory with the classes of our Java package.
 
     Raises:
-        ToolError: as :func:`driver_class`.
+        ToolError: As :func:`driver_class`.
     """
     return _compiled()
 
 
 def _compiled() -> Path:
-    """The directory with the compiled classes.
+    """Return the directory with the compiled classes.
 
     Raises:
-        CacheError: the cache cannot be written.
-        ToolError: the compiler refused our sources, which is a bug.
+        CacheError: The cache cannot be written.
+        ToolError: The compiler rejected our sources, which is a bug.
     """
     sources = sorted(
         (source.name, source.read_bytes()) for source in SOURCES.iterdir() if source.name.endswith(".java")
@@ -129,7 +129,7 @@ def _compiled() -> Path:
                 _compile([directory / name for name, _ in sources], scratch)
             scratch.rename(target)
         except OSError:
-            # Another process was faster: its result is as good as ours.
+            # Another process was faster: its result is the same.
             if not target.is_dir():
                 raise
         finally:
@@ -140,19 +140,19 @@ def _compiled() -> Path:
 
 
 def _digest(sources: Sequence[tuple[str, bytes]], compiler: str, level: str, java: int) -> str:
-    """A name for the classes that sources are compiled to.
+    """Return a name for the classes that sources are compiled to.
 
     Args:
-        sources: name and content of each, sorted.
-        compiler: the hash of its jar.
-        level: of the language and of the classes.
-        java: whose own classes they are compiled against.
+        sources: Name and content of each source, sorted.
+        compiler: The hash of the compiler's jar.
+        level: The level of the language and of the classes.
+        java: The release of the Java classes that they are compiled against.
     """
     return hashlib.sha256(repr((sources, compiler, level, java)).encode()).hexdigest()[:16]
 
 
 def _java() -> int:
-    """The feature release of the Java that runs, such as 17."""
+    """Return the feature release of the running Java, such as 17."""
     return int(start_jvm().getJVMVersion()[0])
 
 

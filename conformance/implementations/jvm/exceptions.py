@@ -1,6 +1,6 @@
-"""Maps Kafka's exceptions to the error kinds of the line protocol: the one table.
+"""Error kinds of the line protocol for Kafka's exceptions: the only table.
 
-A class stands for its subclasses too; the closest one counts.
+A class includes its subclasses; the closest entry counts.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ KIND_OF: Final = {
 _NO_CLASS: Final = "java.lang.NoClassDefFoundError:"
 
 SILENT: Final = frozenset({"read_only", "closed", "buffer_overflow", "out_of_bounds", "io"})
-"""Kinds whose text is Java's or the operating system's, not Kafka's: never compared."""
+"""Kinds whose text is Java's or the operating system's, not Kafka's: it is never compared."""
 
 
-def unknown_outcome(name: str, text: object) -> Outcome:
-    """The outcome of an exception that no error kind stands for: a failure, which differs from every answer.
+def unmapped_exception(name: str, text: object) -> Outcome:
+    """Return the outcome of an exception without an error kind: a failure, which differs from every result.
 
-    A build may throw anything. Of a locked release it shows that this table lacks one, and what makes it throw that.
+    A build may throw anything. For a locked release it shows that this table lacks an entry, and the steps to reach it.
 
     Args:
-        name: of the implementation.
-        text: class and message of the exception.
+        name: The name of the implementation.
+        text: Class and message of the exception.
 
     Raises:
-        ToolError: a class is missing.
+        ToolError: A class is missing.
     """
     if str(text).startswith("java.lang.OutOfMemoryError"):
         return Outcome(OUT_OF_MEMORY)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.implementations.jvm.build_errors import probe_build
 from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
-from conformance.implementations.jvm.of_build import prepared
 from conformance.implementations.jvm.requests import Requests, numbered, performed
-from conformance.implementations.jvm.script import Language
+from conformance.implementations.jvm.step_batch import Language
 from conformance.operations import ERROR_KINDS, KINDS, Observation, Outcome, State
 from conformance.operations.index import INDEX_OPS
 
@@ -24,7 +24,7 @@ CODES: Final = numbered(OPERATIONS)
 
 
 class JvmIndex(JvmClasses[Observation]):
-    """One release's index classes."""
+    """Index classes of one release."""
 
     driver_name = "IndexDriver"
     group = "index"
@@ -50,36 +50,36 @@ class JvmIndex(JvmClasses[Observation]):
         """Find the classes of a kind of index.
 
         Raises:
-            NotDrivenError: a build does not have it.
-            ToolError: a class of a build cannot be loaded.
+            NotDrivenError: A build lacks it.
+            ToolError: A class of a build cannot be loaded.
         """
         if self.build is not None:
-            prepared(self.build, lambda: self.driver.prepare(KINDS.index(kind)))
+            probe_build(self.build, lambda: self.driver.prepare(KINDS.index(kind)))
 
     def begin(self, directory: Path) -> None:
-        """See the protocol."""
+        """Begin an example; see the protocol."""
         self._directory = f"{directory}/"
         self.driver.begin(str(directory))
 
     def supports(self, operation: str) -> bool:
-        """See the protocol."""
+        """Return True if an operation is supported; see the protocol."""
         return operation in INDEX_OPS
 
     @staticmethod
     def numbers_of_state(state: State) -> Sequence[int]:
-        """See the base class."""
+        """Return the numbers of a state; see the base class."""
         entries, max_entries, full, length, last = state
         sizes = (-1, 0, 0) if max_entries is None else (max_entries, full, length)
         return (entries, *sizes, *last)
 
     def refusal(self, kind: str, text: str | None) -> Outcome:
-        """See the base class."""
+        """Return the outcome of an exception; see the base class."""
         if kind in SILENT or text is None:
             return Outcome(kind)
         return Outcome(kind, None, text.replace(self._directory, ""))
 
     def observed(self, outcome: Outcome, state: tuple[int, ...]) -> Observation:
-        """See the base class."""
+        """Return an observation; see the base class."""
         if not state:
             return Observation(outcome, None)
         entries, max_entries, full, length, *last = state
@@ -88,4 +88,4 @@ class JvmIndex(JvmClasses[Observation]):
         return Observation(outcome, State(entries, max_entries, full == 1, length, tuple(last)))
 
 
-INDEX: Final = Language(JvmIndex.step_of, JvmIndex.packed)
+INDEX: Final = Language(JvmIndex.step_of, JvmIndex.encode_reply)

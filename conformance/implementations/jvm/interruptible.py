@@ -1,4 +1,4 @@
-"""A release's index classes, with a point at every access to a field or buffer: others may run there (``Switch``)."""
+"""Index classes of a release that can be interrupted at every access to a field or buffer (``Switch``)."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ def interruptible_classes(
     """Return a class loader of a release's classes that can be interrupted.
 
     Args:
-        release: whose classes.
-        directory: empty; the instrumented classes are written to it.
-        progress: called while jars are fetched.
-        build: whose classes instead.
+        release: The release.
+        directory: An empty directory for the instrumented classes.
+        progress: A callback that is called while jars are downloaded.
+        build: The build whose classes are used instead.
 
     Raises:
-        ToolError: no Java, no jars, or none of the classes.
+        ToolError: No Java, no jars, or none of the classes.
     """
     jars = jars_of(release, progress, build)
     classes = list(kafkas_classes(jars, _INTERRUPTED))
@@ -64,7 +64,7 @@ def interruptible_classes(
 
 
 def _interruptible(data: bytes) -> bytes:
-    """Return a class file with a point before every access to a field or a buffer."""
+    """Return a class file with an interruption point before every access to a field or a buffer."""
     jpype = start_jvm()
     call, constant = asm_class("tree.MethodInsnNode"), asm_class("tree.LdcInsnNode")
     node = read_class(data)

@@ -1,8 +1,8 @@
-"""A record of all that a release's classes write, rename, remove and sync in one directory.
+"""Journal of everything that a release's classes write, rename, remove and sync in one directory.
 
-The calls in Kafka's bytecode that do so are redirected to ``Journal.java``, by ASM: a write stays what it is and is
-followed by a look at the directory, a sync passes the place of its call along. The instrumented classes come first on
-the path of a class loader of their own, beside a copy of the journal.
+These calls in Kafka's bytecode are redirected to ``Journal.java``, by ASM: a write is executed unchanged and then the
+directory is read, a sync also passes the place of its call. The instrumented classes come first on the path of a
+separate class loader, with a copy of the journal.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _RECORDED: Final = re.compile(
     r"(?:kafka/(?:log|server/checkpoints|server/epoch|utils)"
     r"|org/apache/kafka/(?:common/(?:record|utils)|storage/internals|server/(?:common|util)))/.*\.class"
 )
-"""The classes that are looked through."""
+"""Classes that are searched for such calls."""
 _INDEX: Final = re.compile(r".*/(?:Abstract|Offset|Time)Index\b.*")
-"""Those that write to a mapping: every number that they put is an event."""
+"""Classes that write to a mapped file: every number that they put is an event."""
 _OWNERS: Final = (
     b"java/nio/channels/FileChannel",
     b"java/nio/channels/GatheringByteChannel",
@@ -90,31 +90,31 @@ _CALL: Final = 5
 
 
 class SyncKind(IntEnum):
-    """What a sync of a file makes durable."""
+    """Extent of a sync: what it makes durable."""
 
     WHOLE = 0
     """Content and length: ``fsync``, ``FileChannel.force(true)``."""
     DATA = 1
     """Content, and a length that grew: ``fdatasync``, ``FileChannel.force(false)``."""
     MAPPING = 2
-    """The pages of a mapping, and the length that it takes to read them: ``msync``, ``MappedByteBuffer.force``."""
+    """Pages of a mapping, and the length needed to read them: ``msync``, ``MappedByteBuffer.force``."""
 
 
 class StepBegins(NamedTuple):
-    """The operation of that number begins."""
+    """Beginning of the operation with that number."""
 
     number: int
 
 
 class Written(NamedTuple):
-    """A file has another content."""
+    """New content of a file."""
 
     file: int
     content: bytes
 
 
 class Renamed(NamedTuple):
-    """A name now is a file's: a creation without ``old``, a removal without ``new``; ``file`` is -1 then."""
+    """New name of a file: a creation without ``old``, a removal without ``new``, when ``file`` is -1."""
 
     old: str
     new: str
@@ -122,7 +122,7 @@ class Renamed(NamedTuple):
 
 
 class Synced(NamedTuple):
-    """A file has been synced; ``site`` are the methods of Kafka that led to it, the innermost one first."""
+    """Sync of a file; ``site`` are the methods of Kafka that led to it, the innermost one first."""
 
     file: int
     kind: SyncKind
@@ -130,7 +130,7 @@ class Synced(NamedTuple):
 
 
 class DirectorySynced(NamedTuple):
-    """The directory has been synced."""
+    """Sync of the directory."""
 
     site: str
 
@@ -139,20 +139,20 @@ Event = StepBegins | Written | Renamed | Synced | DirectorySynced
 
 
 class JournalledClasses:
-    """A release's classes, whose work on files is recorded.
+    """Classes of a release whose work on files is recorded.
 
     Args:
-        release: whose classes.
-        directory: empty; the instrumented classes are written to it.
-        progress: called while jars are fetched.
-        build: whose classes instead.
+        release: The release.
+        directory: An empty directory for the instrumented classes.
+        progress: A callback that is called while jars are downloaded.
+        build: The build whose classes are used instead.
 
     Attributes:
-        loader: of the classes.
-        sites: the places in Kafka's classes that sync, in order.
+        loader: The loader of the classes.
+        sites: The places in Kafka's classes that sync, in order.
 
     Raises:
-        ToolError: no Java, no jars, or no place that syncs was found.
+        ToolError: No Java, no jars, or no place that syncs was found.
     """
 
     def __init__(
@@ -169,18 +169,18 @@ class JournalledClasses:
         self._journal = start_jvm().JClass("conformance.Journal", loader=self.loader)
 
     def begin(self, directory: Path) -> None:
-        """Starts a record of a directory."""
+        """Start a record of a directory."""
         self._journal.begin(str(directory))
 
     def step(self, number: int) -> None:
-        """Says that an operation begins."""
+        """Mark the beginning of an operation."""
         self._journal.step(number)
 
     def end(self) -> list[Event]:
-        """Ends the record.
+        """End the record, and return its events.
 
         Raises:
-            ToolError: a sync was of a file that is not known, so that the record is not exact.
+            ToolError: A sync was of an unknown file, so that the record is not exact.
         """
         return list(_decoded(bytes(self._journal.end())))
 
@@ -196,7 +196,7 @@ class JournalledClasses:
                 write_class(directory, name, changed)
 
     def _redirected(self, name: str, data: bytes) -> bytes | None:
-        """A class file whose calls come by the journal; None if it has none that would."""
+        """Return a class file whose calls are redirected to the journal, or None if it has no such call."""
         node = read_class(data)
         is_index = _INDEX.fullmatch(name) is not None
         short = name.removesuffix(".class").rpartition("/")[2]
@@ -224,7 +224,7 @@ class JournalledClasses:
         return asm_class("tree.MethodInsnNode")(INVOKE_STATIC, _JOURNAL, name, descriptor, False)
 
     def _call(self, call: Any) -> None:
-        """Has a call go to the journal's method of the same name, its object the first argument."""
+        """Redirect a call to the journal's method of the same name, with its object as first argument."""
         arguments, _, result = str(call.desc).removeprefix("(").rpartition(")")
         own = "" if int(call.getOpcode()) == INVOKE_STATIC else f"L{call.owner};"
         call.setOpcode(INVOKE_STATIC)
@@ -241,7 +241,7 @@ class JournalledClasses:
             "Ljava/lang/String;": (_DUP, "(Ljava/lang/String;)V"),
         }
         if arguments not in kinds:
-            return  # of a file descriptor, which was opened elsewhere
+            return  # for a file descriptor, which was opened elsewhere
         copies, descriptor = kinds[arguments]
         insn = asm_class("tree.InsnNode")
         instructions.insertBefore(call, insn(copies))

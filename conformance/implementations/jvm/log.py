@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.requests import Requests, performed
-from conformance.implementations.jvm.script import require_int, step
+from conformance.implementations.jvm.step_batch import require_int, step
 from conformance.operations import Operation, Outcome
 from conformance.operations.log import (
     EXPIRATION,
@@ -67,14 +67,14 @@ LOG_KIND_OF: Final = {
     "java.lang.IndexOutOfBoundsException": "out_of_bounds",
     "java.io.IOException": "io",
 }
-"""Which of Kafka's exceptions is which kind; a class stands for its subclasses too."""
+"""Error kinds of Kafka's exceptions; a class includes its subclasses."""
 
 _SETTINGS: Final = UNLIMITED | {EXPIRATION: EXPIRATION_MS, VERIFICATION: 0}
-"""What a log has where ``open_log`` says nothing of it."""
+"""Settings of a log that ``open_log`` does not set."""
 
 
 def _of_settings(settings: dict[str, Any]) -> bytes:
-    """Settings as Java reads them: names and values, with a zero byte between two."""
+    """Encode settings for Java: names and values, separated by zero bytes."""
     settings = _SETTINGS | settings
     require_int(settings["segment.bytes"])
     require_int(settings[EXPIRATION])
@@ -85,7 +85,7 @@ _OPERATIONS: Final = performed(LOG_OPS, without=("read_log",))
 
 
 class JvmLog(JvmClasses[LogObservation]):
-    """One release's log."""
+    """Log of one release."""
 
     driver_name = "LogDriver"
     group = "log"
@@ -98,29 +98,29 @@ class JvmLog(JvmClasses[LogObservation]):
 
     @property
     def class_name(self) -> str:
-        """The Java class that is driven."""
+        """Name of the driven Java class."""
         return str(self.driver.className())
 
     def begin(self, directory: Path) -> None:
-        """See the protocol."""
+        """Begin an example; see the protocol."""
         self.driver.begin(str(directory / TOPIC_DIRECTORY))
 
     def perform_bytes(self, records: bytes, epoch: int) -> LogObservation:
-        """Appends bytes as a follower."""
+        """Append bytes as a follower."""
         self.driver.step(step(list(_OPERATIONS).index("append_as_follower"), (epoch,), records))
         return self.observation(Operation("append_as_follower"))
 
     @staticmethod
     def numbers_of_state(state: LogState) -> Sequence[int]:
-        """See the base class."""
+        """Return the numbers of a state; see the base class."""
         return state.to_numbers()
 
     def refusal(self, kind: str, text: str | None) -> Outcome:
-        """See the base class."""
+        """Return the outcome of an exception; see the base class."""
         return Outcome(kind, None, text)
 
     def observed(self, outcome: Outcome, state: tuple[int, ...]) -> LogObservation:
-        """See the base class."""
+        """Return an observation; see the base class."""
         if not state:
             return LogObservation(outcome, None)
         return LogObservation(outcome, LogState.of_numbers(state))

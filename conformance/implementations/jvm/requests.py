@@ -1,6 +1,6 @@
-"""Operations as Java gets them, and the values of its replies, both by what is declared of each operation.
+"""Encoding of operations for Java, and decoding of values in its replies, both by the declared operations.
 
-A request has the numbers among the arguments in their order, and all others as bytes, with a zero byte between two.
+A request has the numbers among the arguments in their order, and all others as bytes, separated by zero bytes.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, get_args
 
-from conformance.implementations.jvm.script import require_int, step
+from conformance.implementations.jvm.step_batch import require_int, step
 from conformance.operations import Effect
 from conformance.operations.batches import encode, is_marker, producer_of
 from conformance.operations.op import BATCHES, HEXADECIMAL, INT, LONGS, PATH, SETTINGS, TEXT, TEXTS, Op, Shape
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def performed(operations: Mapping[str, Op], *, without: Collection[str] = ()) -> dict[str, Op]:
-    """Return those of the operations that Java performs."""
+    """Return the operations that Java executes."""
     return {
         name: each for name, each in operations.items() if each.effect is not Effect.DAMAGES and name not in without
     }
 
 
 def numbered(operations: Mapping[str, Op]) -> dict[str, int]:
-    """Return the numbers by which scripts name operations."""
+    """Return the numbers of operations in batches."""
     return {name: number for number, name in enumerate(operations)}
 
 
@@ -41,7 +41,7 @@ _CONTENT_OF: Final[dict[Any, Any]] = {
 
 
 def _step_of(number: int, operation: Op, content_of: Mapping[Any, Any]) -> Callable[[Sequence[Any]], bytes]:
-    """Return the function that writes an operation with its arguments."""
+    """Return the function that encodes an operation with its arguments."""
     kinds = list(operation.arguments.values())
     if kinds == [LONGS]:
         return lambda arguments: step(number, arguments[0])
@@ -73,16 +73,16 @@ def _step_of(number: int, operation: Op, content_of: Mapping[Any, Any]) -> Calla
 
 
 def _options(kind: Any) -> tuple[str, ...]:
-    """Return the names that an argument is one of; none of another type."""
+    """Return the names that an argument is one of; empty for another type."""
     return get_args(get_args(kind)[0])
 
 
 class Requests:
-    """Writes operations, as :class:`~conformance.implementations.jvm.script.Language` wants them.
+    """Encoder of operations, for :class:`~conformance.implementations.jvm.step_batch.Language`.
 
     Args:
-        operations: those that the driver performs.
-        of_settings: topic settings as bytes.
+        operations: The operations that the driver executes.
+        of_settings: A function that encodes topic settings.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Requests:
         """Return the beginning of a step.
 
         Raises:
-            ValueError: Java has no such operation, or its types cannot hold the arguments.
+            ValueError: Java has no such operation, or its types cannot represent the arguments.
         """
         name, arguments = operation
         write = self._steps.get(name)
@@ -106,7 +106,7 @@ class Requests:
 
 
 def numbers_of(gives: Shape, value: Any) -> Sequence[int]:
-    """Return what :func:`value_of` makes the value of."""
+    """Return the numbers that :func:`value_of` decodes to the value."""
     match gives:
         case Shape.FLAG | Shape.NUMBER:
             return (value,)

@@ -37,13 +37,13 @@ SEGMENT_KIND_OF: Final = KIND_OF | {
     "java.lang.NegativeArraySizeException": "io",  # a snappy block of a negative length, up to 3.4
     "org.xerial.snappy.SnappyError": "io",  # the same, since
     "java.nio.BufferUnderflowException": "buffer_underflow",  # its text is Java's own: none
-    # Around an IOException, if it is not about the version of a transaction: a batch could not be read.
+    # Around an IOException, unless it is about the version of a transaction: a batch could not be read.
     "org.apache.kafka.common.KafkaException without a version": "io",
 }
-"""Which of Kafka's exceptions is which kind; a class stands for its subclasses too."""
+"""Error kinds of Kafka's exceptions; a class includes its subclasses."""
 
 SEGMENT_SILENT: Final = SILENT | {"invalid_record", "buffer_underflow"}
-"""Kinds whose text is not compared: not Kafka's own, or (in which way a record makes no sense) new in 3.x here."""
+"""Kinds whose text is not compared: not Kafka's own, or (how a record is invalid) new in some 3.x release."""
 
 _OPERATIONS: Final = performed(SEGMENT_OPS)
 _MODIFIED: Final = re.compile(r"lastModifiedTime=(\d+)")
@@ -51,7 +51,7 @@ _MODIFIED: Final = re.compile(r"lastModifiedTime=(\d+)")
 
 @contextlib.contextmanager
 def source_file(directory: str, records: str) -> Iterator[str]:
-    """A file beside ``directory``, never in it, that holds batches to be copied."""
+    """Yield a file next to ``directory``, never in it, with batches to be copied."""
     path = Path(f"{directory}.source")
     path.write_bytes(bytes.fromhex(records))
     yield str(path)
@@ -59,7 +59,7 @@ def source_file(directory: str, records: str) -> Iterator[str]:
 
 
 def comparable(text: str, directory: str) -> str:
-    """A text without what no two implementations share: their directories, and when a file was last written."""
+    """Return a text without the parts that no two implementations share: directories and modification times."""
     found = _MODIFIED.search(text)
     if found is not None:
         text = text.replace(found[1], "MODIFIED")
@@ -67,7 +67,7 @@ def comparable(text: str, directory: str) -> str:
 
 
 class JvmSegment(JvmClasses[SegmentObservation]):
-    """One release's segment."""
+    """Segment of one release."""
 
     driver_name = "SegmentDriver"
     group = "segment"
@@ -85,13 +85,13 @@ class JvmSegment(JvmClasses[SegmentObservation]):
         self._directory = ""
 
     def begin(self, directory: Path) -> None:
-        """See the protocol."""
+        """Begin an example; see the protocol."""
         self._directory = str(directory)
         self.driver.begin(self._directory)
 
     @staticmethod
     def numbers_of_state(state: SegmentState) -> Sequence[int]:
-        """See the base class."""
+        """Return the numbers of a state; see the base class."""
         rolling, maximum, last = state.rolling_based_timestamp, state.maximum, state.txn_last_offset
         return (
             state.size,
@@ -105,13 +105,13 @@ class JvmSegment(JvmClasses[SegmentObservation]):
         )
 
     def refusal(self, kind: str, text: str | None) -> Outcome:
-        """See the base class."""
+        """Return the outcome of an exception; see the base class."""
         if kind in SEGMENT_SILENT or text is None:
             return Outcome(kind)
         return Outcome(kind, None, comparable(text, self._directory))
 
     def observed(self, outcome: Outcome, state: tuple[int, ...]) -> SegmentObservation:
-        """See the base class."""
+        """Return an observation; see the base class."""
         return SegmentObservation(outcome, _state(state) if state else None)
 
 
@@ -137,7 +137,7 @@ def _index_state(longs: tuple[int, ...]) -> IndexState | None:
 
 
 def _numbers_of_index(index: IndexState | None, longs_of_last: int) -> tuple[int, ...]:
-    """What :func:`_index_state` makes an index of."""
+    """Return the numbers that :func:`_index_state` decodes to an index."""
     if index is None:
         return (0,) * (4 + longs_of_last)
     return 1, index.entries, index.max_entries, index.length, *index.last

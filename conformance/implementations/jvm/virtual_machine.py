@@ -1,7 +1,7 @@
-"""The one JVM of this process, and one class loader for each release in it.
+"""The JVM of this process, with one class loader for each release.
 
-A JVM cannot be started twice in a process, so it is started once, at the first use, and kept small. Each release gets a
-``URLClassLoader`` of its own whose parent is the platform loader: releases never see each other's classes.
+A JVM cannot be started twice in a process, so it is started once, at the first use, and kept small. Each release has a
+separate ``URLClassLoader`` whose parent is the platform loader: releases never access each other's classes.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ _MORE: Final[list[str]] = []
 _MOST_FILES: Final = 1 << 13
 
 
-def expect_one_loop() -> None:
-    """Has the JVM, if it does not run yet, use its second compiler too, which pays off in a minute of the same loop."""
+def enable_c2_compiler() -> None:
+    """Enable the JVM's second compiler, if it does not run yet; it pays off in a minute of the same loop."""
     _MORE.append(_BOTH_COMPILERS)
 
 
 @cache
 def start_jvm() -> Any:
-    """Starts the JVM if it does not run yet.
+    """Start the JVM if it does not run yet.
 
     Returns:
         The ``jpype`` module.
 
     Raises:
-        ToolError: the ``jvm`` extra is not installed, no Java was found, or it would not start.
+        ToolError: The ``jvm`` extra is not installed, no Java was found, or it does not start.
     """
     try:
         import jpype  # noqa: PLC0415 -- part of an extra
     except ImportError as error:
-        raise ToolError("Kafka's own classes need the jvm extra: pip install 'kidx[jvm]'") from error
+        raise ToolError("Kafka's own classes require the jvm extra; install with pip install 'kidx[jvm]'") from error
     if not jpype.isJVMStarted():
         java = find_java()
         # Java reads through null pointers on purpose and catches the signal. Disabling Python's handler later, as
@@ -84,22 +84,22 @@ def start_jvm() -> Any:
 
 
 def _collect_apart() -> None:
-    """Has neither of the two collectors set off the other's, which JPype does for cycles through both: there are none.
+    """Keep the garbage collectors from triggering each other, which JPype does for cycles through both: there are none.
 
-    Python would look at everything that a run keeps at each of Java's collections, and Java at 26 releases' classes.
+    Python would scan everything that a run keeps at each of Java's collections, and Java 26 releases' classes.
     """
     gc.callbacks[:] = [hook for hook in gc.callbacks if getattr(hook, "__module__", None) != "_jpype"]
 
 
 def most_open_files() -> int:
-    """How many files this process may have open: Java raises the limit as far as it may when it starts."""
+    """Return the number of files this process may open: Java raises the limit as far as possible when it starts."""
     start_jvm()
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST_FILES if soft == resource.RLIM_INFINITY else min(soft, _MOST_FILES)
 
 
 def class_loader(paths: Iterable[Path]) -> Any:
-    """A class loader over jars and directories, seeing nothing else but the platform's classes."""
+    """Return a class loader for jars and directories that accesses only these and the platform's classes."""
     jpype = start_jvm()
     files = jpype.JClass("java.io.File")
     urls = [files(str(path)).toURI().toURL() for path in paths]
@@ -108,16 +108,16 @@ def class_loader(paths: Iterable[Path]) -> Any:
 
 
 _JAVA_0: Final = 44
-"""The class file version of Java N is N more than this."""
+"""Offset between the class file version and the Java release."""
 _LOADERS: Final[dict[tuple[str, Group], Any]] = {}
 _BUILDS: Final[dict[tuple[object, ...], Any]] = {}
 
 
 def release_loader(release: str, group: Group = "index", progress: Progress | None = None) -> Any:
-    """The one class loader of a release's locked jars, fetched if need be; ``progress`` is called meanwhile.
+    """Return the shared class loader of a release's locked jars; ``progress`` is called while jars are downloaded.
 
     Raises:
-        ToolError: as :func:`start_jvm` and :func:`conformance.kafka.jar_fetch.class_path`.
+        ToolError: As :func:`start_jvm` and :func:`conformance.kafka.jar_fetch.class_path`.
     """
     if (release, group) not in _LOADERS:
         _LOADERS[release, group] = class_loader(class_path(release, group, progress=progress))
@@ -125,10 +125,10 @@ def release_loader(release: str, group: Group = "index", progress: Progress | No
 
 
 def build_loader(build: Build) -> Any:
-    """The one class loader of a build's jars, as they are now.
+    """Return the shared class loader of a build's jars, in their present state.
 
     Raises:
-        ToolError: as :func:`start_jvm`; or its classes are newer than the Java in use.
+        ToolError: As :func:`start_jvm`; or its classes need a newer Java than the one in use.
     """
     jpype = start_jvm()
     newest = int(float(str(jpype.JClass("java.lang.System").getProperty("java.class.version"))))

@@ -1,1 +1,1 @@
-"""The reference: kidx behind the interfaces that the harness drives."""
+"""Reference: kidx, with the interfaces that the harness drives."""

@@ -1,4 +1,4 @@
-"""The reference for the cache of remote index files: kidx's own, in front of a remote storage in memory."""
+"""Reference of the cache of remote index files: kidx's own, with a remote storage in memory."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 
 class StoredIndexes:
-    """A remote storage in memory, which does what it was told."""
+    """Remote storage in memory, with responses that operations define."""
 
     def __init__(self) -> None:
         self._stored: dict[tuple[str, str], tuple[str, bytes]] = {}
 
     def clear(self) -> None:
-        """Forget all files."""
+        """Remove all files."""
         self._stored.clear()
 
     def put(self, segment: str, kind: str, answer: str, content: str) -> None:
-        """Says what becomes of requests for a file."""
+        """Define the response to requests for a file."""
         self._stored[segment, kind] = answer, bytes.fromhex(content)
 
     def fetch_index(self, segment: RemoteSegment, kind: str) -> Iterable[bytes]:
-        """See :class:`kidx.remote.RemoteStorage`."""
+        """Fetch a file; see :class:`kidx.remote.RemoteStorage`."""
         answer, content = self._stored.get((text_of_id(segment.id), kind), ("missing", b""))
         if answer == "missing":
             raise RemoteResourceNotFoundError(f"there is no {segment.file_name(kind)}")
@@ -57,9 +57,9 @@ class StoredIndexes:
 
 
 class ReferenceCache(SharedReference):
-    """kidx's own cache (see :class:`conformance.implementations.protocol`).
+    """Reference with kidx's own cache (see :class:`conformance.implementations.protocol`).
 
-    The class is a class attribute, so that a mutant is a subclass that puts a defective one in its place.
+    The class is a class attribute, so that a mutant is a subclass that replaces it with a defective one.
     """
 
     speaks_kafka = True
@@ -93,23 +93,23 @@ class ReferenceCache(SharedReference):
         }
 
     def begin(self, directory: Path) -> None:
-        """See the protocol."""
+        """Begin an example; see the protocol."""
         self.end()
         self._stored.clear()
         self._directory = directory
 
     def end(self) -> None:
-        """See the protocol."""
+        """End the example; see the protocol."""
         cache, self.cache, self._held = self.cache, None, None
         if cache is not None:
             release_handles(cache.entries)
 
     def supports(self, operation: str) -> bool:
-        """See the protocol."""
+        """Return True if an operation is supported; see the protocol."""
         return operation in CACHE_OPS
 
     def perform(self, operation: Operation) -> CacheObservation:
-        """See the protocol."""
+        """Execute an operation; see the protocol."""
         name, arguments = operation
         outcome = self._outcome(name, arguments)
         if self.cache is None:
@@ -133,7 +133,7 @@ class ReferenceCache(SharedReference):
     # -- operations --------------------------------------------------------------------------------------------
 
     def _opened(self) -> RemoteIndexCache:
-        """The cache; refused where none is open."""
+        """Return the cache, or raise an error if none is open."""
         if self.cache is None:
             raise ClosedError("no cache is open", None)
         return self.cache

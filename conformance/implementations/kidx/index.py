@@ -1,4 +1,4 @@
-"""The reference: kidx in the dialect of one release, behind the adapter interface."""
+"""Reference of the index machines: kidx in the dialect of one release."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _NOTHING_IS_OPEN = Observation(Outcome("closed"), None)
 
 
 class ReferenceIndex:
-    """kidx's own index classes (see :class:`conformance.implementations.protocol`).
+    """Reference with kidx's own index classes (see :class:`conformance.implementations.protocol`).
 
-    The classes are class attributes, so that a mutant is a subclass that puts a defective one in their place.
+    The classes are class attributes, so that a mutant is a subclass that replaces one with a defective one.
     """
 
     speaks_kafka = True
@@ -40,21 +40,21 @@ class ReferenceIndex:
         self._state: Callable[[], State]
 
     def begin(self, directory: Path) -> None:
-        """See the protocol."""
+        """Begin an example; see the protocol."""
         self.end()
         self._prefix = f"{directory}/"
 
     def end(self) -> None:
-        """See the protocol."""
+        """End the example; see the protocol."""
         if self._index is not None:
-            self._let_go()
+            self._release()
 
     def supports(self, operation: str) -> bool:
-        """See the protocol."""
+        """Return True if an operation is supported; see the protocol."""
         return operation in SIGNATURES
 
     def perform(self, operation: Operation) -> Observation:
-        """See the protocol."""
+        """Execute an operation; see the protocol."""
         name, arguments = operation
         call = self._calls.get(name) or self._call(name)
         if call is None:
@@ -70,7 +70,7 @@ class ReferenceIndex:
         return Observation(outcome, None if self._index is None else self._state())
 
     def ask(self, operation: Operation) -> Observation:
-        """The outcome of an operation that changes nothing, without a state."""
+        """Return the outcome of an operation that changes nothing, without a state."""
         return self.perform(operation)._replace(state=None)
 
     # -- operations --------------------------------------------------------------------------------------------
@@ -90,14 +90,14 @@ class ReferenceIndex:
         self._state = _STATES[kind](index)
 
     def _call(self, name: str) -> Callable[..., Any] | None:
-        """What performs an operation on the open index, remembered until the next ``open``; None if nothing is open."""
+        """Return the function of an operation on the open index, cached until the next ``open``, or None."""
         index = self._index
         if name == "open":
             return self._open
         if index is None:
             return None
         if name == "crash":
-            call: Callable[..., Any] = self._let_go
+            call: Callable[..., Any] = self._release
         elif name == "rename":
             call = self._rename
         else:
@@ -111,8 +111,8 @@ class ReferenceIndex:
     def _rename(self, path: str) -> None:
         self._index.rename_to(self._prefix + path)
 
-    def _let_go(self) -> None:
-        """What a killed process does: nothing is trimmed, nothing is flushed."""
+    def _release(self) -> None:
+        """Release the index as a killed process does: without trimming or flushing."""
         index, self._index, self._calls = self._index, None, {}
         if isinstance(index, TransactionIndex):
             index.close()
@@ -138,7 +138,7 @@ _ADAPTED: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "all_aborted": lambda method: lambda: tuple(method()),
     "collect_aborted": lambda method: lambda start, end: tuple(method(start, end)),
 }
-"""Methods whose arguments or results are not those of the operation."""
+"""Adapters of methods whose arguments or results differ from the operation's."""
 
 
 def _state_of_offsets(index: OffsetIndex) -> Callable[[], State]:

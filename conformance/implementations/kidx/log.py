@@ -1,4 +1,4 @@
-"""The reference of the log machine: kidx in the dialect of one release, behind the adapter interface."""
+"""Reference of the log machine: kidx in the dialect of one release."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
-from conformance.implementations.kidx.kept_listing import KeptListing
-from conformance.implementations.kidx.shared_answers import Answers, answer_for_each
+from conformance.implementations.kidx.list_offsets_cache import ListOffsetsCache
+from conformance.implementations.kidx.per_dialect_results import Answers, results_per_dialect
 from conformance.implementations.kidx.shared_dialect import SharedDialect, SharedReference
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode, first_batch, is_marker, producer_of
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 _SAME_KIND = {
     "unsupported_version": "kafka",
-    "io": "kafka",  # of a batch that cannot be read: a KafkaException, where other I/O errors are storage errors
+    "io": "kafka",  # for an unreadable batch: a KafkaException, while other I/O errors are storage errors
 }
-"""What the log machine calls kinds that kidx has other words for."""
+"""Error kinds of the log machine that have other names in kidx."""
 
 
 class KilledError(Exception):
-    """The process ends here."""
+    """Simulated end of the process."""
 
 
 def _producer(producers: ProducerStateManager, producer: int) -> tuple[Any, ...]:
@@ -51,9 +51,9 @@ def _producer(producers: ProducerStateManager, producer: int) -> tuple[Any, ...]
 
 
 class ReferenceLog(SharedReference):
-    """kidx's own log (see :class:`conformance.implementations.protocol`).
+    """Reference with kidx's own log (see :class:`conformance.implementations.protocol`).
 
-    The class is a class attribute, so that a mutant is a subclass that puts a defective one in its place.
+    The class is a class attribute, so that a mutant is a subclass that replaces it with a defective one.
     """
 
     speaks_kafka = True
@@ -64,7 +64,7 @@ class ReferenceLog(SharedReference):
         self.release = release
         self.dialect = dialect_of(release)
         self._answers: Answers = {}
-        self.listing = KeptListing()
+        self.listing = ListOffsetsCache()
         self.log: UnifiedLog | None = None
         self._now = 0
         self._guards: dict[int, VerificationStateEntry] = {}
@@ -91,28 +91,28 @@ class ReferenceLog(SharedReference):
         return self.log
 
     def observation_of(self, dialect: Dialect, observation: LogObservation) -> LogObservation:
-        """See the base class: answers may be different though the log is the same."""
+        """Return the observation for one dialect: results may differ although the log is the same."""
         found = self._answers.get(dialect.release)
         return observation if found is None else observation._replace(outcome=found)
 
     def begin(self, directory: Path) -> None:
-        """See the protocol."""
+        """Begin an example; see the protocol."""
         self.end()
         self._guards.clear()
         self._directory = directory
 
     def end(self) -> None:
-        """See the protocol."""
+        """End the example; see the protocol."""
         log, self.log = self.log, None
         if log is not None:
             log.release_handles()
 
     def supports(self, operation: str) -> bool:
-        """See the protocol."""
+        """Return True if an operation is supported; see the protocol."""
         return operation in LOG_OPS
 
     def perform(self, operation: Operation) -> LogObservation:
-        """See the protocol."""
+        """Execute an operation; see the protocol."""
         name, arguments = operation
         if self._answers:
             self._answers = {}
@@ -176,12 +176,12 @@ class ReferenceLog(SharedReference):
             return self.listing.answers(log, targets, None, lambda: tuple([answer(target) for target in targets]))
         members = [member.release for member in dialect.members]
         answers, self._answers = self.listing.answers(
-            log, targets, members, lambda: answer_for_each(log, dialect, targets, answer)
+            log, targets, members, lambda: results_per_dialect(log, dialect, targets, answer)
         )
         return answers
 
     def _read(self, offset: int) -> tuple[int, ...] | None:
-        """The batch at an offset, or the first one behind it, in whichever segment."""
+        """Return the batch at an offset, or the first one after it, in whichever segment."""
         log = self._opened
         if not log.start_offset <= offset <= log.end_offset:
             raise OffsetOutOfRangeError(f"offset {offset} is not in {log.start_offset}..{log.end_offset}")
@@ -218,19 +218,19 @@ class ReferenceLog(SharedReference):
         self.end()
 
     def index_lengths(self) -> dict[str, int]:
-        """How many bytes are entries, of each offset and time index that is loaded, by the file's name."""
+        """Return the bytes of entries of each loaded offset and time index, by the file's name."""
         segments = () if self.log is None else self.log.segments
         indexes = (index for each in segments for index in (each.lazy_offset_index, each.lazy_time_index))
         return {index.path.name: index.get().size_in_bytes for index in indexes if index.is_loaded}
 
     def delete_before_start(self) -> LogState:
-        """Deletes the segments that lie before the log start, as a log does that does not wait for retention."""
+        """Delete the segments before the log start, as a log does that does not wait for retention."""
         self._opened.delete_segments_before_start()
         return self._state(self._opened)
 
     def _close(self, prepared: bool) -> None:
         self._opened.close(prepare=prepared)
-        self.log = None  # one whose closing has failed is still there, in Kafka too
+        self.log = None  # a log that failed to close remains, as in Kafka
 
     @staticmethod
     def _state(log: UnifiedLog) -> LogState:

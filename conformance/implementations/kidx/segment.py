@@ -1,4 +1,4 @@
-"""The reference for segments: kidx's ``LogSegment`` in the dialect of one release, behind the adapter interface."""
+"""Reference of the segment machine: kidx's ``LogSegment`` in the dialect of one release."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class ReferenceSegment(SharedReference):
-    """kidx's own segment (see :class:`conformance.implementations.protocol`).
+    """Reference with kidx's own segment (see :class:`conformance.implementations.protocol`).
 
-    The class is a class attribute, so that a mutant is a subclass that puts a defective one in its place.
+    The class is a class attribute, so that a mutant is a subclass that replaces it with a defective one.
     """
 
     speaks_kafka = True
@@ -41,26 +41,26 @@ class ReferenceSegment(SharedReference):
         self._now = 0
 
     def begin(self, directory: Path) -> None:
-        """See the protocol."""
+        """Begin an example; see the protocol."""
         self.end()
         self._directory = directory
 
     def end(self) -> None:
-        """See the protocol."""
+        """End the example; see the protocol."""
         if self._segment is not None:
-            self._let_go()
+            self._release()
 
     def supports(self, operation: str) -> bool:
-        """See the protocol."""
+        """Return True if an operation is supported; see the protocol."""
         return operation in SEGMENT_OPS
 
     def perform(self, operation: Operation) -> SegmentObservation:
-        """See the protocol."""
+        """Execute an operation; see the protocol."""
         outcome = self._outcome(operation)
         return SegmentObservation(outcome, None if self._segment is None else _state(self._segment))
 
     def ask(self, operation: Operation) -> SegmentObservation:
-        """The outcome of an operation that changes nothing, without a state."""
+        """Return the outcome of an operation that changes nothing, without a state."""
         return SegmentObservation(self._outcome(operation), None)
 
     def _outcome(self, operation: Operation) -> Outcome:
@@ -74,7 +74,7 @@ class ReferenceSegment(SharedReference):
         return OK if value is None else Outcome(None, value)
 
     def refusal(self, error: KidxError) -> Outcome:
-        """The outcome that an error stands for."""
+        """Return the outcome of an error."""
         text = error.kafka_message
         if text is None or error.kind in SEGMENT_SILENT:
             return Outcome(error.kind)
@@ -122,7 +122,7 @@ class ReferenceSegment(SharedReference):
             "become_inactive": segment.on_become_inactive_segment,
             "close_segment": segment.close,
             "close_handlers": segment.close_handlers,
-            "crash_segment": self._let_go,
+            "crash_segment": self._release,
             "recover_segment": lambda: segment.recover(ProducerState("t-0", self.dialect)),
             "truncate_segment": lambda offset, now: self._truncate(segment, offset, now),
             "translate_offset": segment.translate_offset,
@@ -156,8 +156,8 @@ class ReferenceSegment(SharedReference):
         self._now = now
         return segment.truncate_to(offset)
 
-    def _let_go(self) -> None:
-        """What a killed process does: nothing is trimmed, nothing is flushed."""
+    def _release(self) -> None:
+        """Release the segment as a killed process does: without trimming or flushing."""
         segment, self._segment, self._calls = self._segment, None, {}
         if segment is not None:
             segment.release_handles()

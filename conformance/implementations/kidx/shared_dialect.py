@@ -1,9 +1,9 @@
-"""The dialects of several releases as one, as long as what is read of them is the same.
+"""Dialects of several releases as one, as long as all values that are read are the same.
 
-A reference that performs for several releases is given a :class:`SharedDialect`. What it reads there and all releases
-have in common cannot tell them apart. Where they differ, those that are not as the newest one *leave*: from this
-operation on, another reference has to perform for them. So what is said of all that have not left is exactly what a
-reference of their own would have said, as a reference is a function of its operations and of what it reads.
+A reference that executes for several releases has a :class:`SharedDialect`. Values that all releases share do not
+distinguish them. If a value differs, the members that differ from the newest one are *split off*: from this operation
+on, another reference has to execute for them. So the remaining members have exactly the results of separate
+references, as a reference is a function of its operations and of the values that it reads.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 
 
-class _Asked:
-    """A field of a dialect. Its value is an attribute of the object from then on, and is not asked for again."""
+class _TrackedField:
+    """Field of a dialect. Its value becomes an attribute of the object when it is first read."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -35,14 +35,14 @@ class _Asked:
 
 
 class SharedDialect(Dialect):
-    """Stands for several dialects.
+    """Several dialects as one.
 
     Args:
-        dialects: the last one is the one that the others leave.
+        dialects: The dialects; the last one decides, and the others are split off from it.
 
     Attributes:
-        members: the dialects that nothing has told apart.
-        left: those that have left, until they are taken (:meth:`take_left`).
+        members: The dialects that nothing has distinguished so far.
+        left: The split-off dialects, until they are fetched (:meth:`pop_split_off`).
     """
 
     members: list[Dialect]
@@ -57,7 +57,7 @@ class SharedDialect(Dialect):
         return self is other
 
     def ask(self, name: str) -> Any:
-        """The value of a field; the members that have another one leave."""
+        """Return the value of a field; split off the members with another value."""
         value = getattr(self.members[-1], name)
         others = [member for member in self.members if getattr(member, name) != value]
         if others:
@@ -66,13 +66,13 @@ class SharedDialect(Dialect):
         return value
 
     def leave(self, members: Sequence[Dialect]) -> None:
-        """Lets those of them leave that have not left yet."""
+        """Split off members, unless they are split off already."""
         self.left.extend(member for member in members if member in self.members)
         self.members[:] = [member for member in self.members if member not in members]
 
     @property
     def compressor(self) -> Compressor | None:  # type: ignore[override]
-        """The codec libraries of the last member; members whose libraries give other bytes leave."""
+        """Codec libraries of the last member; members whose libraries produce other bytes are split off."""
         return self._compress if any(member.compressor for member in self.members) else None
 
     def _compress(self, codec: Codec, data: bytes, magic: int) -> bytes:
@@ -80,7 +80,7 @@ class SharedDialect(Dialect):
 
     @property
     def decompressor(self) -> Decompressor | None:  # type: ignore[override]
-        """The same; members whose libraries make other things of a stream leave."""
+        """Codec libraries of the last member; members whose libraries decompress differently are split off."""
         return self._decompress if any(member.decompressor for member in self.members) else None
 
     def _decompress(self, codec: Codec, data: bytes, magic: int, *, mode: ReadMode) -> DecompressedStream | None:
@@ -88,21 +88,21 @@ class SharedDialect(Dialect):
         return self._agreed([library(codec, data, magic, mode=mode) for library in libraries])
 
     def _agreed(self, answers: Sequence[Answer]) -> Answer:
-        """The answer of the last member; those that have given another one leave."""
+        """Return the result of the last member; split off members with another one."""
         *others, last = answers
         if different := [member for member, other in zip(self.members, others, strict=False) if other != last]:
             self.leave(different)
         return last
 
-    def take_left(self) -> list[Dialect]:
-        """Those that have left since the last time."""
+    def pop_split_off(self) -> list[Dialect]:
+        """Return the members that were split off since the last call."""
         left = self.left.copy()
         self.left.clear()
         return left
 
     @contextmanager
-    def speaking_as(self, values: Mapping[str, Any]) -> Iterator[None]:
-        """Gives some fields other values in the block; no member leaves because of them."""
+    def overriding(self, values: Mapping[str, Any]) -> Iterator[None]:
+        """Give some fields other values in the block, without splitting off any member."""
         own = {name: vars(self).get(name, self) for name in values}
         vars(self).update(values)
         try:
@@ -116,27 +116,27 @@ class SharedDialect(Dialect):
 
 
 for _name in (*BEHAVIOURS, *(column.name for column in fields(Dialect))):
-    setattr(SharedDialect, _name, _Asked(_name))
+    setattr(SharedDialect, _name, _TrackedField(_name))
 
 
 class SharedReference:
-    """A reference that can perform for several releases.
+    """Reference that can execute for several releases.
 
     Attributes:
-        dialect: what it asks for its rules; its own release's, or a shared one.
+        dialect: The dialect whose rules it reads; its own release's, or a shared one.
     """
 
     dialect: Dialect
 
     def perform_for(self, dialects: Sequence[Dialect]) -> None:
-        """From the next example on, performs for several dialects; its own is the last of them."""
+        """Execute for several dialects from the next example on; its own is the last of them."""
         self.dialect = SharedDialect(dialects) if len(dialects) > 1 else dialects[0]
 
-    def take_left(self) -> list[Dialect]:
-        """The dialects that the last operation did not do for any more."""
-        return self.dialect.take_left() if isinstance(self.dialect, SharedDialect) else []
+    def pop_split_off(self) -> list[Dialect]:
+        """Return the dialects for which the last operation was not executed."""
+        return self.dialect.pop_split_off() if isinstance(self.dialect, SharedDialect) else []
 
     def observation_of(self, dialect: Dialect, observation: Any) -> Any:
-        """The last observation as that of one of the dialects."""
+        """Return the last observation, converted for one of the dialects."""
         del dialect
         return observation

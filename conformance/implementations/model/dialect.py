@@ -1,4 +1,4 @@
-"""What differs between Kafka's releases where the model can see it."""
+"""Differences between Kafka's releases that the model can observe."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Final, NamedTuple
 
 
 class Dialect(NamedTuple):
-    """The answers of one group of releases.
+    """Behaviour of one group of releases.
 
     Attributes:
-        misplaced: the refusal of an append that found the pen away from the end of the entries (OI-6).
-        trims_when_closed: ``trim`` and ``close`` still try to trim once the map is gone (AI-16).
-        unmaps_to_resize: the old map is given up before the file is resized (KAFKA-19390), so a resize that fails
-            leaves a closed index behind.
-        close_trims: ``close`` trims the file (until 4.4).
-        flushes_when_closed: ``flush`` of a closed index is silent instead of refused (from 4.4).
-        strict_versions: a transaction record has to have version 0 in all 16 bits; before 4.4 only a first byte from 1
-            to 127 was refused.
+        misplaced: The error of an append with the pen away from the end of the entries (OI-6).
+        trims_when_closed: True if ``trim`` and ``close`` still try to trim when the file is unmapped (AI-16).
+        unmaps_to_resize: True if the file is unmapped before it is resized (KAFKA-19390), so that a failed resize
+            leaves a closed index.
+        close_trims: True if ``close`` trims the file (before 4.4).
+        flushes_when_closed: True if ``flush`` of a closed index does nothing instead of failing (from 4.4).
+        strict_versions: True if a transaction record must have version 0 in all 16 bits; before 4.4 only a first byte
+            from 1 to 127 was rejected.
     """
 
     misplaced: str = "illegal_state"
@@ -44,14 +44,14 @@ SINCE: Final[tuple[tuple[tuple[int, int, int], Dialect], ...]] = (
     ((4, 1, 1), REMAPPED),
     ((4, 4, 0), UNTRIMMED),
 )
-"""The first release of each group in version order; a group lasts until the next line."""
+"""First release of each group in version order; a group extends to the next line."""
 
 
 def dialect_of(release: str) -> Dialect:
     """Return the dialect of a release such as ``"3.9.2"``.
 
     Raises:
-        ValueError: it is not a release, or one before 2.4.0.
+        ValueError: It is not a release, or one before 2.4.0.
     """
     parts = release.split(".")
     if len(parts) != 3 or not all(part.isdecimal() for part in parts):

@@ -1,17 +1,17 @@
-"""The files on disk, as far as the model knows them."""
+"""Files on disk, as known to the model."""
 
 from __future__ import annotations
 
 from conformance.implementations.model.prediction import UNKNOWN, Unknown
 
 Content = bytearray | None | Unknown
-"""The bytes of a file, None where there is none, UNKNOWN where even that is open."""
+"""Bytes of a file, None if there is no file, or UNKNOWN."""
 
 
 class Directory:
-    """One directory of plain file names, empty at first.
+    """One directory of plain file names, initially empty.
 
-    The buffers are the ones the open index writes to, the way a mapped file is the file itself.
+    The buffers are shared with the open index, as a mapped file is the file itself.
     """
 
     def __init__(self) -> None:
@@ -19,20 +19,20 @@ class Directory:
         self._others: Content = None
 
     def read(self, name: str) -> Content:
-        """What is on disk under a name."""
+        """Return the content of a file."""
         return self._files.get(name, self._others)
 
     def put(self, name: str, content: Content) -> None:
-        """From now on, this is on disk under a name."""
+        """Set the content of a file."""
         self._files[name] = content
 
     def move(self, old: str, new: str) -> None:
-        """Renames a file, over whatever had the new name."""
+        """Rename a file, replacing any file with the new name."""
         content = self.read(old)
         self._files[old] = None
         self._files[new] = content
 
-    def doubt(self) -> None:
-        """Anything may have happened to any file."""
+    def invalidate(self) -> None:
+        """Mark all files as unknown."""
         self._files.clear()
         self._others = UNKNOWN

@@ -1,4 +1,4 @@
-"""The model itself: one index at a time, one operation after the other."""
+"""Model of one index at a time, one operation after the other."""
 
 from __future__ import annotations
 
@@ -20,46 +20,46 @@ if TYPE_CHECKING:
 SLOTS: Final[dict[str, type[SlotIndex]]] = {"offset": OffsetIndex, "time": TimeIndex}
 
 NAMING: Final = {name: each.names_file for name, each in INDEX_OPS.items() if each.names_file >= 0}
-"""Operations that name a file, and in which argument."""
+"""Index of the argument that names a file, for the operations with such an argument."""
 
 FINDING: Final = frozenset({"truncate", "reset"})
 """Operations after which a lost index is known again: it is empty."""
 
 HARMLESS: Final = frozenset({"flush", "truncate_to"} | {name for name, each in INDEX_OPS.items() if each.looks})
-"""Operations that leave a lost index as lost as it was."""
+"""Operations that leave a lost index lost."""
 
 
 class Model:
-    """What has to come of each operation, in the dialect of one release.
+    """Expected result of each operation, in the dialect of one release.
 
-    Call :meth:`begin` once an example, then :meth:`perform` for every operation the harness makes, the damage to closed
-    files included.
+    Call :meth:`begin` once per example, then :meth:`perform` for every operation of the harness, including corruptions
+    of closed files.
     """
 
     def __init__(self, release: str) -> None:
-        """Raises ValueError for something that is not a release from 2.4.0 on."""
+        """Raise ValueError for something that is not a release from 2.4.0 on."""
         self.release = release
         self._dialect = dialect_of(release)
         self.begin()
 
     def begin(self) -> None:
-        """An empty directory and no index."""
+        """Begin with an empty directory and no index."""
         self._directory = Directory()
         self._index: SlotIndex | TransactionIndex | None = None
 
     def perform(self, operation: Operation, *, file_bytes: bytes | None = None) -> Prediction | None:
-        """What has to come of an operation.
+        """Return the expected result of an operation.
 
         Args:
-            operation: what every implementation performs.
-            file_bytes: only for ``open``: what is on disk under its path right before; None if there is no such file.
+            operation: The operation that every implementation executes.
+            file_bytes: Only for ``open``: the content of the file just before, or None if it does not exist.
 
         Returns:
-            The prediction, or None where the model has none. It then keeps up with the operation as far as it can.
+            The prediction, or None without one. The model then follows the operation as far as possible.
         """
         name, args = operation
         if name in NAMING and "/" in args[NAMING[name]]:
-            self._give_up()  # the model is of one directory
+            self._give_up()  # the model has one directory
             return None
         if name == "open":
             return self._open(args[0], Opening(*args[1:]), file_bytes)
@@ -81,24 +81,24 @@ class Model:
         return outcome and Prediction(outcome, index.state(), self._directory.read(index.path))
 
     def _give_up(self) -> None:
-        """Nothing is known of the index and of any file until the next ``open``."""
+        """Forget the index and all files until the next ``open``."""
         self._index = None
-        self._directory.doubt()
+        self._directory.invalidate()
 
     def _damage(self) -> None:
-        """The harness has changed a file. That of an open index is not supposed to be touched."""
-        self._directory.doubt()
+        """Record a change of a file by the harness, which must not change the file of an open index."""
+        self._directory.invalidate()
         if self._index is not None and self._index.mapped:
             self._index = None
 
     def _open(self, kind: str, opening: Opening, file_bytes: bytes | None) -> Prediction | None:
-        """An index on a file whose bytes are known, or on a new one. After a refusal there is no index."""
+        """Open a file whose bytes are known, or a new one. After an error there is no index."""
         self._index = None
         slots = SLOTS.get(kind)
         directory = self._directory
         size = opening.max_index_size if slots is not None and file_bytes is None else len(file_bytes or b"")
         if size > LARGEST:
-            directory.doubt()
+            directory.invalidate()
             return None
         directory.put(opening.path, None if file_bytes is None else bytearray(file_bytes))
         if slots is None:
@@ -106,7 +106,7 @@ class Model:
         else:
             refusal = slots.refusal(opening) if file_bytes is None else None
             if refusal is not None:
-                directory.doubt()  # whatever index was there before may still be called
-                return Prediction(refusal, UNKNOWN, b"")  # the empty file that was to become the index stays
+                directory.invalidate()  # a previous index may still be called
+                return Prediction(refusal, UNKNOWN, b"")  # the new, empty file remains
             self._index = slots(self._dialect, directory, opening)
         return Prediction(OK, self._index.state(), directory.read(opening.path))

@@ -1,4 +1,4 @@
-"""The meaning of an offset index: offsets that rise, each with a position in the log."""
+"""Meaning of an offset index: ascending offsets, each with a position in the log."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ ENTRY: Final = struct.Struct(">ii")
 
 
 class OffsetIndex(SlotIndex):
-    """Keys are offsets, values positions. An entry is the offset counted from the base, and the position."""
+    """Offsets as keys and positions as values. An entry is an offset relative to the base, and a position."""
 
     size = 8
 
     def parse(self, data: bytes | bytearray) -> tuple[list[int], list[int]]:
-        """Relative offsets are signed (AI-9)."""
+        """Return keys and values; relative offsets are signed (AI-9)."""
         numbers = struct.unpack(f">{len(data) // 4}i", data)
         base = self.base_offset
         keys = [base + relative for relative in numbers[::2]]
@@ -41,35 +41,35 @@ class OffsetIndex(SlotIndex):
         return keys, list(numbers[1::2])
 
     def refresh_last(self) -> None:
-        """The base where there are no entries (OI-2)."""
+        """Set the last offset; it is the base offset without entries (OI-2)."""
         self.last = self.keys[-1] if self.count else self.base_offset
 
     @property
     def remembered(self) -> tuple[int, ...]:
-        """The last offset."""
+        """Last offset."""
         return (self.last,)
 
     @property
     def empty_answer(self) -> tuple[int, int]:
-        """The start of the segment (OI-7)."""
+        """Start of the segment (OI-7)."""
         return (self.base_offset, 0)
 
     @property
     def full(self) -> bool:
-        """Every slot is taken."""
+        """True if every slot is used."""
         return self.count >= self.capacity
 
     @property
     def offsets(self) -> tuple[list[int], int]:
-        """The keys."""
+        """Keys of the entries, and the length of their ordered prefix."""
         return self.keys, self.ordered_keys
 
     def resized(self) -> Outcome:
-        """The last offset stays what it was (OI-2)."""
+        """Return True as outcome; the last offset does not change (OI-2)."""
         return Outcome(value=True)
 
     def append(self, offset: int, position: int) -> Outcome:  # noqa: PLR0911 - the order of refusals is the meaning
-        """One more entry, if there is room, the offset is the largest so far, and 31 bits can hold it (OI-3)."""
+        """Append an entry if there is a free slot, the offset is the largest so far, and fits into 31 bits (OI-3)."""
         if not (-LONG <= offset < LONG and -INT <= position < INT):
             raise UndefinedError
         count = self.count
@@ -92,7 +92,7 @@ class OffsetIndex(SlotIndex):
         return OK
 
     def _append_elsewhere(self, offset: int, entry: bytes) -> Outcome:
-        """The pen is where a failed resize left it: the entry is written there, counted, and only then refused."""
+        """Append with the pen where a failed resize left it: the entry is written, counted, and only then rejected."""
         self.put(entry)
         self.count += 1
         self.last = offset
@@ -101,7 +101,7 @@ class OffsetIndex(SlotIndex):
         return Outcome(self.dialect.misplaced)
 
     def bulk_append(self, offset: int, position: int, offset_step: int, position_step: int, count: int) -> Outcome:
-        """So many appends, up to the first refusal."""
+        """Append ``count`` entries, up to the first error."""
         done = self._append_row(offset, position, offset_step, position_step, count)
         for n in range(done, count):
             outcome = self.append(offset + n * offset_step, position + n * position_step)
@@ -110,7 +110,7 @@ class OffsetIndex(SlotIndex):
         return OK
 
     def _append_row(self, offset: int, position: int, offset_step: int, position_step: int, count: int) -> int:
-        """Those of so many appends that nothing can be said against, all at once; how many they were."""
+        """Append the entries that cannot fail, in one step; return their number."""
         first = self.relative(offset) if -LONG <= offset < LONG else None
         good = self.mapped and self.writable and self.pen == self.count * 8 and offset_step > 0 and position_step >= 0
         if first is None or not good or (self.count and offset <= self.last) or not -INT <= position < INT:
@@ -131,10 +131,10 @@ class OffsetIndex(SlotIndex):
         return row
 
     def fetch_upper_bound(self, offset: int, position: int, fetch_size: int) -> Outcome | None:
-        """The first entry at or after a position in the log, ``position + fetch_size`` in 32 bits; or nothing.
+        """Return the first entry at or after a position in the log, ``position + fetch_size`` in 32 bits, or none.
 
-        One exception (AI-33): where the bound is the position of the very first entry, the answer is the second one, as
-        the search never compares the first as its middle. Any other entry that has just that position is found.
+        One exception (AI-33): if the bound is the position of the very first entry, the result is the second entry, as
+        the search never compares the first one as its middle. Any other entry with exactly that position is found.
         """
         del offset  # only the position counts
         need_ints(position, fetch_size)
@@ -148,12 +148,12 @@ class OffsetIndex(SlotIndex):
         bound = as_int(position + fetch_size)
         first, after = bisect_left(values, bound), bisect_right(values, bound)
         if after - first > 1 and len(set(self.keys[first:after])) > 1:
-            return None  # any of them may be the answer (AI-36)
+            return None  # any of them may be the result (AI-36)
         at = 1 if first == 0 and after > 0 else first
         return Outcome(None, (self.keys[at], values[at])) if at < self.count else OK
 
     def sanity_check(self) -> Outcome:
-        """The last offset is not below the base, and there is no part of an entry (OI-11)."""
+        """Check that the last offset is not below the base, and that there is no partial entry (OI-11)."""
         if self.count and self.last < self.base_offset:
             return CORRUPT
         return CORRUPT if self.length % 8 else OK

@@ -1,4 +1,4 @@
-"""What the model says of an operation, and how it says that it does not know."""
+"""Predictions of the model, and the value for unknown parts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class Unknown(Enum):
-    """The type of :data:`UNKNOWN`."""
+    """Type of :data:`UNKNOWN`."""
 
     UNKNOWN = "unknown"
 
@@ -19,18 +19,18 @@ class Unknown(Enum):
 
 
 UNKNOWN: Final = Unknown.UNKNOWN
-"""Stands for a state or the bytes of a file of which the model says nothing."""
+"""Placeholder for a state or the bytes of a file that the model does not predict."""
 
 
 class Prediction(NamedTuple):
-    """What has to come of an operation.
+    """Expected result of an operation.
 
     Attributes:
-        outcome: its value or the kind of its refusal; the model knows no texts.
-        state: what the index says of itself afterwards, or :data:`UNKNOWN`.
-        file: every byte that is then on disk under the name the index has, None where there is no such file, or
-            :data:`UNKNOWN`. It is the model's own buffer, which the next operation changes: compare it at once, and
-            keep neither it nor a ``memoryview`` of it.
+        outcome: The value or the kind of error; the model predicts no texts.
+        state: The state of the index afterwards, or :data:`UNKNOWN`.
+        file: The content of the index's file afterwards, None if there is no such file, or :data:`UNKNOWN`. It is the
+            model's own buffer, which the next operation changes: compare it immediately, and keep neither it nor a
+            ``memoryview`` of it.
     """
 
     outcome: Outcome
@@ -39,4 +39,4 @@ class Prediction(NamedTuple):
 
 
 class UndefinedError(Exception):
-    """The model cannot predict this index from here on; the next ``open`` makes it predictable again."""
+    """State that the model cannot predict from here on; the next ``open`` makes it predictable again."""

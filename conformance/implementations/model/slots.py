@@ -1,4 +1,4 @@
-"""What an offset index and a time index have in common: entries of one size in a file of a fixed capacity."""
+"""Common part of offset index and time index: entries of one size in a file of a fixed capacity."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from conformance.implementations.model.directory import Directory
 
 LARGEST: Final = 64 << 20
-"""Past this many bytes the model abstains: it keeps whole files in memory."""
+"""Size in bytes above which the model abstains: it keeps whole files in memory."""
 
 
 class Opening(NamedTuple):
-    """How an index is opened, in the order of the operation's arguments; a transaction index ignores the last two."""
+    """Arguments of opening an index, in the order of the operation; a transaction index ignores the last two."""
 
     path: str
     base_offset: int
@@ -42,21 +42,21 @@ class Opening(NamedTuple):
 
 
 class SlotIndex(ABC):
-    """A list of entries, its capacity, and the pen: the byte at which the next entry will be written.
+    """List of entries, its capacity, and the pen: the byte at which the next entry will be written.
 
-    The pen belongs at the end of the entries. Operations that fail half-way leave it elsewhere, and it stays there
-    until a truncation puts it back; entries are always what the slots of the file hold.
+    The pen belongs at the end of the entries. Operations that fail halfway leave it elsewhere, and it remains there
+    until a truncation moves it back; entries are always the contents of the file's slots.
 
     Attributes:
-        data: every byte of the file while the index is open.
-        keys: the keys of the entries that are inside the file, i.e. of all ``count`` of them but for a file that was
-            cut below its entries (AI-11).
-        values: their values.
-        count: how many entries the index says it has.
-        length: the length of the file as the index last set or saw it.
-        pen: where the next entry goes.
-        mapped: the index is open.
-        lost: the number of entries is unknown, as content that is not in order was truncated at a key.
+        data: The bytes of the file while the index is open.
+        keys: The keys of the entries inside the file, i.e. of all ``count`` of them unless the file was truncated below
+            its entries (AI-11).
+        values: The values of these entries.
+        count: The number of entries, according to the index.
+        length: The length of the file as the index last set or read it.
+        pen: The position of the next entry.
+        mapped: True if the index is open.
+        lost: True if the number of entries is unknown, as unordered content was truncated at a key.
     """
 
     size: ClassVar[int]
@@ -69,7 +69,7 @@ class SlotIndex(ABC):
         self.lost = False
         content = directory.read(self.path)
         if isinstance(content, bytearray):
-            # An existing file is full of entries, whatever it holds (AI-5).
+            # An existing file is full of entries, whatever its content (AI-5).
             self.data = content
             self.count = len(content) // self.size
         else:
@@ -84,80 +84,80 @@ class SlotIndex(ABC):
 
     @classmethod
     def refusal(cls, opening: Opening) -> Outcome | None:
-        """Why a new file cannot be made: no room for one entry (AI-3), or opened for reading (AI-4)."""
+        """Return the error of a new file, or None: it is too small for one entry (AI-3), or read-only (AI-4)."""
         if opening.max_index_size < cls.size:
             return INVALID_ARGUMENT
         return None if opening.writable else IO
 
     @classmethod
     def whole(cls, size: int) -> int:
-        """A size without the part of an entry that does not fit; towards zero, as Java divides."""
+        """Return a size rounded down to complete entries; towards zero, as Java divides."""
         return (abs(size) // cls.size) * cls.size * (1 if size >= 0 else -1)
 
-    # What the two kinds define.
+    # Defined by the two kinds:
 
     @abstractmethod
     def parse(self, data: bytes | bytearray) -> tuple[list[int], list[int]]:
-        """The keys and values of the entries in some bytes."""
+        """Return the keys and values of the entries in some bytes."""
 
     @abstractmethod
     def refresh_last(self) -> None:
-        """Takes the remembered last entry from the last slot; the caller sees to it that the slot is there."""
+        """Read the remembered last entry from the last slot; the caller ensures that the slot exists."""
 
     @property
     @abstractmethod
     def remembered(self) -> tuple[int, ...]:
-        """The remembered last entry, as a state tells it."""
+        """Remembered last entry, in the format of a state."""
 
     @property
     @abstractmethod
     def empty_answer(self) -> tuple[int, int]:
-        """What a lookup answers where no entry is low enough."""
+        """Result of a lookup if no entry is low enough."""
 
     @property
     @abstractmethod
     def full(self) -> bool:
-        """Whether an append is refused for lack of room."""
+        """True if an append fails because no slot is free."""
 
     @property
     @abstractmethod
     def offsets(self) -> tuple[list[int], int]:
-        """The offsets of the entries, and how many of the first of them are in order."""
+        """Offsets of the entries, and the length of their ordered prefix."""
 
     @abstractmethod
     def resized(self) -> Outcome:
-        """The outcome of a resize that has changed the size."""
+        """Return the outcome of a resize that has changed the size."""
 
     @abstractmethod
     def sanity_check(self) -> Outcome:
-        """Whether the index would be taken for damaged."""
+        """Return the outcome of the sanity check."""
 
     # State.
 
     @property
     def capacity(self) -> int:
-        """How many entries the file has room for."""
+        """Number of entries that fit into the file."""
         return self.length // self.size
 
     def state(self) -> State:
-        """What the index says of itself."""
+        """Return the state of the index."""
         state = self._state
         if state is None:
             state = self._state = State(self.count, self.capacity, self.full, self.length, self.remembered)
         return state
 
     def changed(self) -> None:
-        """Counter, capacity or last entry are new."""
+        """Mark counter, capacity or last entry as changed."""
         self._state = None
 
     def reread(self) -> None:
-        """Entries are what the slots of the file hold."""
+        """Read the entries from the slots of the file again."""
         self.keys, self.values = self.parse(self.data[: min(self.count, len(self.data) // self.size) * self.size])
         self.ordered_keys = in_order(self.keys)
         self.ordered_values = in_order(self.values)
 
     def keep(self, count: int) -> None:
-        """Forgets all but the first entries; the file keeps its bytes (AI-14)."""
+        """Keep only the first entries; the bytes of the file do not change (AI-14)."""
         del self.keys[count:], self.values[count:]
         self.ordered_keys = min(self.ordered_keys, count)
         self.ordered_values = min(self.ordered_values, count)
@@ -167,7 +167,7 @@ class SlotIndex(ABC):
         self.changed()
 
     def push(self, key: int, value: int) -> None:
-        """One more entry, after it was written where the pen belongs."""
+        """Record an entry that was written at the end of the entries."""
         count = self.count
         if self.ordered_keys == count and (count == 0 or key >= self.keys[-1]):
             self.ordered_keys = count + 1
@@ -180,7 +180,7 @@ class SlotIndex(ABC):
         self._state = None
 
     def push_row(self, keys: range, values: list[int], written: bytes) -> None:
-        """As many more entries, the keys rising and the values not falling, written where the pen belongs."""
+        """Write several entries at the end, with ascending keys and values that do not descend."""
         count, more = self.count, len(keys)
         if self.ordered_keys == count and (count == 0 or keys[0] >= self.keys[-1]):
             self.ordered_keys = count + more
@@ -194,7 +194,7 @@ class SlotIndex(ABC):
         self._state = None
 
     def put(self, data: bytes) -> bool:
-        """Writes at the pen, all or nothing; false if it is too near to the end of the file."""
+        """Write at the pen, all or nothing; return False if it is too close to the end of the file."""
         end = self.pen + len(data)
         if end > len(self.data):
             return False
@@ -203,7 +203,7 @@ class SlotIndex(ABC):
         return True
 
     def relative(self, offset: int) -> int | None:
-        """An offset counted from the base, modulo 2**64 (AI-8); None if an entry cannot hold it."""
+        """Return an offset relative to the base, modulo 2**64 (AI-8), or None if an entry cannot contain it."""
         relative = offset - self.base_offset
         if not 0 <= relative < INT:
             relative = as_long(relative)
@@ -214,7 +214,7 @@ class SlotIndex(ABC):
     # Reading.
 
     def lookup(self, target: int) -> Outcome | None:
-        """The entry with the largest key that is not above the target."""
+        """Return the entry with the largest key that is not above the target."""
         if not -LONG <= target < LONG:
             raise UndefinedError
         if not self.mapped:
@@ -228,11 +228,11 @@ class SlotIndex(ABC):
         if at < 0:
             return Outcome(None, self.empty_answer)
         if at and keys[at] == target == keys[at - 1] and len(set(values[bisect_left(keys, target) : at + 1])) > 1:
-            return None  # any of them may be the answer (AI-36)
+            return None  # any of them may be the result (AI-36)
         return Outcome(None, (keys[at], values[at]))
 
     def entry(self, n: int) -> Outcome:
-        """The n-th entry. Below 0 it is whatever the byte 'n sizes from the start' means as an ``int`` (OI-8)."""
+        """Return the n-th entry. Below 0 the byte position is computed as a Java ``int`` (OI-8)."""
         if not -INT <= n < INT:
             raise UndefinedError
         if n >= self.count:
@@ -250,7 +250,7 @@ class SlotIndex(ABC):
     # Truncating and resizing.
 
     def truncate(self) -> Outcome:
-        """No entries. A closed index loses its count before it notices that it is closed."""
+        """Remove all entries. A closed index loses its count before it fails."""
         if self.mapped:
             self.keep(0)
             self.lost = False
@@ -260,7 +260,7 @@ class SlotIndex(ABC):
         return CLOSED
 
     def truncate_to(self, offset: int) -> Outcome | None:
-        """Keeps the entries below an offset (OI-10, TI-9)."""
+        """Keep the entries below an offset (OI-10, TI-9)."""
         need_longs(offset)
         if not self.mapped:
             return CLOSED
@@ -273,21 +273,21 @@ class SlotIndex(ABC):
         return OK
 
     def reset(self) -> Outcome:
-        """No entries, and the size that the index was opened with (AI-15)."""
+        """Remove all entries, and restore the size that the index was opened with (AI-15)."""
         outcome = self.truncate()
         if outcome.error is None:
             outcome = self.resize(self.max_index_size)
         return OK if outcome.error is None else outcome
 
     def resize(self, size: int) -> Outcome:
-        """A file of this size, rounded down: cut, or grown by zeros. Says whether there was anything to do (AI-10)."""
+        """Resize the file to a size, rounded down: truncated, or padded with zeros; True if it changed (AI-10)."""
         need_ints(size)
         length = self.whole(size)
         if length == self.length:
             return NO
         if not self.mapped:
             if self.directory.read(self.path) is None:
-                self.directory.put(self.path, bytearray())  # opening it for writing makes the file
+                self.directory.put(self.path, bytearray())  # opening it for writing creates the file
             return CLOSED
         if length < 0:
             self.mapped = not self.dialect.unmaps_to_resize
@@ -298,10 +298,10 @@ class SlotIndex(ABC):
         del self.data[length:]
         self.data.extend(bytes(length - len(self.data)))
         if min(length, before) < used:
-            # Entries are cut off (AI-11), or were and are zeros now (AI-13).
+            # Entries are truncated (AI-11), or were truncated and are zeros now (AI-13).
             self.reread()
         self.length = length
-        self.writable = True  # the new map is for writing whatever the old one was
+        self.writable = True  # the new mapping is writable, whatever the old one was
         self.changed()
         if self.pen > length:
             self.pen = 0
@@ -309,7 +309,7 @@ class SlotIndex(ABC):
         return self.resized()
 
     def trim(self) -> Outcome:
-        """A file of exactly the entries (AI-16)."""
+        """Truncate the file to exactly the entries (AI-16)."""
         if not self.mapped and not self.dialect.trims_when_closed:
             return OK
         outcome = self.resize(self.count * self.size)
@@ -318,11 +318,11 @@ class SlotIndex(ABC):
     # The file.
 
     def flush(self) -> Outcome:
-        """Bytes that are on disk anyway; only a closed index may have something against it."""
+        """Flush bytes that are on disk anyway; only a closed index may fail."""
         return OK if self.mapped or self.dialect.flushes_when_closed else CLOSED
 
     def close(self) -> Outcome:
-        """Trims, in most releases, and is closed unless that was refused."""
+        """Trim, in most releases, and close unless that failed."""
         if self.dialect.close_trims:
             outcome = self.trim()
             if outcome.error is not None:
@@ -331,7 +331,7 @@ class SlotIndex(ABC):
         return OK
 
     def delete(self) -> Outcome | None:
-        """Closes without trimming; says whether there was a file."""
+        """Close without trimming; return whether there was a file."""
         self.mapped = False
         content = self.directory.read(self.path)
         self.directory.put(self.path, None)
@@ -340,7 +340,7 @@ class SlotIndex(ABC):
         return NO if content is None else YES
 
     def rename(self, path: str) -> Outcome | None:
-        """Moves the file. The index has the new name even if there was nothing to move (AI-21)."""
+        """Rename the file. The index has the new name even if the file was missing (AI-21)."""
         content = self.directory.read(self.path)
         if content is UNKNOWN:
             self.directory.put(path, UNKNOWN)

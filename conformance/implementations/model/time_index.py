@@ -1,4 +1,4 @@
-"""The meaning of a time index: timestamps that rise, each with an offset that does not fall."""
+"""Meaning of a time index: ascending timestamps, each with an offset that does not descend."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ RELATIVE: Final = struct.Struct(">i")
 
 
 class TimeIndex(SlotIndex):
-    """Keys are timestamps, values offsets. An entry is the timestamp, and the offset counted from the base."""
+    """Timestamps as keys and offsets as values. An entry is a timestamp, and an offset relative to the base."""
 
     size = 12
 
     def parse(self, data: bytes | bytearray) -> tuple[list[int], list[int]]:
-        """Relative offsets are signed (AI-9)."""
+        """Return keys and values; relative offsets are signed (AI-9)."""
         numbers = struct.unpack(">" + "qi" * (len(data) // 12), data)
         base = self.base_offset
         values = [base + relative for relative in numbers[1::2]]
@@ -43,12 +43,12 @@ class TimeIndex(SlotIndex):
         return list(numbers[::2]), values
 
     def refresh_last(self) -> None:
-        """No timestamp, and the base, where there are no entries (TI-2)."""
+        """Set the last entry; it is no timestamp and the base offset without entries (TI-2)."""
         self.last = (self.keys[-1], self.values[-1]) if self.count else (-1, self.base_offset)
 
     @property
     def remembered(self) -> tuple[int, ...]:
-        """The last entry."""
+        """Last entry."""
         return self.last
 
     @property
@@ -58,23 +58,23 @@ class TimeIndex(SlotIndex):
 
     @property
     def full(self) -> bool:
-        """One slot is kept for the last entry of the segment (AI-6)."""
+        """True if one slot is left, which is kept for the last entry of the segment (AI-6)."""
         return self.count >= self.capacity - 1
 
     @property
     def offsets(self) -> tuple[list[int], int]:
-        """The values."""
+        """Values of the entries, and the length of their ordered prefix."""
         return self.values, self.ordered_values
 
     def resized(self) -> Outcome:
-        """The last entry is read again (TI-10), which needs it to be inside the file."""
+        """Read the last entry again (TI-10), which has to be inside the file."""
         if len(self.keys) < self.count:
             return OUT_OF_BOUNDS
         self.refresh_last()
         return Outcome(value=True)
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool) -> Outcome:  # noqa: PLR0911 - as append
-        """One more entry, if the timestamp is the largest so far; refused if it or the offset is smaller (TI-3)."""
+        """Append an entry if the timestamp is the largest so far; fail if it or the offset is smaller (TI-3)."""
         if not (-LONG <= offset < LONG and -LONG <= timestamp < LONG):
             raise UndefinedError
         count = self.count
@@ -101,9 +101,9 @@ class TimeIndex(SlotIndex):
         return OK
 
     def _append_by_parts(self, timestamp: int, offset: int, relative: int | None) -> Outcome:
-        """The timestamp is written before the offset is found impossible, and moves the pen (TI-6).
+        """Append an entry in two parts: the timestamp is written, and moves the pen, before the offset fails (TI-6).
 
-        An entry that is written away from the end of the entries is counted, and only then refused.
+        An entry that is written away from the end of the entries is counted, and only then rejected.
         """
         if not self.put(TIMESTAMP.pack(timestamp)):
             return BUFFER_OVERFLOW
@@ -121,7 +121,7 @@ class TimeIndex(SlotIndex):
     def bulk_maybe_append(
         self, timestamp: int, offset: int, timestamp_step: int, offset_step: int, count: int
     ) -> Outcome:
-        """So many appends with the check for room, up to the first refusal."""
+        """Append ``count`` entries with the check for a free slot, up to the first error."""
         done = self._append_row(timestamp, offset, timestamp_step, offset_step, count)
         for n in range(done, count):
             outcome = self.maybe_append(timestamp + n * timestamp_step, offset + n * offset_step, skip_full_check=False)
@@ -130,7 +130,7 @@ class TimeIndex(SlotIndex):
         return OK
 
     def _append_row(self, timestamp: int, offset: int, timestamp_step: int, offset_step: int, count: int) -> int:
-        """Those of so many appends that write and that nothing can be said against, all at once; how many they were."""
+        """Append the entries that are written and cannot fail, in one step; return their number."""
         first = self.relative(offset) if -LONG <= offset < LONG else None
         good = self.mapped and self.writable and self.pen == self.count * 12 and timestamp_step > 0 and offset_step >= 0
         if first is None or not good or not -LONG <= timestamp < LONG or timestamp <= self.last[0]:
@@ -151,7 +151,7 @@ class TimeIndex(SlotIndex):
         return row
 
     def sanity_check(self) -> Outcome:
-        """The last entry is neither before the first nor below the base, and there is no part of an entry (TI-11)."""
+        """Check that the last entry is neither before the first nor below the base, and is complete (TI-11)."""
         timestamp, offset = self.last
         if self.count:
             if not self.mapped:

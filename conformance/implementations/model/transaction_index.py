@@ -1,4 +1,4 @@
-"""The meaning of a transaction index: the aborted transactions in the order they were appended."""
+"""Meaning of a transaction index: the aborted transactions in the order of their appends."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ Transaction = tuple[int, int, int, int]
 
 
 class TransactionIndex:
-    """A list of transactions in a file that is made by the first append (TX-2).
+    """List of transactions in a file that the first append creates (TX-2).
 
     Attributes:
-        data: every byte of the file while its channel is open, else None.
-        records: the transactions before the first record of a version that the release does not know.
-        barred: there is such a record after them.
-        remembered: the last offset that was appended through this object, if any.
+        data: The bytes of the file while its channel is open, else None.
+        records: The transactions before the first record of a version that the release does not support.
+        has_unsupported_version: True if there is such a record after them.
+        remembered: The last offset that was appended through this object, or None.
     """
 
     lost: ClassVar[bool] = False
@@ -42,7 +42,7 @@ class TransactionIndex:
         self.path, self.start_offset, *_ = opening
         self.remembered: int | None = None
         self.records: list[Transaction] = []
-        self.barred = False
+        self.has_unsupported_version = False
         self.data: bytearray | None = None
         content = directory.read(self.path)
         if isinstance(content, bytearray):
@@ -51,38 +51,38 @@ class TransactionIndex:
 
     @property
     def mapped(self) -> bool:
-        """Whether the channel is open."""
+        """True if the channel is open."""
         return self.data is not None
 
     def state(self) -> State | Unknown:
-        """How many records there are; of records that cannot be read the model does not say whether they count."""
-        if self.barred:
+        """Return the state; without a prediction if unreadable records exist, which may count or not."""
+        if self.has_unsupported_version:
             return UNKNOWN
         count = len(self.data) // RECORD.size if self.data is not None else 0
         return State(count, None, None, None, () if self.remembered is None else (self.remembered,))
 
     def known_version(self, data: bytearray, at: int) -> bool:
-        """Whether a release takes a record; before 4.4 it looks at one byte only, and lets negative ones pass."""
+        """Return True if a release accepts a record's version; before 4.4 it is one byte, and may be negative."""
         if self.dialect.strict_versions:
             return data[at] == 0 == data[at + 1]
         return data[at] == 0 or data[at] > 127
 
     def reread(self) -> None:
-        """Transactions are what the file holds, 34 bytes each; a shorter rest is not seen."""
-        self.records, self.barred = [], False
+        """Read the transactions from the file, 34 bytes each; a shorter rest is ignored."""
+        self.records, self.has_unsupported_version = [], False
         data = self.data
         if data is None:
             return
         for at in range(0, len(data) - RECORD.size + 1, RECORD.size):
             if not self.known_version(data, at):
-                self.barred = True
+                self.has_unsupported_version = True
                 return
             self.records.append(RECORD.unpack_from(data, at)[1:])
 
     def append_aborted(
         self, producer_id: int, first_offset: int, last_offset: int, last_stable_offset: int
     ) -> Outcome | None:
-        """One more at the end of the file, if its last offset is above the remembered one (TX-3)."""
+        """Append a transaction at the end of the file, if its last offset is above the remembered one (TX-3)."""
         need_longs(producer_id, first_offset, last_offset, last_stable_offset)
         if self.remembered is not None and self.remembered >= last_offset:
             return INVALID_ARGUMENT
@@ -94,12 +94,12 @@ class TransactionIndex:
         self.data += RECORD.pack(0, producer_id, first_offset, last_offset, last_stable_offset)
         if not aligned:
             self.reread()
-        elif not self.barred:
+        elif not self.has_unsupported_version:
             self.records.append((producer_id, first_offset, last_offset, last_stable_offset))
         return OK
 
     def _open_channel(self) -> None:
-        """Opens the file that is there, or makes one."""
+        """Open the existing file, or create one."""
         content = self.directory.read(self.path)
         if isinstance(content, Unknown):
             raise UndefinedError
@@ -110,9 +110,10 @@ class TransactionIndex:
         self.reread()
 
     def collect_aborted(self, fetch_offset: int, upper_bound: int) -> Outcome:
-        """Those that end at or after one offset and begin before another (TX-9).
+        """Return the transactions that end at or after one offset and begin before another (TX-9).
 
-        Complete with the first that was stable at or after the upper bound; what comes after it is not looked at.
+        The result is complete with the first transaction that was stable at or after the upper bound; later ones are
+        not read.
         """
         need_longs(fetch_offset, upper_bound)
         found: list[Transaction] = []
@@ -122,57 +123,57 @@ class TransactionIndex:
                 found.append(record)
             if last_stable_offset >= upper_bound:
                 return Outcome(None, (tuple(found), True))
-        return UNSUPPORTED_VERSION if self.barred else Outcome(None, (tuple(found), False))
+        return UNSUPPORTED_VERSION if self.has_unsupported_version else Outcome(None, (tuple(found), False))
 
     def all_aborted(self) -> Outcome:
-        """All of them."""
-        return UNSUPPORTED_VERSION if self.barred else Outcome(None, tuple(self.records))
+        """Return all transactions."""
+        return UNSUPPORTED_VERSION if self.has_unsupported_version else Outcome(None, tuple(self.records))
 
     def truncate_to(self, offset: int) -> Outcome:
-        """Cuts the file at the first that ends at or after an offset, whatever follows it (TX-10)."""
+        """Truncate the file at the first transaction that ends at or after an offset, whatever follows it (TX-10)."""
         need_longs(offset)
         for n, record in enumerate(self.records):
             if record[2] >= offset:
                 assert self.data is not None
                 del self.data[n * RECORD.size :], self.records[n:]
-                self.barred = False
+                self.has_unsupported_version = False
                 self.remembered = self.records[-1][2] if n else None
                 return OK
-        return UNSUPPORTED_VERSION if self.barred else OK
+        return UNSUPPORTED_VERSION if self.has_unsupported_version else OK
 
     def reset(self) -> Outcome:
-        """Empties the file of an open channel, and forgets the last offset (TX-11)."""
+        """Empty the file of an open channel, and forget the last offset (TX-11)."""
         if self.data is not None:
             del self.data[:], self.records[:]
-            self.barred = False
+            self.has_unsupported_version = False
         self.remembered = None
         return OK
 
     def sanity_check(self) -> Outcome:
-        """None ends before the start of the segment (TX-12)."""
+        """Check that no transaction ends before the start of the segment (TX-12)."""
         if any(record[2] < self.start_offset for record in self.records):
             return CORRUPT
-        return UNSUPPORTED_VERSION if self.barred else OK
+        return UNSUPPORTED_VERSION if self.has_unsupported_version else OK
 
     def flush(self) -> Outcome:
-        """Nothing to see."""
+        """Do nothing observable."""
         return OK
 
     def close(self) -> Outcome:
-        """Closes the channel; the next append opens it again, and still knows the last offset (TX-4)."""
+        """Close the channel; the next append opens it again, and still knows the last offset (TX-4)."""
         self.data = None
         self.reread()
         return OK
 
     def delete(self) -> Outcome | None:
-        """Closes, and says whether there was a file."""
+        """Close, and return whether there was a file."""
         self.close()
         content = self.directory.read(self.path)
         self.directory.put(self.path, None)
         return None if content is UNKNOWN else Outcome(value=content is not None)
 
     def rename(self, path: str) -> Outcome | None:
-        """Moves the file if there is one; an open channel stays with it (TX-13)."""
+        """Rename the file if it exists; an open channel follows it (TX-13)."""
         content = self.directory.read(self.path)
         if content is UNKNOWN:
             self.directory.put(path, UNKNOWN)

@@ -1,4 +1,4 @@
-"""The outcomes that models answer with, and the limits of Java's numbers."""
+"""Outcomes of the model, and the limits of Java's numbers."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ LONG: Final = 1 << 63
 
 
 def as_int(number: int) -> int:
-    """A number as Java's ``int`` holds it: modulo 2**32, signed."""
+    """Return a number as a Java ``int``: modulo 2**32, signed."""
     return (number + INT) % (2 * INT) - INT
 
 
 def as_long(number: int) -> int:
-    """A number as Java's ``long`` holds it: modulo 2**64, signed."""
+    """Return a number as a Java ``long``: modulo 2**64, signed."""
     return (number + LONG) % (2 * LONG) - LONG
 
 
 def need_ints(*numbers: int) -> None:
-    """Arguments that a Java ``int`` cannot hold have no meaning."""
+    """Abstain if an argument does not fit into a Java ``int``."""
     if not -INT <= min(numbers) <= max(numbers) < INT:
         raise UndefinedError
 
 
 def need_longs(*numbers: int) -> None:
-    """Arguments that a Java ``long`` cannot hold have no meaning."""
+    """Abstain if an argument does not fit into a Java ``long``."""
     if not -LONG <= min(numbers) <= max(numbers) < LONG:
         raise UndefinedError
 
 
 def in_order(numbers: list[int]) -> int:
-    """How many of the first numbers do not fall."""
+    """Return the length of the prefix in which numbers do not descend."""
     for n, fits in enumerate(map(le, numbers, islice(numbers, 1, None)), 1):
         if not fits:
             return n

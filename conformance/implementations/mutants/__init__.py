@@ -1,6 +1,6 @@
-"""Reviewed defects of the reference, each an implementation ``mutant:NAME``: whether the machines find what is wrong.
+"""Reviewed defects of the reference, each an implementation ``mutant:NAME``, to test whether the machines find them.
 
-A mutant is the reference with one defect. It is compared with the sound reference in the dialect of one release, so
+A mutant is the reference with one defect. It is compared with the unchanged reference in the dialect of one release, so
 neither Java nor Kafka's jars are needed. ``conformance mutate`` measures how soon each is found.
 """
 
@@ -20,8 +20,8 @@ from conformance.implementations.mutants import (
     offset,
     producers,
     search,
-    segment_growing,
-    segment_reading,
+    segment_append,
+    segment_read,
     time,
     transaction,
     verification,
@@ -38,10 +38,10 @@ _ADAPTERS: dict[str, type] = {"segment": ReferenceSegment, "log": ReferenceLog, 
 
 
 def mutant(name: str) -> Mutant:
-    """The mutant of a name.
+    """Return the mutant of a name.
 
     Raises:
-        ToolError: there is none.
+        ToolError: There is no mutant of that name.
     """
     if name not in MUTANTS:
         raise ToolError(f"there is no mutant {name!r}; `conformance mutate --list` names them all")
@@ -49,7 +49,7 @@ def mutant(name: str) -> Mutant:
 
 
 def implementation_of(mutant: Mutant, release: str) -> Implementation:
-    """The reference with the mutant's class in the place of its own."""
+    """Return the reference with the mutant's class in place of its own."""
     adapter = _ADAPTERS.get(mutant.machine, ReferenceIndex)
     members = {mutant.attribute: mutant.defect, "perform": _careful(adapter.perform)}  # type: ignore[attr-defined]
     made: Any = type(mutant.defect.__name__, (adapter,), members)(release)
@@ -58,7 +58,7 @@ def implementation_of(mutant: Mutant, release: str) -> Implementation:
 
 
 def _careful(perform: Any) -> Any:
-    """A defect may make Python itself fail; that is an outcome like any other crash of an implementation."""
+    """Return ``perform`` with Python exceptions, which a defect may cause, as the outcome of a crash."""
 
     def performed(self: Any, operation: Operation) -> Any:
         try:
@@ -82,8 +82,8 @@ __all__ = [
     "offset",
     "producers",
     "search",
-    "segment_growing",
-    "segment_reading",
+    "segment_append",
+    "segment_read",
     "time",
     "transaction",
     "verification",

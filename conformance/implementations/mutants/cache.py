@@ -1,4 +1,4 @@
-"""Defects of the cache of remote index files: names, starts, fetches, look-ups."""
+"""Defects of the cache of remote index files: names, starts, fetches, lookups."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ class FetchesTimesFirst(RemoteIndexCache):
 
 @defect("RC-7")
 class LeavesNothingOfAFailedFetch(RemoteIndexCache):
-    """A fetch that fails removes what it has fetched."""
+    """A fetch that fails removes the file that it has fetched."""
 
     def create(self, segment: RemoteSegment) -> CacheEntry:
         try:
@@ -210,7 +210,7 @@ class KnowsStartOffsets(RemoteIndexCache):
 
 @defect("RC-8")
 class LooksBeforeTheOffset(RemoteIndexCache):
-    """A look-up gives the entry below the offset, not at it."""
+    """A lookup returns the entry below the offset, not at it."""
 
     def lookup_offset(self, segment: RemoteSegment, offset: int) -> int:
         return super().lookup_offset(segment, offset - 1)
@@ -218,7 +218,7 @@ class LooksBeforeTheOffset(RemoteIndexCache):
 
 @defect("RC-8")
 class ForgetsTheStartingOffset(RemoteIndexCache):
-    """A look-up of a timestamp ignores where to begin."""
+    """A lookup of a timestamp ignores the starting offset."""
 
     def lookup_timestamp(self, segment: RemoteSegment, timestamp: int, starting_offset: int) -> int:
         del starting_offset
@@ -227,7 +227,7 @@ class ForgetsTheStartingOffset(RemoteIndexCache):
 
 @defect("RC-8")
 class LooksBehindTheTimestamp(RemoteIndexCache):
-    """A look-up of a timestamp takes the entry of the next millisecond."""
+    """A lookup of a timestamp takes the entry of the next millisecond."""
 
     def lookup_timestamp(self, segment: RemoteSegment, timestamp: int, starting_offset: int) -> int:
         return super().lookup_timestamp(segment, timestamp + 1, starting_offset)

@@ -1,6 +1,6 @@
-"""What a defect of the cache of remote index files is, and how one is put down.
+"""Registry of the defects of the cache of remote index files.
 
-They stand apart from the other mutants as long as `conformance run` does not drive the machine that finds them.
+They are separate from the other mutants, as `conformance run` does not drive the machine that finds them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from kidx.remote import CacheEntry, RemoteIndexCache
 
 
 class CacheDefect(NamedTuple):
-    """A cache with one thing wrong.
+    """Cache with one defect.
 
     Attributes:
-        title: what is wrong, in one sentence.
-        clause: the statement that it breaks.
-        release: whose rules it must follow.
-        defect: the spoilt class.
+        title: The defect in one sentence.
+        clause: The clause that it violates.
+        release: The release whose rules it must follow.
+        defect: The defective class.
     """
 
     title: str
@@ -29,7 +29,7 @@ class CacheDefect(NamedTuple):
     defect: type[RemoteIndexCache]
 
     def implementation(self) -> ReferenceCache:
-        """The reference with the spoilt class in the place of its own."""
+        """Return the reference with the defective class in place of its own."""
         made: Any = type(self.defect.__name__, (ReferenceCache,), {"index_cache": self.defect})(self.release)
         made.name = f"mutant:{self.defect.__name__} {self.release}"
         return made  # type: ignore[no-any-return]
@@ -41,7 +41,7 @@ Spoilt = type[RemoteIndexCache]
 
 
 def defect(clause: str, release: str = NEWEST) -> Callable[[Spoilt], Spoilt]:
-    """Put a class down as one that breaks a clause under the rules of a release."""
+    """Register a class that violates a clause under the rules of a release."""
 
     def put_down(spoilt: Spoilt) -> Spoilt:
         DEFECTS.append(CacheDefect((spoilt.__doc__ or "").strip(), clause, release, spoilt))
@@ -51,6 +51,6 @@ def defect(clause: str, release: str = NEWEST) -> Callable[[Spoilt], Spoilt]:
 
 
 def entries_with(**parts: Any) -> type[CacheEntry]:
-    """Return a class of entries with other methods; each replaces one that exists."""
+    """Return a class of entries with other methods; each replaces an existing one."""
     assert all(hasattr(CacheEntry, name) for name in parts), parts
     return type("SpoiltEntry", (CacheEntry,), parts)

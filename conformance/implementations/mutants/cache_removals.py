@@ -1,4 +1,4 @@
-"""Defects of the cache of remote index files: removals, limits and the end."""
+"""Defects of the cache of remote index files: removals, limits and closing."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kidx.remote import CacheEntry, CacheError, RemoteIndexCache
 
 @defect("RC-10b")
 class DeletesAtOnce(RemoteIndexCache):
-    """The files of a removed entry are deleted at once."""
+    """The files of a removed entry are deleted immediately."""
 
     def _delete_later(self, entry: CacheEntry) -> None:
         entry.clean()
@@ -18,7 +18,7 @@ class DeletesAtOnce(RemoteIndexCache):
 
 @defect("RC-10a", "4.0.2")
 class DeletesLater(RemoteIndexCache):
-    """The files of a removed entry of 4.0 stay for a while."""
+    """The files of a removed entry of 4.0 are deleted later."""
 
     def _delete_later(self, entry: CacheEntry) -> None:
         self._removed.append(entry)
@@ -26,7 +26,7 @@ class DeletesLater(RemoteIndexCache):
 
 @defect("RC-10b")
 class NeverDeletes(RemoteIndexCache):
-    """The files of a removed entry stay."""
+    """The files of a removed entry are never deleted."""
 
     def delete_removed(self) -> None:
         self._removed.clear()
@@ -47,7 +47,7 @@ class ForgetsWhatItCannotRemove(RemoteIndexCache):
 
 @defect("RC-11")
 class GoesOnRemoving(RemoteIndexCache):
-    """A removal that fails does not end that of the other segments."""
+    """A removal that fails does not end the removal of the other segments."""
 
     def remove(self, *segment_ids: bytes) -> None:
         failed: CacheError | None = None
@@ -106,7 +106,7 @@ class DeletesWhenClosed(RemoteIndexCache):
 
 @defect("RC-14")
 class KeepsUnusedEntries(RemoteIndexCache):
-    """An entry that nobody asks for stays."""
+    """An unused entry does not expire."""
 
     def _is_expired(self, segment_id: bytes) -> bool:
         del segment_id
@@ -115,7 +115,7 @@ class KeepsUnusedEntries(RemoteIndexCache):
 
 @defect("RC-14")
 class ExpiresTooLate(RemoteIndexCache):
-    """An unused entry stays a millisecond too long."""
+    """An unused entry expires a millisecond too late."""
 
     def _is_expired(self, segment_id: bytes) -> bool:
         used = self._used.get(segment_id)

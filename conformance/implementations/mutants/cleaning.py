@@ -1,4 +1,4 @@
-"""Defects of a cleaner: what it keeps, how it writes that down, and what opening makes of one that was killed."""
+"""Defects of a cleaner: retained records, its checkpoint, and opening a log after the cleaner was killed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _with(**parts: Any) -> type[Cleaner]:
-    """A cleaner with other parts."""
+    """Return a cleaner with other parts."""
     return type("SpoiltCleaner", (Cleaner,), parts)
 
 
@@ -59,7 +59,7 @@ class _EveryTombstone(RecordFilter):
 
 @defect("CL-10b")
 class KeepsTombstonesForGood(UnifiedLog):
-    """Tombstones stay behind their horizon."""
+    """Tombstones are retained after their horizon."""
 
     cleaner = _with(record_filter=_EveryTombstone)
 
@@ -97,7 +97,7 @@ class _Keyless(RecordFilter):
 
 @defect("CL-12")
 class KeepsRecordsWithoutKeys(UnifiedLog):
-    """Records without keys stay."""
+    """Records without keys are retained."""
 
     cleaner = _with(record_filter=_Keyless)
 
@@ -160,7 +160,7 @@ def _last_of_round(cleaner: Cleaner, batch: RecordBatch, upper: int) -> bool:
 
 @defect("CL-14b")
 class KeepsTheLastBatchOfARound(UnifiedLog):
-    """A batch that ends where the round ends stays, replicated or not."""
+    """A batch that ends where the round ends is retained, replicated or not."""
 
     cleaner = _with(is_last=_last_of_round)
 
@@ -175,7 +175,7 @@ class _AllCommitted(CleanedTransactions):
 
 @defect("CL-8")
 class KeepsAbortedTransactions(UnifiedLog):
-    """Batches of an aborted transaction stay."""
+    """Batches of an aborted transaction are retained."""
 
     cleaner = _with(transactions=_AllCommitted)
 
@@ -187,7 +187,7 @@ class _AllNeeded(CleanedTransactions):
 
 @defect("CL-9a")
 class KeepsEveryMarker(UnifiedLog):
-    """A marker that is not needed any more stays."""
+    """A marker that is no longer needed is retained."""
 
     cleaner = _with(transactions=_AllNeeded)
 
@@ -232,7 +232,7 @@ def _each_alone(cleaner: Cleaner, segments: Sequence[LogSegment], upper: int) ->
 
 @defect("CL-4")
 class MergesNoSegments(UnifiedLog):
-    """Small segments stay apart."""
+    """Small segments are not merged."""
 
     cleaner = _with(grouped=_each_alone)
 
@@ -243,7 +243,7 @@ def _keeps(cleaner: Cleaner, replaced: LogSegment) -> None:
 
 @defect("CL-16")
 class KeepsSnapshotsOfReplacedSegments(UnifiedLog):
-    """The producers' snapshots of merged segments stay."""
+    """The producers' snapshots of merged segments are retained."""
 
     cleaner = _with(delete_snapshot=_keeps)
 
@@ -270,14 +270,14 @@ class _Grown(CleanerBuffer):
 
 @defect("CL-6", release=PER_APPEND)
 class KeepsTheGrownBuffer(UnifiedLog):
-    """A buffer that has grown stays large for the next segments."""
+    """A buffer that has grown remains large for the next segments."""
 
     cleaner = _with(buffer=_Grown)
 
 
 @defect("CL-2")
 class TrustsEveryCheckpoint(UnifiedLog):
-    """A checkpoint behind the end of the log counts as its end."""
+    """A checkpoint past the end of the log counts as its end."""
 
     def clean(self, checkpoint: int | None = None, **options: Any) -> CleanerStats | None:
         return super().clean(None if checkpoint is None else min(checkpoint, self.end_offset), **options)

@@ -1,4 +1,4 @@
-"""Defects of a leader's validation: what it takes, what it refuses, what it makes of batches."""
+"""Defects of a leader's validation: accepted, rejected and rewritten batches."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LimitsTheFutureAsThePast(UnifiedLog):
 
 @defect("LG-50b")
 class LimitsMissingTimestamps(UnifiedLog):
-    """A record without a timestamp is held to the limits as one of the time -1."""
+    """A record without a timestamp is checked against the limits like one of the time -1."""
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
@@ -62,7 +62,7 @@ def _records(batches: Sequence[RecordBatch]) -> list[Record]:
 
 @defect("LG-51b")
 class RefusesStampedBatches(UnifiedLog):
-    """A producer's batch that claims to be stamped by a broker is refused, as it was up to 3.5."""
+    """A producer's batch that claims to have LogAppendTime is rejected, as it was up to 3.5."""
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
@@ -83,7 +83,7 @@ class StampsAMillisecondLate(UnifiedLog):
 
 @defect("LG-52b")
 class TimestampsDoNotLead(UnifiedLog):
-    """A batch with several wrong records is refused as one of invalid records, whatever is wrong with them."""
+    """A batch with several invalid records is rejected as one of invalid records, whatever their errors are."""
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
@@ -106,7 +106,7 @@ class TakesRecordsWithoutKeys(UnifiedLog):
 
 @defect("LG-53")
 class WantsKeysOfBytes(UnifiedLog):
-    """A compacted topic refuses a key of no bytes as if it were none."""
+    """A compacted topic rejects an empty key like a missing one."""
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
@@ -118,7 +118,7 @@ class WantsKeysOfBytes(UnifiedLog):
 
 @defect("LG-54b")
 class ReadsAllOfCompressedRecords(UnifiedLog):
-    """Compressed records that stay as they are are read whole, and their sizes compared."""
+    """Compressed records that are not rewritten are read completely, and their sizes compared."""
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
@@ -156,7 +156,7 @@ class TakesTheFirstMessageOnly(UnifiedLog):
 
 @defect("LG-57")
 class ForgetsTheProducer(UnifiedLog):
-    """A batch that is built anew has no producer any more."""
+    """A batch that is rebuilt loses its producer."""
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
@@ -177,7 +177,7 @@ class ForgetsTheProducer(UnifiedLog):
 
 @defect("LG-59")
 class AsksForTheSizeBeforeOnly(UnifiedLog):
-    """A batch that was built anew may be larger than the topic allows."""
+    """A batch that was rebuilt may be larger than the topic allows."""
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
@@ -204,7 +204,7 @@ class TakesRecordsOfAnySize(UnifiedLog):
 
 @defect("LG-65b")
 class FollowersAskForSizes(UnifiedLog):
-    """A follower refuses batches that are larger than its topic allows, as it did up to 2.5."""
+    """A follower rejects batches that are larger than its topic allows, as it did up to 2.5."""
 
     def append_as_follower(self, records: bytes, leader_epoch: int = INT_MAX) -> None:
         checked_batches(records, self.directory.name, self.config.max_message_bytes, highest_epoch=leader_epoch)

@@ -1,4 +1,4 @@
-"""Defects of a log: what it answers to ListOffsets, where it rolls, what it cuts and deletes."""
+"""Defects of a log: results of ListOffsets, rolls, truncations and deletions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class LatestIsTheHighWatermark(UnifiedLog):
 
 @defect("LO-2a")
 class LatestIsTheLastRecord(UnifiedLog):
-    """The latest offset is that of the last record (off by one)."""
+    """The latest offset is the last record's (off by one)."""
 
     def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
         found = super().fetch_offset_by_timestamp(target)
@@ -100,7 +100,7 @@ class MaximumIsTheLatestOfEquals(UnifiedLog):
 
 @defect("LO-23")
 class GoesOnToTheNextSegment(UnifiedLog):
-    """A search by timestamp goes on where the first segment that could hold it has nothing."""
+    """A search by timestamp continues if the first segment that could contain the record has none."""
 
     def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
         found = super().fetch_offset_by_timestamp(target)
@@ -168,7 +168,7 @@ class RefusesToRollAnEmptySegment(UnifiedLog):
 
 @defect("SEG-22")
 class RollsWithoutFinishing(UnifiedLog):
-    """The segment that a roll leaves behind is not finished."""
+    """A roll does not finish the previous segment."""
 
     def _roll(self, expected_offset: int) -> LogSegment:
         active = self.segments.active
@@ -200,7 +200,7 @@ class TruncationKeepsTheHighWatermark(UnifiedLog):
 
 @defect("LG-7")
 class TruncationKeepsEpochs(UnifiedLog):
-    """A truncation leaves the epochs that begin behind it."""
+    """A truncation keeps the epochs that begin after it."""
 
     def truncate_to(self, offset: int) -> bool:
         self.epochs.truncate_from_end = lambda _: None  # type: ignore[method-assign, assignment]
@@ -265,7 +265,7 @@ class RecoversAfterACleanStart(UnifiedLog):
 
 @defect("LG-2")
 class IgnoresGapsOfAFollower(UnifiedLog):
-    """A follower refuses batches that do not begin exactly at its end."""
+    """A follower rejects batches that do not begin exactly at its end."""
 
     def append_as_follower(self, records: bytes, leader_epoch: int = (1 << 31) - 1) -> None:
         if len(records) >= 8 and int.from_bytes(records[:8], "big", signed=True) > self.end_offset:

@@ -1,4 +1,4 @@
-"""Defects of the mapped file below both indexes: sizes, closing, moving. Planted in one of the two each."""
+"""Defects of the mapped file of both indexes: sizes, closing, renaming. Each is planted in one of the two."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from conformance.implementations.mutants.patching import spoil
 from conformance.implementations.mutants.registry import TRIMMING, defect
-from conformance.implementations.mutants.spoiling import spoil
 from kidx import OffsetIndex, TimeIndex
 from kidx.errors import CorruptIndexError, InvalidArgumentError
 from kidx.java_numbers import round_down
@@ -159,7 +159,7 @@ class StaysReadOnly(OffsetIndex):
 
 @defect("AI-11a")
 class RefusesToCutEntries(TimeIndex):
-    """A size below the entries is refused before the file is touched."""
+    """A size below the entries is rejected before the file is changed."""
 
     def resize(self, new_size: int) -> bool:
         size = round_down(new_size, self.entry_size)
@@ -182,7 +182,7 @@ class ForgetsEntriesCutOff(OffsetIndex):
 
 @defect("AI-13b")
 class ClearsTheTailWhenGrowing(OffsetIndex):
-    """A resize clears what removed entries left behind."""
+    """A resize clears the bytes of removed entries."""
 
     def resize(self, new_size: int) -> bool:
         resized = super().resize(new_size)
@@ -235,7 +235,7 @@ class ClearsOnTruncation(OffsetIndex):
 
 @defect("AI-16a")
 class TrimsOneEntryTooFew(OffsetIndex):
-    """Trimming leaves one free slot behind the entries."""
+    """Trimming leaves one free slot after the entries."""
 
     def trim_to_valid_size(self) -> None:
         if self._mmap is not None and self.length >= (self.entries + 1) * self.entry_size:
@@ -285,7 +285,7 @@ class TrimsWhenClosing(TimeIndex):
 
 @defect("AI-42b")
 class LeavesALockFile(OffsetIndex):
-    """Closing leaves another file beside the index."""
+    """Closing leaves another file next to the index."""
 
     def close(self) -> None:
         super().close()
@@ -364,7 +364,7 @@ class KeepsItsNameAfterAFailure(OffsetIndex):
 
 @defect("AI-21a")
 class ForgetsItsNewName(TimeIndex):
-    """After a rename the index goes on under its old name, and deletes what is made anew there."""
+    """After a rename the index continues under its old name, and deletes a new file there."""
 
     def rename_to(self, path: str | os.PathLike[str]) -> None:
         old = self._file

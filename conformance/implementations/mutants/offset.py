@@ -1,11 +1,11 @@
-"""Defects of an offset index: its entries, its last offset, its checks and its answers."""
+"""Defects of an offset index: its entries, its last offset, its checks and its results."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from conformance.implementations.mutants.patching import spoil
 from conformance.implementations.mutants.registry import defect
-from conformance.implementations.mutants.spoiling import spoil
 from kidx import OffsetIndex, OffsetPosition
 from kidx.errors import (
     CorruptIndexError,
@@ -20,7 +20,7 @@ from kidx.java_numbers import INT_MAX, to_int, to_long
 
 @defect("OI-3")
 class IgnoresTheEqualOffset(OffsetIndex):
-    """An offset equal to the last one is ignored instead of refused."""
+    """An offset equal to the last one is ignored instead of rejected."""
 
     def append(self, offset: int, position: int) -> None:
         if not (self.entries and not self.is_full and offset == self.last_offset):
@@ -29,7 +29,7 @@ class IgnoresTheEqualOffset(OffsetIndex):
 
 @defect("OI-3")
 class ChecksTheOrderFirst(OffsetIndex):
-    """A full index looks at the order of offsets before it says that it is full."""
+    """A full index checks the order of offsets before it checks whether it is full."""
 
     def append(self, offset: int, position: int) -> None:
         if self.is_full and self.entries and offset <= self.last_offset:
@@ -59,7 +59,7 @@ class RefusesTheBaseOffset(OffsetIndex):
 
 @defect("OI-3")
 class WritesBeforeItChecks(OffsetIndex):
-    """A refused offset has been written behind the last entry."""
+    """A rejected offset has been written after the last entry."""
 
     def append(self, offset: int, position: int) -> None:
         try:
@@ -151,7 +151,7 @@ class WritesThoughReadOnly(OffsetIndex):
 
 @defect("OI-4b")
 class OtherWords(OffsetIndex):
-    """The text of a refusal has a character too many."""
+    """The text of an error has one character too many."""
 
     def append(self, offset: int, position: int) -> None:
         try:
@@ -162,7 +162,7 @@ class OtherWords(OffsetIndex):
 
 @defect("OI-3")
 class OtherRefusal(OffsetIndex):
-    """An offset out of order is refused with another exception."""
+    """An offset out of order raises another exception."""
 
     def append(self, offset: int, position: int) -> None:
         try:
@@ -194,7 +194,7 @@ class KeepsASlotFree(OffsetIndex):
 
 @defect("OI-8a")
 class ReadsOneSlotTooFar(OffsetIndex):
-    """The slot behind the last entry can be read (``>`` for ``>=``)."""
+    """The slot after the last entry can be read (``>`` for ``>=``)."""
 
     def entry(self, n: int) -> OffsetPosition:
         return self._parse(self._mapped(), n) if n == self.entries else super().entry(n)
@@ -283,7 +283,7 @@ class DoesNotWrapAround(OffsetIndex):
 
 @defect("OI-21")
 class AnswersWithTheBase(OffsetIndex):
-    """Where no entry lies behind a fetch, the last entry is its upper bound."""
+    """If no entry is past a fetch, the last entry is its upper bound."""
 
     def fetch_upper_bound_offset(self, fetch_offset: OffsetPosition, fetch_size: int) -> OffsetPosition | None:
         found = super().fetch_upper_bound_offset(fetch_offset, fetch_size)
@@ -344,7 +344,7 @@ class ForgetsTheBase(OffsetIndex):
 
 @defect("OI-11")
 class ForgetsTheLengthCheck(OffsetIndex):
-    """The sanity check does not look at the length."""
+    """The sanity check ignores the length."""
 
     def sanity_check(self) -> None:
         if not self.length % 8:
@@ -353,7 +353,7 @@ class ForgetsTheLengthCheck(OffsetIndex):
 
 @defect("OI-11")
 class ForgetsTheOffsetCheck(OffsetIndex):
-    """The sanity check does not look at the last offset."""
+    """The sanity check ignores the last offset."""
 
     def sanity_check(self) -> None:
         if not (self.entries and self.last_offset < self.base_offset):
@@ -362,7 +362,7 @@ class ForgetsTheOffsetCheck(OffsetIndex):
 
 @defect("OI-11")
 class DoubtsTheBaseOffset(OffsetIndex):
-    """The sanity check refuses a last offset equal to the base, as a preallocated tail has it."""
+    """The sanity check rejects a last offset equal to the base, as a preallocated tail has it."""
 
     def sanity_check(self) -> None:
         if self.entries and self.last_offset == self.base_offset:

@@ -1,4 +1,4 @@
-"""Defects of what a log remembers of its producers: transactions, sequence numbers, epochs and snapshots."""
+"""Defects of a log's state of its producers: transactions, sequence numbers, epochs and snapshots."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ForgetsUnreplicatedTransactions(ProducerStateManager):
 
 @defect("LG-43")
 class NothingIsReplicated(ProducerStateManager):
-    """A completed transaction stays unstable though its marker is replicated."""
+    """A completed transaction remains unstable though its marker is replicated."""
 
     def on_high_watermark(self, high_watermark: int) -> None:
         pass
@@ -36,7 +36,7 @@ class NothingIsReplicated(ProducerStateManager):
 
 @defect("LG-43")
 class MarkersCountTooEarly(ProducerStateManager):
-    """A transaction is stable when the high watermark is its marker's offset, not behind it."""
+    """A transaction is stable when the high watermark is its marker's offset, not after it."""
 
     def on_high_watermark(self, high_watermark: int) -> None:
         super().on_high_watermark(high_watermark + 1)
@@ -65,7 +65,7 @@ class TakesSnapshotsWithoutNeed(ProducerStateManager):
 
 @defect("LG-33")
 class TakesTheSnapshotTooEarly(ProducerStateManager):
-    """A snapshot bears the offset of the last record, not the one behind it."""
+    """A snapshot has the offset of the last record, not the next one."""
 
     def take_snapshot(self) -> None:
         end = self.map_end_offset
@@ -143,7 +143,7 @@ class SortsProducersById(ProducerStateManager):
 
 @defect("LG-39")
 class GivesUpAtADamagedSnapshot(ProducerStateManager):
-    """Where the latest snapshot is damaged, the earlier ones are not asked."""
+    """If the latest snapshot is corrupt, the earlier ones are not read."""
 
     def _load_snapshot(self, start_offset: int, now: int) -> None:
         latest = self.latest_snapshot
@@ -167,7 +167,7 @@ class ReadsTheOldestSnapshot(ProducerStateManager):
 
 @defect("LG-40")
 class NobodyExpires(ProducerStateManager):
-    """A silent producer is remembered for ever."""
+    """An idle producer never expires."""
 
     def is_expired(self, entry: ProducerEntry, now: int, expiration_ms: int) -> bool:
         return False

@@ -1,7 +1,7 @@
-"""What a mutant is, and how one is put down: a class of kidx with one thing wrong, and the clause that it breaks.
+"""Registry of mutants: a class of kidx with one defect, and the clause that it violates.
 
-Recipe: subclass the class, spoil one method, let the first line of the docstring say what is wrong in words, and name
-the clause::
+To write one: subclass the class, break one method, describe the defect in the first line of the docstring, and name the
+clause::
 
     @defect("OI-10")
     class KeepsTheEqualOffset(OffsetIndex):
@@ -52,15 +52,15 @@ _ATTRIBUTES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A reviewed defect.
+    """Reviewed defect.
 
     Attributes:
-        name: as in ``mutant:NAME``.
-        title: what is wrong, in one sentence.
-        machine: the machine that has to find it.
-        clause: the statement that it breaks.
-        release: whose rules it must follow.
-        defect: the spoilt class.
+        name: The name in ``mutant:NAME``.
+        title: The defect in one sentence.
+        machine: The machine that has to find it.
+        clause: The clause that it violates.
+        release: The release whose rules it must follow.
+        defect: The defective class.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Mutant:
 
     @property
     def attribute(self) -> str:
-        """The attribute of the reference's adapter that holds the class."""
+        """Attribute of the reference's adapter with the class."""
         return _ATTRIBUTES[self.machine]
 
 
@@ -83,7 +83,7 @@ Spoilt = TypeVar("Spoilt", bound=type[Any])
 
 
 def defect(clause: str, *, release: str = NEWEST) -> Callable[[Spoilt], Spoilt]:
-    """Puts a class down as a mutant that breaks ``clause`` under the rules of ``release``."""
+    """Register a class as a mutant that violates ``clause`` under the rules of ``release``."""
 
     def put_down(spoilt: Spoilt) -> Spoilt:
         name = re.sub(r"(?<!^)(?=[A-Z])", "-", spoilt.__name__).lower()

@@ -11,7 +11,7 @@ from kidx.java_numbers import to_int
 
 
 class _Searching:
-    """Another search behind every question; an index class comes behind it."""
+    """Base of an index class with another search for every query."""
 
     look: Search
 
@@ -41,7 +41,7 @@ def _halve(keys: Keys, entries: int, target: int, low: int, high: int) -> tuple[
 
 
 def _sectioned(keys: Keys, entries: int, target: int, first_warm: int) -> tuple[int, int]:
-    """The search with the warm section beginning elsewhere."""
+    """Return the search with another beginning of the warm section."""
     if entries == 0:
         return -1, -1
     if _key(keys, first_warm) < target:
@@ -74,7 +74,7 @@ class WarmSectionOneEntrySmaller(_Searching, OffsetIndex):
 
 @defect("AI-30")
 class WarmSectionOfAnotherIndex(_Searching, TimeIndex):
-    """The warm section of a time index holds as many entries as that of an offset index."""
+    """The warm section of a time index has as many entries as an offset index's."""
 
     @staticmethod
     def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
@@ -127,7 +127,7 @@ class LooksUpInTheWrongHalf(_Searching, TimeIndex):
 
 @defect("AI-32")
 class SkipsTheFirstKey(_Searching, TimeIndex):
-    """Whether a target lies before everything is only asked where there is a cold half."""
+    """A target before all entries is only detected if there is a cold half."""
 
     @staticmethod
     def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Defects of a time index: its rule for appending, its last entry, its checks and its answers."""
+"""Defects of a time index: its rule for appending, its last entry, its checks and its results."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class ChecksTheTimestampFirst(TimeIndex):
 
 @defect("TI-3e")
 class ChecksIgnoredOffsets(TimeIndex):
-    """An entry whose timestamp is not later is refused all the same if its offset does not fit."""
+    """An entry whose timestamp is not later is rejected nevertheless if its offset does not fit."""
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
         super().maybe_append(timestamp, offset, skip_full_check)
@@ -135,7 +135,7 @@ class LeavesNoStrayTimestamp(TimeIndex):
 
 @defect("TI-20b")
 class TakesTheTimestampBack(TimeIndex):
-    """After a refused offset the write position goes back to the last entry."""
+    """After a rejected offset the write position moves back to the last entry."""
 
     def _append(self, timestamp: int, offset: int) -> None:
         position = self._mapped().position
@@ -240,7 +240,7 @@ class AnswersWithTheTarget(TimeIndex):
 
 @defect("TI-7")
 class LosesSeconds(TimeIndex):
-    """A lookup only looks at whole seconds of the target."""
+    """A lookup compares only whole seconds of the target."""
 
     def lookup(self, timestamp: int, *arguments: object, **options: object) -> TimestampOffset:
         return super().lookup(timestamp // 1000 * 1000, *arguments, **options)  # type: ignore[arg-type]
@@ -302,7 +302,7 @@ class ForgetsTheTimesOffsetCheck(TimeIndex):
 
 @defect("TI-11a")
 class ForgetsTheTimesLengthCheck(TimeIndex):
-    """The sanity check does not look at the length."""
+    """The sanity check ignores the length."""
 
     def sanity_check(self) -> None:
         try:
@@ -314,7 +314,7 @@ class ForgetsTheTimesLengthCheck(TimeIndex):
 
 @defect("TI-11a")
 class DoubtsEqualTimestamps(TimeIndex):
-    """The sanity check refuses a last timestamp equal to the first, as an index of one entry has it."""
+    """The sanity check rejects a last timestamp equal to the first, as an index of one entry has it."""
 
     def sanity_check(self) -> None:
         super().sanity_check()
@@ -324,7 +324,7 @@ class DoubtsEqualTimestamps(TimeIndex):
 
 @defect("TI-11a")
 class ChecksTheLengthFirst(TimeIndex):
-    """The sanity check looks at the length before it looks at the entries."""
+    """The sanity check reads the length before the entries."""
 
     def sanity_check(self) -> None:
         if self.length % self.entry_size:

@@ -1,4 +1,4 @@
-"""Defects of a transaction index: what is written, remembered, collected, cut and checked."""
+"""Defects of a transaction index: writing, the last offset, collections, truncations and checks."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from conformance.implementations.mutants.patching import spoil
 from conformance.implementations.mutants.registry import TRIMMING, defect
-from conformance.implementations.mutants.spoiling import spoil
 from kidx import AbortedTxn, TransactionIndex
 from kidx.errors import CorruptIndexError, InvalidArgumentError, UnsupportedVersionError
 from kidx.index.entries import TxnIndexSearchResult
@@ -130,7 +130,7 @@ class CutsATornRecord(TransactionIndex):
 
 @defect("TX-9")
 class IsAlwaysComplete(TransactionIndex):
-    """Every collection claims that no later segment has to be asked."""
+    """Every collection claims that no later segment has to be read."""
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
         return super().collect_aborted_txns(fetch_offset, upper_bound_offset)._replace(is_complete=True)
@@ -188,7 +188,7 @@ class StopsBeforeItCollects(TransactionIndex):
 
 @defect("TX-9")
 class StopsAtTheFirstMiss(TransactionIndex):
-    """A transaction that begins behind the upper bound ends the search, as if first offsets were sorted."""
+    """A transaction that begins after the upper bound ends the search, as if first offsets were sorted."""
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
         found: list[AbortedTxn] = []
@@ -204,7 +204,7 @@ class StopsAtTheFirstMiss(TransactionIndex):
 
 @defect("TX-9")
 class CollectsByFirstOffset(TransactionIndex):
-    """Only transactions that begin at or behind the fetch offset are collected."""
+    """Only transactions that begin at or after the fetch offset are collected."""
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
         found = super().collect_aborted_txns(fetch_offset, upper_bound_offset)
@@ -225,7 +225,7 @@ class KeepsTheEqualRecord(TransactionIndex):
 
 @defect("TX-10")
 class TruncatesByFirstOffset(TransactionIndex):
-    """Truncation looks at first offsets."""
+    """Truncation compares first offsets."""
 
     def truncate_to(self, offset: int) -> None:
         last = None
@@ -278,7 +278,7 @@ class ForgetsToSanityCheck(TransactionIndex):
 
 @defect("TX-12a")
 class ChecksTheFirstRecordOnly(TransactionIndex):
-    """The sanity check looks at the first record only."""
+    """The sanity check reads the first record only."""
 
     def sanity_check(self) -> None:
         try:
@@ -290,7 +290,7 @@ class ChecksTheFirstRecordOnly(TransactionIndex):
 
 @defect("TX-12a")
 class DoubtsTheStartOffset(TransactionIndex):
-    """The sanity check refuses a last offset equal to the start offset (``<=`` for ``<``)."""
+    """The sanity check rejects a last offset equal to the start offset (``<=`` for ``<``)."""
 
     def sanity_check(self) -> None:
         super().sanity_check()
@@ -300,7 +300,7 @@ class DoubtsTheStartOffset(TransactionIndex):
 
 @defect("TX-12a")
 class ChecksFirstOffsetsToo(TransactionIndex):
-    """The sanity check refuses a transaction that began in an earlier segment."""
+    """The sanity check rejects a transaction that began in an earlier segment."""
 
     def sanity_check(self) -> None:
         super().sanity_check()
@@ -323,12 +323,12 @@ class ReadsEveryVersion(TransactionIndex):
 
 
 class _AcceptedError(UnsupportedVersionError):
-    """A version that should have been refused."""
+    """Version that should have been rejected."""
 
 
 @defect("TX-7a", release=TRIMMING)
 class LooksAtTheLowByte(TransactionIndex):
-    """Up to 4.3 the version is the high byte; this one looks at the low one."""
+    """Up to 4.3 the version is the high byte; this one reads the low one."""
 
     def stored_records(self) -> Iterator[tuple[int, int, AbortedTxn]]:
         if self._descriptor is not None:

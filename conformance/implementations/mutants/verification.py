@@ -31,7 +31,7 @@ class OpenInAnyEpoch(ProducerStateManager):
 
 @defect("LG-45b")
 class TheFirstSequenceCounts(ProducerStateManager):
-    """A smaller sequence number that a verification is asked for is not remembered."""
+    """A smaller sequence number of a later verification is not stored."""
 
     def verify(
         self, producer_id: int, sequence: int, epoch: int, now: int, *, raises_epochs: bool
@@ -47,7 +47,7 @@ class _Unverified(ProducerAppendInfo):
 
 @defect("LG-45b")
 class SequencesAreNotVerified(Infos):
-    """A batch may begin above the sequence number that was asked for."""
+    """A batch may begin above the verified sequence number."""
 
     info = _Unverified
 

@@ -222,7 +222,7 @@ class PythonObjectIndex:
     def end(self) -> None:
         """End the example; see the protocol. Exceptions of the index during its release are ignored."""
         with contextlib.suppress(Exception):
-            self._let_go()
+            self._release()
 
     def supports(self, operation: str) -> bool:
         """Return True if an operation is supported; all were tried when the implementation was created."""
@@ -256,7 +256,7 @@ class PythonObjectIndex:
                 self._open(*arguments)
                 return OK
             if name == "crash":
-                self._let_go()
+                self._release()
                 return OK
             if self._index is None:
                 return Outcome("closed", None, "no index is open")
@@ -297,7 +297,7 @@ class PythonObjectIndex:
         shape = SHAPES.get(name)
         return None if shape is None else shaped(shape, value)
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         index, self._index = self._index, None
         if (close_handler := getattr(index, "close_handler", None)) is not None:
             close_handler()

@@ -38,7 +38,7 @@ _FIXED: Final = {
 
 
 def _code(name: str, *arguments: int) -> int:
-    return int(struct.unpack_from("=q", step_of(JvmSegment.step_of(Operation(name, arguments)), asked=True))[0])
+    return int(struct.unpack_from("=q", step_of(JvmSegment.step_of(Operation(name, arguments)), without_state=True))[0])
 
 
 _CODES: Final = {

@@ -7,7 +7,7 @@ import java.io.IOException;
  * files then stay as that step has left them, for the harness to look at.
  */
 final class Follower {
-    // The harness's own steps, those of conformance/implementations/jvm/script.py; the others are the drivers'.
+    // The harness's own steps, those of conformance/implementations/jvm/step_batch.py; the others are the drivers'.
     private static final int OVERWRITE = 200;
     private static final int LIST = 201;
 

@@ -8,7 +8,7 @@ import java.util.List;
 
 /**
  * Steps to be performed one after the other, each with what has to come of it in every set of rules, as
- * {@code conformance/implementations/jvm/script.py} writes them. Read once, as far as a follower has got.
+ * {@code conformance/implementations/jvm/step_batch.py} writes them. Read once, as far as a follower has got.
  *
  * <pre>
  *   step:        int operation, int number of longs, longs, int length of the bytes, bytes,

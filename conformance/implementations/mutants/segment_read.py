@@ -1,4 +1,4 @@
-"""Defects of a segment that reads its log: where it is cut, what a recovery leaves, what is found in it."""
+"""Defects of a segment that reads its log: truncations, recoveries and searches."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class TruncationMakesNoRoom(LogSegment):
 
 @defect("SEG-38")
 class TruncationCountsOn(LogSegment):
-    """Truncation does not start counting bytes anew."""
+    """Truncation does not reset the count of bytes."""
 
     def truncate_to(self, offset: int) -> int:
         counted = self.bytes_since_last_index_entry
@@ -72,7 +72,7 @@ class TruncationKeepsTheMaximum(LogSegment):
 
 @defect("SEG-38")
 class TruncationTrustsTheIndex(LogSegment):
-    """After a truncation the largest timestamp is that of the last time entry, whatever the log holds behind it."""
+    """After a truncation the largest timestamp is the last time entry's, whatever follows it in the log."""
 
     def _reload_maximum(self) -> None:
         self.maximum.set(self.time_index.last_entry)
@@ -127,7 +127,7 @@ class RecoveryTrimsNothing(LogSegment):
 
 @defect("SEG-30")
 class RecoveryKeepsInvalidBytes(LogSegment):
-    """A recovery leaves what is invalid in the log."""
+    """A recovery leaves invalid bytes in the log."""
 
     def recover(self, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None) -> int:
         self.log.truncate_to = lambda _: 0  # type: ignore[method-assign, assignment]
@@ -139,7 +139,7 @@ class RecoveryKeepsInvalidBytes(LogSegment):
 
 @defect("SEG-30")
 class RecoveryKeepsTransactions(LogSegment):
-    """A recovery adds to the transaction index instead of making it anew."""
+    """A recovery appends to the transaction index instead of rebuilding it."""
 
     def recover(self, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None) -> int:
         self.txn_index.reset = lambda: None  # type: ignore[method-assign]
@@ -151,7 +151,7 @@ class RecoveryKeepsTransactions(LogSegment):
 
 @defect("SEG-30")
 class RecoveryKeepsTheMaximum(LogSegment):
-    """A recovery goes on from the largest timestamp that was known before."""
+    """A recovery continues from the largest timestamp that was known before."""
 
     def recover(self, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None) -> int:
         known = self.maximum.cached()
@@ -163,7 +163,7 @@ class RecoveryKeepsTheMaximum(LogSegment):
 
 @defect("SEG-30")
 class RecoveryBelievesInvalidBatches(LogSegment):
-    """A recovery does not look at checksums: it takes the log for as long as its batches reach."""
+    """A recovery ignores checksums: it keeps the log as far as its batches reach."""
 
     def recover(self, producer_state: ProducerState | None = None, epoch_cache: EpochCache | None = None) -> int:
         before = self.size
@@ -176,7 +176,7 @@ class RecoveryBelievesInvalidBatches(LogSegment):
 
 @defect("SEG-50b")
 class AnswersWithTheOffsetAskedFor(LogSegment):
-    """A read says that it begins at the offset asked for, as before 4.0."""
+    """A read reports that it begins at the requested offset, as before 4.0."""
 
     def read(
         self, start_offset: int, max_size: int, max_position: int | None = None, min_one_message: bool = False
@@ -214,7 +214,7 @@ class FindsLaterTimestampsOnly(LogSegment):
 
 @defect("SEG-52")
 class ForgetsWhereToStart(LogSegment):
-    """A search by timestamp does not look at the starting offset."""
+    """A search by timestamp ignores the starting offset."""
 
     def find_offset_by_timestamp(self, timestamp: int, starting_offset: int | None = None) -> TimestampAndOffset | None:
         return super().find_offset_by_timestamp(timestamp, self.base_offset)

@@ -1,4 +1,4 @@
-"""What a build's classes lack, in one line: which class, which member, and the last release that had it."""
+"""One-line errors about a build's classes: which class or member is missing, and the last release that had it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _NO_CLASS = "java.lang.NoClassDefFoundError"
 _TOO_NEW = "java.lang.UnsupportedClassVersionError"
 
 
-def name_of(release: str, build: Build | None) -> str:
-    """How reports call Kafka's classes that are held to a release."""
+def display_name(release: str, build: Build | None) -> str:
+    """Return the name in reports of Kafka's classes for a release."""
     return f"jvm {release}" if build is None else f"jvm:{build.text} {release}"
 
 
-def prepared(build: Build, prepare: Callable[[], None]) -> None:
-    """Lets a driver find what it needs in the classes of a build.
+def probe_build(build: Build, prepare: Callable[[], None]) -> None:
+    """Let a driver find the classes of a build that it needs.
 
     Raises:
-        NotDrivenError: a class or a member is not there.
-        ToolError: a class cannot be loaded: a dependency is missing, or it is of a newer Java.
+        NotDrivenError: A class or a member is missing.
+        ToolError: A class cannot be loaded: a dependency is missing, or it needs a newer Java.
     """
     jpype = start_jvm()
     try:
@@ -55,7 +55,7 @@ def _refuse(build: Build, thrown: Any) -> None:
 
 
 def _last_with(missing: Any) -> str:
-    """The newest locked release, of those whose jars are here, that has it; empty if none has."""
+    """Return the newest locked release in the cache that has the member, or an empty string."""
     cache = Cache()
     for release in reversed(RELEASES):
         if all(map(cache.has, load_release(release).group("log"))) and missing.isIn(release_loader(release, "log")):

@@ -1,6 +1,6 @@
-"""Steps as bytes, with what has to come of them: what Java needs to perform and to compare them without Python.
+"""Batch of steps as bytes, with their expected results: Java executes and compares them without Python.
 
-The layout is that of ``Script.java``; the numbers of the harness's own steps are those of ``Follower.java``.
+It has the layout of ``Script.java``; the numbers of the harness's own steps are in ``Follower.java``.
 """
 
 from __future__ import annotations
@@ -26,24 +26,24 @@ _UNCHANGED: Final = _INT.pack(-2)
 _NAMED_AS_BEFORE: Final = _INT.pack(-3)
 _NO_FILES: Final = _INT.pack(0)
 _NEVER: Final = _NOTHING + _NO_FILES
-"""An expectation that no reply meets: the harness compares the step itself."""
+"""Expectation that no reply matches: the harness compares the step itself."""
 _LARGEST: Final = 1 << 20
-"""Past this many bytes, a file is not copied into scripts."""
+"""Size in bytes above which a file is not copied into batches."""
 
 
-class _Untold(Enum):
-    """Stands for the content of a file that the script has not given."""
+class _Unset(Enum):
+    """Marker for the content of a file that the batch does not contain."""
 
-    UNTOLD = 0
+    UNSET = 0
 
 
 class Language(NamedTuple):
-    """How what one driver performs is written.
+    """Encoder for one driver.
 
     Attributes:
-        step: an operation as the beginning of a step; raises ValueError if Java's types cannot hold its arguments, or
-            if it is no operation of the driver.
-        reply: the reply that stands for an observation after an operation; None if no reply can.
+        step: A function that encodes an operation as the beginning of a step; it raises ValueError if Java's types
+            cannot represent its arguments, or if it is no operation of the driver.
+        reply: A function that encodes the reply for an observation after an operation, or returns None if no reply can.
     """
 
     step: Callable[[Operation], bytes]
@@ -51,10 +51,10 @@ class Language(NamedTuple):
 
 
 def step(code: int, arguments: Sequence[int] = (), content: bytes = b"") -> bytes:
-    """An operation by its number, with its arguments.
+    """Encode an operation by its number, with its arguments.
 
     Raises:
-        struct.error: an argument is no 64-bit integer.
+        struct.error: An argument is no 64-bit integer.
     """
     count = len(arguments)
     return _beginning(count).pack(code, count, *arguments, len(content)) + content
@@ -66,26 +66,26 @@ def _beginning(count: int) -> struct.Struct:
 
 
 require_int: Final = _INT.pack
-"""Raises struct.error if a number does not fit into 32 bits: Java would cut it."""
+"""Function that raises struct.error if a number does not fit into 32 bits: Java would truncate it."""
 
 
-class Script:
-    """Steps, each with what has to come of it in every set of rules.
+class StepBatch:
+    """Batch of steps, each with its expected results for every set of rules.
 
     Args:
-        rules: how many sets of rules there are.
-        language: of the drivers that will perform it.
+        rules: The number of sets of rules.
+        language: The encoder of the drivers that will execute it.
 
     Attributes:
-        steps: how many steps there are.
+        steps: The number of steps.
     """
 
     def __init__(self, rules: int, language: Language) -> None:
         self._language = language
         self._parts: list[bytes] = []
         self._files: list[Mapping[str, bytes | None]] = [{}] * rules
-        self._told: list[Any] = [_Untold.UNTOLD] * rules
-        self._name: Any = _Untold.UNTOLD
+        self._told: list[Any] = [_Unset.UNSET] * rules
+        self._name: Any = _Unset.UNSET
         self.steps = 0
 
     def __bytes__(self) -> bytes:
@@ -98,10 +98,10 @@ class Script:
         by_name: Callable[[Any, Any], Mapping[str, Any]],
         name: Any,
     ) -> None:
-        """An operation, and what has to come of it; see :class:`~conformance.implementations.protocol.Script`.
+        """Add an operation with its expected results; see :class:`~conformance.implementations.protocol.StepBatch`.
 
         Raises:
-            ValueError: Java's types cannot hold its arguments, or it is no operation of an implementation.
+            ValueError: Java's types cannot represent its arguments, or it is no operation of an implementation.
         """
         try:
             self._begin(self._language.step(operation))
@@ -119,16 +119,16 @@ class Script:
             if reply is None:
                 self._never(number)
                 continue
-            told = is_named_so and content is self._told[number]  # as after most look-ups
+            told = is_named_so and content is self._told[number]  # as after most lookups
             self._expect(number, reply, self._files[number] if told else by_name(content, name), content)
 
     def overwrite(self, name: str, contents: Sequence[bytes | None]) -> None:
-        """A file gets another content, in each set of rules; None removes it."""
+        """Add a step that gives a file another content, for each set of rules; None removes it."""
         self._begin(step(_OVERWRITE, (), name.encode()))
         self._tell(contents)
 
     def compare_listings(self, listings: Sequence[Sequence[str]]) -> None:
-        """The names of all files have to be these, sorted, in each set of rules."""
+        """Add a check that the names of all files are these, sorted, for each set of rules."""
         self._begin(step(_LIST))
         self._tell(["\0".join(names).encode() for names in listings])
 
@@ -137,15 +137,15 @@ class Script:
         self.steps += 1
 
     def _tell(self, contents: Sequence[bytes | None]) -> None:
-        """What the harness's own step is about, in each set of rules, as a reply; files are not told."""
+        """Add the content of the harness's own step as a reply, for each set of rules, without files."""
         for number, content in enumerate(contents):
             self._parts += (_NOTHING, _NO_FILES) if content is None else (_INT.pack(len(content)), content, _NO_FILES)
             self._forget(number)
 
     def _expect(self, number: int, reply: bytes, files: Mapping[str, bytes | None], told: Any) -> None:
-        """Reply and files of a set of rules; files that are as in the step before are not told again."""
+        """Add reply and files for a set of rules; files are omitted if they are as in the previous step."""
         before = self._files[number]
-        was_told = self._told[number] is not _Untold.UNTOLD
+        was_told = self._told[number] is not _Unset.UNSET
         if was_told and (files is before or files == before):
             self._parts += (_INT.pack(len(reply)), reply, _UNCHANGED)
             self._told[number] = told
@@ -157,7 +157,7 @@ class Script:
             if not named_as_before:
                 path = name.encode()
                 parts += (_INT.pack(len(path)), path)
-            if before.get(name, _Untold.UNTOLD) == content:
+            if before.get(name, _Unset.UNSET) == content:
                 parts.append(_UNCHANGED)
             elif content is None:
                 parts.append(_NOTHING)
@@ -174,4 +174,4 @@ class Script:
         self._forget(number)
 
     def _forget(self, number: int) -> None:
-        self._files[number], self._told[number] = {}, _Untold.UNTOLD
+        self._files[number], self._told[number] = {}, _Unset.UNSET

@@ -1,29 +1,29 @@
-"""Kafka's classes of many releases, which follow the references step by step, some steps behind."""
+"""Batched execution by Kafka's classes of many releases, some steps after the references."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.driver import driver_class
-from conformance.implementations.jvm.script import Script
+from conformance.implementations.jvm.step_batch import StepBatch
 from conformance.implementations.jvm.virtual_machine import most_open_files
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.implementations.jvm.script import Language
+    from conformance.implementations.jvm.step_batch import Language
 
 _SHARE: Final = 0.4
-"""Of the files that this process may have open, those that are compared: what releases work on are others."""
+"""Share of this process's file descriptors for files to compare: the releases need the others for their work."""
 
 
-class JvmFollowers:
-    """Members of one kind (see :class:`conformance.implementations.protocol.Followers`).
+class JvmBatchGroup:
+    """Members of one kind (see :class:`conformance.implementations.protocol.BatchGroup`).
 
     Args:
-        language: of their drivers.
-        rules: how many sets of rules there are.
-        members: implementations, each with its ``driver`` and the number of the set of rules that it must follow.
+        language: The encoder of their drivers.
+        rules: The number of sets of rules.
+        members: Implementations, each with a ``driver`` and the number of its set of rules.
     """
 
     def __init__(self, language: Language, rules: int, members: Sequence[tuple[Any, int]]) -> None:
@@ -38,10 +38,10 @@ class JvmFollowers:
         self.resume = self._followers.resume
         self.performing = self._followers.performing
 
-    def script(self) -> Script:
-        """See the protocol."""
-        return Script(self._rules, self._language)
+    def script(self) -> StepBatch:
+        """Return a new batch; see the protocol."""
+        return StepBatch(self._rules, self._language)
 
-    def start(self, script: Script, *, alone: bool) -> None:
-        """See the protocol."""
+    def start(self, script: StepBatch, *, alone: bool) -> None:
+        """Start to execute a batch; see the protocol."""
         self._followers.start(bytes(script), script.steps, alone)

@@ -1,4 +1,4 @@
-"""Changing a file behind an index's back, which some defects need."""
+"""Changes of a file without its index's knowledge, which some defects need."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class HasPath(Protocol):
 
     @property
     def path(self) -> Path:
-        """Its file."""
+        """Path of the file."""
 
 
 def spoil(index: HasPath, at: int, change: Callable[[bytes], bytes]) -> None:
-    """Replaces the four bytes from ``at`` on in the index's file by what ``change`` makes of them."""
+    """Replace the four bytes from ``at`` on in the index's file by the result of ``change``."""
     with index.path.open("r+b") as file:
         file.seek(at)
         data = file.read(4)

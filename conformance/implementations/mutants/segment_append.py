@@ -1,4 +1,4 @@
-"""Defects of a segment that grows: what it indexes when, when it rolls, how it is closed."""
+"""Defects of a growing segment: index entries, rolls and closing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class IntervalReached(LogSegment):
 
 @defect("SEG-4")
 class CountsTheBytesFirst(LogSegment):
-    """The bytes of a batch count before it is asked whether an entry is due."""
+    """The bytes of a batch count before the check whether an entry is due."""
 
     def _index(self, last_offset: int, position: int, timestamp: int, offset: int, size: int) -> None:
         self.bytes_since_last_index_entry += size
@@ -58,7 +58,7 @@ class CountsTheIndexedBatchOut(LogSegment):
 
 @defect("SEG-5")
 class IndexesTheEndOfTheBatch(LogSegment):
-    """An entry points behind its batch."""
+    """An entry points after its batch."""
 
     def _index(self, last_offset: int, position: int, timestamp: int, offset: int, size: int) -> None:
         super()._index(last_offset, position + size, timestamp, offset, size)
@@ -66,7 +66,7 @@ class IndexesTheEndOfTheBatch(LogSegment):
 
 @defect("SEG-5")
 class IndexesTheOffsetBehind(LogSegment):
-    """An entry's offset is the one behind the batch instead of its last."""
+    """An entry's offset is the one after the batch instead of its last."""
 
     def _index(self, last_offset: int, position: int, timestamp: int, offset: int, size: int) -> None:
         super()._index(last_offset + 1, position, timestamp, offset, size)
@@ -160,7 +160,7 @@ class NotesCommittedTransactions(LogSegment):
 
 @defect("SEG-13")
 class CopiesFromTheStart(LogSegment):
-    """Copying from a file begins at its first byte whatever was asked for."""
+    """Copying from a file begins at its first byte, whatever position is requested."""
 
     def append_from_file(self, records: object, start: int = 0) -> int:
         return super().append_from_file(records, 0) - start  # type: ignore[arg-type]
@@ -171,7 +171,7 @@ class CopiesFromTheStart(LogSegment):
 
 @defect("SEG-20")
 class RollsWhenExactlyFull(LogSegment):
-    """A segment rolls although what is appended would just fit (``>=`` for ``>``)."""
+    """A segment rolls although the appended bytes would just fit (``>=`` for ``>``)."""
 
     def should_roll(self, params: RollParams) -> bool:
         exact = self.size == to_int(params.max_segment_bytes - params.messages_size)
@@ -277,7 +277,7 @@ class BecomesInactiveUntrimmed(LogSegment):
 
 @defect("SEG-22")
 class RespectsTheSlotKeptFree(LogSegment):
-    """The last time entry is refused by a full time index."""
+    """The last time entry is rejected by a full time index."""
 
     def _append_last_time_entry(self) -> None:
         self.time_index.maybe_append(self.maximum.timestamp, self.maximum.offset)

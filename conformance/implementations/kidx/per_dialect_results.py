@@ -1,7 +1,7 @@
-"""What ListOffsets says where one reference performs for several dialects: the log is the same, the answers are not.
+"""Results of ListOffsets when one reference executes for several dialects: the log is shared, the results differ.
 
-Which special targets there are, and what the largest timestamp means, decides about an answer and about no file. So one
-log answers for all of them, as long as answering opens no index, which only some of them would have opened.
+The set of special targets and the meaning of the largest timestamp affect results, but no file. So one log computes the
+results for all dialects, as long as a query opens no index that only some of them would have opened.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from kidx.log import UnifiedLog
 
 Answers = dict[str, Outcome]
-"""By release, the outcomes that differ from that of the newest one."""
+"""Outcomes that differ from the newest dialect's, by release."""
 
 
-def answer_for_each(
+def results_per_dialect(
     log: UnifiedLog, dialect: SharedDialect, targets: Sequence[int], answer: Callable[[int], Any]
 ) -> tuple[tuple[Any, ...], Answers]:
-    """The answers of the newest dialect, and those of the others where they differ.
+    """Return the results of the newest dialect, and the differing results of the others.
 
     Args:
-        log: that is asked.
-        dialect: of the log; members leave for which the log cannot answer.
-        targets: of the question.
-        answer: asks the log.
+        log: The log.
+        dialect: The log's shared dialect; members that need a separate log are split off.
+        targets: The targets of the query.
+        answer: A function that queries the log.
 
     Raises:
-        KidxError, OSError: as ``answer``, for all that have not left.
+        KidxError, OSError: As ``answer``, for all remaining members.
     """
     own: list[Any] = []
     different: dict[str, dict[int, Any]] = {}
@@ -60,25 +60,25 @@ def answer_for_each(
 def _special(
     log: UnifiedLog, dialect: SharedDialect, target: int, answer: Callable[[int], Any]
 ) -> tuple[Any, dict[str, Any]]:
-    """The newest dialect's answer to a special target, and by release those of members that may answer otherwise.
+    """Return the newest dialect's result for a special target, and by release the other members' results.
 
-    Where one is refused, the members that are not refused alike leave.
+    If the query fails for one group of members, these members are split off.
     """
     (_, fields_of_newest), *others = _parts(dialect, target)
     theirs: dict[str, Any] = {}
     for members, fields in others:
         opened = _opened(log)
         try:
-            with dialect.speaking_as(fields):
+            with dialect.overriding(fields):
                 value = answer(target)
         except (KidxError, OSError):
             dialect.leave(members)
             continue
         if _opened(log) != opened:
-            raise AssertionError(f"target {target} has opened an index of {log}, which was not foreseen")
+            raise AssertionError(f"target {target} has opened an index of {log}, which must not happen")
         theirs.update(dict.fromkeys((member.release for member in members), value))
     try:
-        with dialect.speaking_as(fields_of_newest):
+        with dialect.overriding(fields_of_newest):
             return answer(target), theirs
     except (KidxError, OSError):
         for members, _ in others:
@@ -87,7 +87,7 @@ def _special(
 
 
 def _parts(dialect: SharedDialect, target: int) -> list[tuple[list[Dialect], dict[str, Any]]]:
-    """The members by what they make of a target, with the fields that decide it; that of the newest one first."""
+    """Return the members grouped by their meaning of a target, with the deciding fields; the newest group first."""
     parts: dict[Any, list[Dialect]] = {}
     for member in reversed(dialect.members):
         special = member.lowest_target <= target
@@ -99,7 +99,7 @@ def _parts(dialect: SharedDialect, target: int) -> list[tuple[list[Dialect], dic
 
 
 def _opens(log: UnifiedLog) -> bool:
-    """Whether a special target may open an index, or read for the first time what a segment remembers."""
+    """Return True if a special target may open an index, or fill a segment's cache for the first time."""
     segments = list(log.segments)
     if not all(segment.maximum.is_known for segment in segments):
         return True
@@ -108,5 +108,5 @@ def _opens(log: UnifiedLog) -> bool:
 
 
 def _opened(log: UnifiedLog) -> list[tuple[bool, ...]]:
-    """What answering may have changed in a log."""
+    """Return everything that a query may have changed in a log."""
     return [(s.lazy_offset_index.is_loaded, s.lazy_time_index.is_loaded, s.maximum.is_known) for s in log.segments]
