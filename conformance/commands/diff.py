@@ -41,9 +41,9 @@ from conformance.operations import Json
 from conformance.report.console import sanitizing
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
-from conformance.runs.script import write_text
+from conformance.runs.hangs import step_limit
+from conformance.runs.reproducers import write_text
 from conformance.runs.shrinking import SECONDS
-from conformance.runs.stuck import limit_of
 
 
 def diff_command(
@@ -93,11 +93,11 @@ def diff_command(
 
         def give_up(stuck: Hang) -> None:
             stack.close()
-            trace = hang_trace(plan, stuck, limit_of(step_timeout, max_time), shrink_time)
+            trace = hang_trace(plan, stuck, step_limit(step_timeout, max_time), shrink_time)
             typer.echo(json.dumps(trace)) if as_json else echo(_format_hang(trace))
             exit_process(1)
 
-        stack.enter_context(watch_steps(limit_of(step_timeout, max_time), give_up))
+        stack.enter_context(watch_steps(step_limit(step_timeout, max_time), give_up))
         comparison = compare(plan, writer, progress)
     judged = None if entries is None else judge(comparison, entries)
     holds = not comparison.differs if judged is None else not (judged.new or judged.stale)

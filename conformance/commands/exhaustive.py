@@ -28,7 +28,7 @@ from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.watchdog import LIMIT
 from conformance.operations import KINDS
 from conformance.report.divergence import indent_continuation_lines, sides
-from conformance.runs.no_answer import ended_when_stuck
+from conformance.runs.hang_report import exit_on_hang
 from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def exhaustive_command(
     traces = (report or state_directory()) / "traces"
     with (
         figures_to(report, chosen, profile="exhaustive") as emit,
-        ended_when_stuck(traces, hang_printer(as_json=as_json), step_timeout, shrink_time),
+        exit_on_hang(traces, hang_printer(as_json=as_json), step_timeout, shrink_time),
     ):
         rows: list[SequenceResult | CrashResult] = [
             check_all_sequences(name, length, releases, implementations) for name in chosen if name in KINDS

@@ -29,7 +29,7 @@ from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
 from conformance.implementations.spec import parse_spec
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.watchdog import LIMIT
-from conformance.runs.no_answer import ended_when_stuck
+from conformance.runs.hang_report import exit_on_hang
 from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def fuzz_command(
     console = plain_console()
     with ExitStack() as stack:
         progress = stack.enter_context(show_progress("Kafka's jars"))
-        stack.enter_context(ended_when_stuck(plan.findings, hang_printer(as_json=as_json), step_timeout, shrink_time))
+        stack.enter_context(exit_on_hang(plan.findings, hang_printer(as_json=as_json), step_timeout, shrink_time))
         show = (lambda _: None) if as_json else (lambda line: console.print(line, highlight=False, markup=False))
         results = fuzz_guided(plan) if guided else fuzz(plan, show, progress)
     if report is not None:

@@ -19,7 +19,7 @@ from conformance.experiments.release_proposal.text_report import as_json, format
 from conformance.kafka.builds import release_of
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import load_release
-from conformance.runs.script import write_text
+from conformance.runs.reproducers import write_text
 
 
 def infer_dialect_command(

@@ -27,10 +27,10 @@ from conformance.experiments.mutation.figures import figures_to
 from conformance.experiments.mutation.hunting import LIMIT
 from conformance.experiments.mutation.measuring import MutantScore, chosen_mutants, measure
 from conformance.lockstep.watchdog import LIMIT as LIMIT_OF_STEP
-from conformance.runs.no_answer import no_answer
+from conformance.runs.hang_report import report_hang
+from conformance.runs.hangs import WorkerHangError
 from conformance.runs.profiles import PROFILES
 from conformance.runs.shrinking import SECONDS
-from conformance.runs.stuck import StuckError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,11 +90,11 @@ def mutate_command(
                 tell=lambda _: progress.advance(task),
                 step_timeout=step_timeout,
             )
-        except StuckError as error:
+        except WorkerHangError as error:
             progress.stop()
             traces = (report or state_directory()) / "traces"
             asked = (f"mutant:{error.machine}", error.stuck.divergence.release)
-            hang_printer(as_json=as_json)(no_answer(error.stuck, traces, step_timeout, shrink_time, asked))
+            hang_printer(as_json=as_json)(report_hang(error.stuck, traces, step_timeout, shrink_time, asked))
             return 1
         for each in measured:
             emit(events.Measured("mutants", each.mutant.name, not each.survived, each.figures))

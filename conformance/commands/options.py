@@ -20,12 +20,12 @@ from conformance.kafka.releases import RELEASES, newest
 from conformance.machines import MACHINES
 from conformance.report.console import sanitizing
 from conformance.runs.profiles import PROFILES
-from conformance.runs.seeds import Wish, read_seed
+from conformance.runs.seeds import SeedRequest, parse_seed
 from kidx.dialect import DIALECTS, PUBLISHED, version_of
 from kidx.printable import printable_lines
 
 if TYPE_CHECKING:
-    from conformance.runs.no_answer import NoAnswer
+    from conformance.runs.hang_report import HangReport
 
 PANEL_RUN, PANEL_VERDICT, PANEL_BROKER, PANEL_OUTPUT = (
     "Selection",
@@ -106,9 +106,9 @@ BrokerOption = Annotated[
 ]
 
 
-def _seed(text: str) -> Wish:
+def _seed(text: str) -> SeedRequest:
     try:
-        return read_seed(text)
+        return parse_seed(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 
@@ -228,7 +228,7 @@ def echo(text: str, *, nl: bool = True) -> None:
     typer.echo(printable_lines(text), nl=nl)
 
 
-def hang_printer(*, as_json: bool) -> Callable[[NoAnswer], None]:
+def hang_printer(*, as_json: bool) -> Callable[[HangReport], None]:
     """Return a callback that prints a hang."""
     return lambda hang: typer.echo(json.dumps(hang.to_json())) if as_json else echo(str(hang))
 

@@ -20,7 +20,7 @@ from conformance.experiments.power_loss.shrinking import shrunk
 from conformance.experiments.power_loss.table import table
 from conformance.kafka.progress import show_progress
 from conformance.operations import Json
-from conformance.runs.script import write_text
+from conformance.runs.reproducers import write_text
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:

@@ -84,9 +84,9 @@ def replay_command(
     releases = resolve_releases(kafka or [recorded.release], implementations)
     programs: list[tuple[Path, str]] = []
     if script:
-        from conformance.runs.script import script_of, write_text  # noqa: PLC0415 -- only where one is wanted
+        from conformance.runs.reproducers import render_reproducer, write_text  # noqa: PLC0415 -- only where one is wanted
 
-        programs = [(path, script_of(path, recorded, releases[-1], implementations[0])) for path in script]
+        programs = [(path, render_reproducer(path, recorded, releases[-1], implementations[0])) for path in script]
     steps: list[dict[str, Any]] = []
 
     def show(number: int, step: Operation, seen: Observation | None, difference: Divergence | None) -> None:

@@ -47,15 +47,15 @@ from conformance.lockstep.watchdog import LIMIT, exit_process
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
 from conformance.report.together import Together
-from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
-from conformance.runs.seeds import chosen_seed
+from conformance.runs.runner import Plan, run
+from conformance.runs.seeds import resolve_seed
 from conformance.runs.shrinking import SECONDS
 from kidx.printable import printable
 
 if TYPE_CHECKING:
     from conformance.events import Event, Sink
-    from conformance.runs.attached import Attachment
+    from conformance.runs.external_broker import Attachment
 
 ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
 _DEV = ProfileName("dev")
@@ -242,7 +242,7 @@ def run_command(
     if engine == "spark":
         from conformance.commands.spark_campaign import run_campaign  # noqa: PLC0415 -- part of an extra
 
-        first = chosen_seed(plan.seed, 0).number
+        first = resolve_seed(plan.seed, 0).number
         plan = replace(plan, jobs=1)  # Spark distributes the cells already
         return run_campaign(plan, range(first, first + (seeds or 1)), report, as_json=as_json, quiet=quiet)
     if seeds is not None:
@@ -347,7 +347,7 @@ def _attachment(
         raise ToolError("--bootstrap-server requires -i broker and no other implementation")
     if len(releases) != 1:
         raise ToolError("--bootstrap-server requires exactly one --kafka: the broker's release")
-    from conformance.runs.attached import Attachment  # noqa: PLC0415 -- part of an extra
+    from conformance.runs.external_broker import Attachment  # noqa: PLC0415 -- part of an extra
 
     attachment = Attachment(bootstrap, log_dir)
     with show_progress("Kafka's jars") as progress:

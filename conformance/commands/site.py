@@ -14,7 +14,7 @@ from conformance.errors import ToolError
 from conformance.machines import MACHINES
 from conformance.operations.trace_file import load_traces
 from conformance.report.stream import read_streams
-from conformance.runs.regression_traces import kept_traces
+from conformance.runs.regression_traces import load_regression_traces
 
 
 def site_command(
@@ -45,7 +45,7 @@ def site_command(
 
     if unknown := set(machine or ()) - MACHINES.keys():
         raise ToolError(f"unknown machine {min(unknown)!r}; choose from {', '.join(MACHINES)}")
-    named = {f"{trace.machine}-{trace.id}": trace for each in MACHINES for trace in kept_traces(each)}
+    named = {f"{trace.machine}-{trace.id}": trace for each in MACHINES for trace in load_regression_traces(each)}
     for file in traces or ():
         named |= {f"{file}#{trace.id}": trace for trace in load_traces(file)}
     chosen = {name: trace for name, trace in named.items() if trace.machine in (machine or MACHINES)}

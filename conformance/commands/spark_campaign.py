@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from conformance.runs.campaign import Plan
+    from conformance.runs.runner import Plan
 
 
 def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_json: bool, quiet: bool) -> int:

@@ -125,7 +125,7 @@ class ExpectationTracker:
 
         Args:
             clauses: clauses that the diverging step exercised.
-            shape: signature of the divergence, see :mod:`conformance.runs.differences.shapes`.
+            shape: signature of the divergence, see :mod:`conformance.runs.divergences.signatures`.
             machine: name of the machine.
             implementation: name of the implementation that diverged.
             release: Kafka release that the implementation was compared with.

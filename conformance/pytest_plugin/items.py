@@ -30,7 +30,7 @@ from conformance.report.divergence import format_divergence
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
 from conformance.runs.profiles import PROFILES
-from conformance.runs.seeds import read_seed
+from conformance.runs.seeds import parse_seed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -74,7 +74,7 @@ class SessionRuns:
             raise ToolError(f"--conformance-level must be must, api or observed, not {option('--conformance-level')!r}")
         try:
             seed = option("--conformance-seed")
-            self._seed = None if seed is None else read_seed(seed)
+            self._seed = None if seed is None else parse_seed(seed)
         except ValueError as error:
             raise ToolError(f"--conformance-seed: {error}") from None
         self._option = option
@@ -143,7 +143,7 @@ class SessionRuns:
 
     def _run(self, machine: str, place: Path) -> str:
         """Run a machine; return the kind of error and one line if it failed, otherwise an empty text."""
-        from conformance.runs.campaign import Plan, run  # noqa: PLC0415 -- Hypothesis, only once it is needed
+        from conformance.runs.runner import Plan, run  # noqa: PLC0415 -- Hypothesis, only once it is needed
 
         option = self._option
         plan = Plan(

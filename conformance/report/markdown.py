@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.report.combined import VERDICTS_BY_SEVERITY
 from conformance.report.divergence import format_divergence
 from conformance.report.markdown_escape import code, html, table, text
-from conformance.runs.seeds import seed_in_words
+from conformance.runs.seeds import format_seed
 
 if TYPE_CHECKING:
     from conformance.events import Measured
@@ -61,7 +61,7 @@ def _about(report: CombinedReport) -> str:
     facts = {
         "profile": ", ".join(dict.fromkeys(header.profile for header in headers)),
         "level": ", ".join(dict.fromkeys(header.level for header in headers)),
-        "seed": ", ".join(dict.fromkeys(seed_in_words(header.seed, header.seed_source) for header in headers)),
+        "seed": ", ".join(dict.fromkeys(format_seed(header.seed, header.seed_source) for header in headers)),
     }
     text_of_facts = " · ".join(f"{name} {value}" for name, value in facts.items())
     return f"{report.steps} steps in {report.seconds:.1f} s · {text(text_of_facts)}"

@@ -13,7 +13,7 @@ from conformance.report.divergence import format_divergence
 from conformance.report.failures import describe_failures
 from conformance.report.tolerated import in_few_words, tolerated
 from conformance.runs import broker_table
-from conformance.runs.seeds import seed_in_words
+from conformance.runs.seeds import format_seed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,7 +76,7 @@ class TerminalWriter:
         releases = ", ".join(event.releases)
         self.console.print(
             f"{escape_for_console(', '.join(event.implementations))} against kidx · releases {releases} · "
-            f"profile {event.profile} · level {event.level} · seed {seed_in_words(event.seed, event.seed_source)}",
+            f"profile {event.profile} · level {event.level} · seed {format_seed(event.seed, event.seed_source)}",
             highlight=False,
             soft_wrap=True,
         )

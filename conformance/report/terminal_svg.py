@@ -11,8 +11,8 @@ from tempfile import TemporaryDirectory
 from rich.console import Console
 
 from conformance.report.terminal import TerminalWriter
-from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import Plan, run
 
 RELEASES = ("2.4.1", "3.4.1", "3.9.1", "3.9.2", "4.0.1", "4.3.1", "4.4.0")
 """One release for each set of index rules."""

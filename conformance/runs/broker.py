@@ -21,10 +21,10 @@ from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.broker import BrokerLockstep, ExpectedStartFailureError
 from conformance.lockstep.scopes.topic import BrokerStatistics
 from conformance.machines.broker import MACHINE, BrokerMachine, finish
-from conformance.runs.broker_cycles import kill_cycles
-from conformance.runs.broker_shrinking import shrunk_on_broker
+from conformance.runs.broker_shrinking import shrink_on_broker
 from conformance.runs.broker_table import measured
 from conformance.runs.divergence_event import divergence_event
+from conformance.runs.kill_cycles import kill_cycles
 from conformance.runs.server_examples import Amount, run_examples, verdicts_of
 from conformance.runs.shrinking import SECONDS
 from conformance.scratch import scratch_directory
@@ -117,12 +117,12 @@ def run_brokers(releases: Sequence[str], run: Run, progress: Progress | None = N
         started = time.monotonic()
         chosen = choose(release, run.choice, build)
         broker = new_broker(release, chosen.backend, progress=progress, build=build)
-        life = _Life(run, broker, chosen.reason)
+        life = _BrokerSession(run, broker, chosen.reason)
         try:
             with broker:
                 life.live()
         except BrokerError as error:
-            life.report_death(error)
+            life.report_crash(error)
         result = life.result(time.monotonic() - started)
         done = [*results, result]
         share = len(done) / len(releases)
@@ -140,7 +140,7 @@ def _with_less_time(run: Run, seconds: float) -> Run:
     return replace(run, budget=replace(run.budget, seconds=left))
 
 
-class _Life:
+class _BrokerSession:
     """Session of one broker, from its start to the comparison of its files."""
 
     def __init__(self, run: Run, broker: Broker, why_not_a_container: str) -> None:
@@ -172,7 +172,7 @@ class _Life:
             except (DivergenceError, Flaky):
                 if lockstep.failure is None:
                     raise
-                self._report(shrunk_on_broker(lockstep, lockstep.failure, seconds=self.run.budget.patience))
+                self._report(shrink_on_broker(lockstep, lockstep.failure, seconds=self.run.budget.patience))
 
     @contextmanager
     def _connected(self) -> Iterator[RunningBroker]:
@@ -216,7 +216,7 @@ class _Life:
             )
         )
 
-    def report_death(self, error: BrokerError) -> None:
+    def report_crash(self, error: BrokerError) -> None:
         """Report the crash of the broker as a divergence: kidx continues to work."""
         self.error = str(error)
         operations = self.lockstep.topics[-1].operations if self.lockstep and self.lockstep.topics else []

@@ -10,7 +10,7 @@ from conformance.kafka.broker.errors import BrokerError
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.broker import BrokerLockstep, ExpectedStartFailureError
 from conformance.runs.shrinking import SECONDS, shrink
-from conformance.runs.shrinking.failure import marked
+from conformance.runs.shrinking.divergence import with_shrink_status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 
-def shrunk_on_broker(
+def shrink_on_broker(
     lockstep: BrokerLockstep,
     failure: DivergenceError,
     *,
@@ -27,7 +27,7 @@ def shrunk_on_broker(
 ) -> DivergenceError:
     """Return the same divergence with fewer operations, as far as time allows; the broker is used up.
 
-    The arguments are the ones of :func:`conformance.runs.shrinking.failure.shrunk`.
+    The arguments are the ones of :func:`conformance.runs.shrinking.divergence.shrink_divergence`.
     """
     attempts = itertools.count(1)
 
@@ -35,7 +35,7 @@ def shrunk_on_broker(
         error = _performed(lockstep, operations, f"attempt-{next(attempts)}", failure)
         return error if error is not None and _signature(error) == _signature(failure) else None
 
-    return marked(failure, shrink(failure.operations, still, seconds=seconds, clock=clock), seconds)
+    return with_shrink_status(failure, shrink(failure.operations, still, seconds=seconds, clock=clock), seconds)
 
 
 def _performed(

@@ -10,7 +10,7 @@ from conformance.clauses import load_clauses
 from conformance.events import Diverged
 from conformance.lockstep.divergence import failure_json
 from conformance.operations.trace import Trace
-from conformance.runs.keeping import keep
+from conformance.runs.trace_saving import keep
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,14 +22,14 @@ from conformance.implementations.forms import is_server
 from conformance.lockstep.decision import Decision, can_continue
 from conformance.lockstep.divergence import DivergenceError
 from conformance.machines import MACHINES
+from conformance.runs.chunk_result import FAILURES, KEPT, ChunkResult
 from conformance.runs.chunks import CHUNK, Chunk, perform_chunk
-from conformance.runs.collecting import rare_collections
-from conformance.runs.differences.shapes import detail_of, shape_of
-from conformance.runs.evidence import FAILURES, KEPT, Evidence
-from conformance.runs.participation import Participation
-from conformance.runs.regression_traces import kept_traces
-from conformance.runs.repeatable import without_local_constants
-from conformance.runs.replay import perform_all
+from conformance.runs.determinism import without_local_constants
+from conformance.runs.divergences.signatures import signature_detail, signature_of
+from conformance.runs.gc_tuning import infrequent_gc
+from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import replay_operations
+from conformance.runs.subject_coverage import SubjectCoverage
 from conformance.runs.turns import Turns
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def machine_run(
     plan: Plan, machine: str, scratch: Path, ledger: ExpectationTracker, progress: Progress | None = None
 ) -> Iterator[MachineRun]:
     """Provide a run of one machine, without causes of slowness and of nondeterminism."""
-    with without_local_constants(), rare_collections():
+    with without_local_constants(), infrequent_gc():
         yield MachineRun(plan, machine, scratch, ledger, progress)
 
 
@@ -65,7 +65,7 @@ class MachineRun:
         turns: The schedule of the programs that take turns.
         total: The results of all chunks so far.
         started: The time of creation, on the monotonic clock.
-        patience: The score at which a participant drops out, see :attr:`Evidence.departed`.
+        patience: The score at which a participant drops out, see :attr:`ChunkResult.departed`.
     """
 
     def __init__(
@@ -76,11 +76,11 @@ class MachineRun:
         self.scratch = scratch
         self.ledger = ledger
         self.machine = MACHINES[machine]
-        self.subjects: list[tuple[str, Participation]] = []
+        self.subjects: list[tuple[str, SubjectCoverage]] = []
         self.unsupported: dict[str, NotDrivenError] = {}
         for specification in plan.implementations:
             if not is_server(specification):
-                self._enrol(specification, progress)
+                self._add_subjects(specification, progress)
         self.lockstep: Lockstep = self.machine.new_lockstep(
             [subject for _, subject in self.subjects],
             scratch / "run",
@@ -102,17 +102,17 @@ class MachineRun:
         self._settings = plan.profile.settings(CHUNK)
         self.patience = 1 if plan.stop_at_first else FAILURES
         self._left_early: Counter[str] = Counter()
-        self._muted: set[str] = set()
-        self._evidence = Evidence()
-        self.total = Evidence()
+        self._sidelined: set[str] = set()
+        self._evidence = ChunkResult()
+        self.total = ChunkResult()
         self.started = time.monotonic()
 
-    def _enrol(self, specification: str, progress: Progress | None) -> None:
+    def _add_subjects(self, specification: str, progress: Progress | None) -> None:
         """Add every release of an implementation, unless the machine cannot test the implementation."""
         try:
             for release in self.plan.releases:
                 subject = self.machine.subject(specification, release, progress)
-                self.subjects.append((specification, Participation(subject)))
+                self.subjects.append((specification, SubjectCoverage(subject)))
         except NotDrivenError as error:
             self.unsupported[specification] = error
 
@@ -122,7 +122,7 @@ class MachineRun:
 
     # -- chunks -------------------------------------------------------------------------------------------------
 
-    def perform_chunk(self, chunk: Chunk, is_time_up: Callable[[], bool] = lambda: False) -> Evidence:
+    def perform_chunk(self, chunk: Chunk, is_time_up: Callable[[], bool] = lambda: False) -> ChunkResult:
         """Run the examples of a chunk, at least one."""
 
         def is_over() -> bool:
@@ -131,33 +131,33 @@ class MachineRun:
         def perform() -> None:
             self._evidence.cut = not perform_chunk(self._bound, self._settings, chunk.seed, chunk.examples, is_over)
 
-        return self._noting(chunk.number, perform)
+        return self._collect_result(chunk.number, perform)
 
-    def perform_kept(self) -> tuple[Evidence, tuple[str, ...], tuple[str, ...]]:
+    def replay_regression_traces(self) -> tuple[ChunkResult, tuple[str, ...], tuple[str, ...]]:
         """Replay the regression traces: return the result, their ids, and the ids of the ones that diverged."""
         performed: list[str] = []
         differing: list[str] = []
 
         def perform() -> None:
-            for trace in kept_traces(self.name):
+            for trace in load_regression_traces(self.name):
                 if not self.lockstep.can_execute(trace.operations):
                     continue
                 before = self._seen
                 performed.append(trace.id)
                 try:
-                    perform_all(self.lockstep, trace.operations)
+                    replay_operations(self.lockstep, trace.operations)
                 finally:
                     if self._seen > before or self.lockstep.failure is not None:
                         differing.append(trace.id)
 
-        evidence = self._noting(KEPT, perform)
+        evidence = self._collect_result(KEPT, perform)
         return evidence, tuple(performed), tuple(differing)
 
     @property
     def _seen(self) -> int:
         return sum(sighting.count for sighting in self._evidence.sightings.values())
 
-    def _noting(self, number: int, perform: Callable[[], None]) -> Evidence:
+    def _collect_result(self, number: int, perform: Callable[[], None]) -> ChunkResult:
         """Execute a function and return its result, without earlier results."""
         statistics = self.lockstep.statistics
         examples, steps, kinds = statistics.examples, statistics.steps, Counter(statistics.kinds)
@@ -165,8 +165,8 @@ class MachineRun:
         for _, subject in self.subjects:
             subject.lacking.clear()
             subject.excused.clear()
-        self._evidence = evidence = Evidence(number)
-        self._muted = {name for name, times in self._left_early.items() if times >= self.patience}
+        self._evidence = evidence = ChunkResult(number)
+        self._sidelined = {name for name, times in self._left_early.items() if times >= self.patience}
         self.lockstep.failure = None
         self._number = number * CHUNK
         try:
@@ -194,7 +194,7 @@ class MachineRun:
         if self._evidence.number != KEPT:
             self._waiting = self.turns.waiting(self._number)
         self._number += 1
-        for name in self._muted | self._waiting:
+        for name in self._sidelined | self._waiting:
             self.lockstep.skip_example(name)
             self._by_name[name][1].excuse(())
 
@@ -216,14 +216,14 @@ class MachineRun:
         if known is not None:
             evidence.expected.setdefault(divergence.participant, set()).update(known)
         else:
-            evidence.sightings.see(divergence, self.lockstep.operations[: divergence.step + 1])
+            evidence.sightings.record(divergence, self.lockstep.operations[: divergence.step + 1])
             if divergence.is_failure:
                 evidence.note_failure(divergence)
             if self.plan.stop_at_first:
                 evidence.departed[divergence.participant] = 1
             if evidence.departed.get(divergence.participant, 0) >= self.patience:
-                self._muted.add(divergence.participant)
-        if divergence.participant not in self._muted and can_continue(divergence, self.plan.level):
+                self._sidelined.add(divergence.participant)
+        if divergence.participant not in self._sidelined and can_continue(divergence, self.plan.level):
             subject.discredit(self._doubtful(divergence))
             return Decision.CONTINUE
         subject.excuse(clauses)
@@ -237,8 +237,8 @@ class MachineRun:
 
     def _known(self, divergence: Divergence, specification: str) -> set[str] | None:
         """Return the clauses of a divergence that is expected or need not be copied, or None if it counts."""
-        about = divergence.clauses, shape_of(divergence), self.name, specification, divergence.release
-        numbers = self.ledger.match_all(*about, detail_of(divergence))
+        about = divergence.clauses, signature_of(divergence), self.name, specification, divergence.release
+        numbers = self.ledger.match_all(*about, signature_detail(divergence))
         if numbers:
             self._evidence.met.update(numbers)
             known = [self.ledger.expectations[number] for number in numbers]

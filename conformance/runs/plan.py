@@ -12,9 +12,9 @@ from conformance.runs.shrinking import SECONDS
 
 if TYPE_CHECKING:
     from conformance.kafka.broker.backend import Choice
-    from conformance.runs.attached import Attachment
+    from conformance.runs.external_broker import Attachment
     from conformance.runs.profiles import Profile
-    from conformance.runs.seeds import Wish
+    from conformance.runs.seeds import SeedRequest
     from conformance.runs.wire_options import WireOptions
 
 
@@ -54,7 +54,7 @@ class Plan:
     machines: tuple[str, ...]
     profile: Profile
     traces: Path
-    seed: Wish = None
+    seed: SeedRequest = None
     max_examples: int | None = None
     max_time: float | None = None
     level: Literal["must", "api", "observed"] = "observed"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @cache
-def kept_traces(machine: str) -> tuple[Trace, ...]:
+def load_regression_traces(machine: str) -> tuple[Trace, ...]:
     """Return the traces of a machine, in the order of their ids; a machine without traces has no file.
 
     Raises:

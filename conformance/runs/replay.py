@@ -105,7 +105,7 @@ def replay(
     if trace.machine not in MACHINES:
         raise TraceError(f"unknown machine {trace.machine!r} of the trace; choose from {', '.join(MACHINES)}")
     machine = MACHINES[trace.machine]
-    aside = _Aside(trace, _level(trace, level))
+    aside = _DivergenceHandler(trace, _level(trace, level))
     subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
     with scratch_directory() as scratch:
         lockstep = machine.new_lockstep(subjects, scratch, releases=releases, on_divergence=aside)
@@ -114,12 +114,12 @@ def replay(
         def tell_and_count(number: int, operation: Operation, seen: Observation) -> None:
             nonlocal done
             lockstep.flush()
-            _refuse_unsupported(lockstep, number)
+            _require_supported(lockstep, number)
             tell(number, operation, seen, aside.earlier.get(number))
             done = number + 1
 
         try:
-            perform_all(lockstep, trace.operations, tell_and_count)
+            replay_operations(lockstep, trace.operations, tell_and_count)
         except DivergenceError as error:
             tell(done, trace.operations[done], None, error.divergence)
             return Replayed("FAILED", error.divergence, done + 1)
@@ -129,12 +129,12 @@ def replay(
                 f"step {done + 1} of the trace, {quoted(str(trace.operations[done]))}, cannot be executed:"
                 f" {quoted(repr(error))}"
             ) from error
-        _refuse_unperformed(lockstep)
+        _require_memory(lockstep)
         first = aside.conclude()
     return Replayed("FIXED" if first is None else "FAILED", first, len(trace.operations))
 
 
-class _Aside:
+class _DivergenceHandler:
     """Callback for the divergences of a replay, which continues after some of them.
 
     Attributes:
@@ -197,7 +197,7 @@ def _replay_on_servers(
     return Replayed("FIXED", None, steps)
 
 
-def perform_all(
+def replay_operations(
     lockstep: Lockstep,
     operations: Iterable[Operation],
     tell: Callable[[int, Operation, Observation], None] = lambda *_: None,
@@ -225,7 +225,7 @@ def perform_all(
 _MOVING = frozenset({"rename", "rename_segment", "delete_segment"})
 
 
-def _refuse_unsupported(lockstep: Lockstep, number: int) -> None:
+def _require_supported(lockstep: Lockstep, number: int) -> None:
     """Raise an error if an implementation lacks an operation.
 
     Raises:
@@ -237,7 +237,7 @@ def _refuse_unsupported(lockstep: Lockstep, number: int) -> None:
         )
 
 
-def _refuse_unperformed(lockstep: Lockstep) -> None:
+def _require_memory(lockstep: Lockstep) -> None:
     """Raise an error if an implementation ran out of memory.
 
     Raises:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Final, Literal, NamedTuple
 
-Wish = int | Literal["random"] | None
+SeedRequest = int | Literal["random"] | None
 """A requested seed: a number, ``"random"``, or None for the profile's."""
 Source = Literal["given", "fixed", "drawn"]
 
@@ -20,10 +20,10 @@ class Seed(NamedTuple):
     source: Source
 
     def __str__(self) -> str:
-        return seed_in_words(self.number, self.source)
+        return format_seed(self.number, self.source)
 
 
-def chosen_seed(wish: Wish, fixed: int | None) -> Seed:
+def resolve_seed(wish: SeedRequest, fixed: int | None) -> Seed:
     """Return the seed of a run.
 
     Args:
@@ -37,7 +37,7 @@ def chosen_seed(wish: Wish, fixed: int | None) -> Seed:
     return Seed(random.SystemRandom().randrange(_LIMIT), "drawn")
 
 
-def read_seed(text: str) -> Wish:
+def parse_seed(text: str) -> SeedRequest:
     """Return the seed of a command-line argument, ``N`` or ``random``.
 
     Raises:
@@ -51,6 +51,6 @@ def read_seed(text: str) -> Wish:
         raise ValueError(f"{text!r} is neither a number nor {RANDOM!r}") from None
 
 
-def seed_in_words(number: int, source: str) -> str:
+def format_seed(number: int, source: str) -> str:
     """Return a seed as a report shows it; a given seed and one of unknown source have no explanation."""
     return f"{number} ({source})" if source in ("fixed", "drawn") else str(number)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conformance.runs.plan import Plan
 
 
-class Circumstances(NamedTuple):
+class ServerRunContext(NamedTuple):
     """Context of a run of servers, in addition to the plan.
 
     Attributes:
@@ -35,10 +35,10 @@ class Circumstances(NamedTuple):
     announce: Callable[[str], None]
 
 
-def _run_brokers(plan: Plan, names: Sequence[str], circumstances: Circumstances) -> list[Result]:
+def _run_brokers(plan: Plan, names: Sequence[str], circumstances: ServerRunContext) -> list[Result]:
     seed, seconds_left, sink, ledger, progress, _ = circumstances
     if plan.attachment is not None:
-        from conformance.runs.attached import run_attached  # noqa: PLC0415 -- part of an extra
+        from conformance.runs.external_broker import run_attached  # noqa: PLC0415 -- part of an extra
 
         return [run_attached(plan.attachment, plan.releases[-1], sink, progress)]
     if "broker" not in plan.machines:
@@ -59,7 +59,7 @@ def _run_brokers(plan: Plan, names: Sequence[str], circumstances: Circumstances)
     return results
 
 
-def _run_wires(plan: Plan, names: Sequence[str], circumstances: Circumstances) -> list[Result]:
+def _run_wires(plan: Plan, names: Sequence[str], circumstances: ServerRunContext) -> list[Result]:
     if "wire" not in plan.machines:
         return []
     from conformance.runs.wire import WireRun, run_wire  # noqa: PLC0415 -- part of an extra
@@ -85,7 +85,7 @@ def _run_wires(plan: Plan, names: Sequence[str], circumstances: Circumstances) -
     return results
 
 
-_RUNS: Final[dict[str, Callable[[Plan, Sequence[str], Circumstances], list[Result]]]] = {
+_RUNS: Final[dict[str, Callable[[Plan, Sequence[str], ServerRunContext], list[Result]]]] = {
     "broker": _run_brokers,
     "wire": _run_wires,
     "subject": _run_wires,
@@ -93,7 +93,7 @@ _RUNS: Final[dict[str, Callable[[Plan, Sequence[str], Circumstances], list[Resul
 """By the name of a form: a function that executes the part of a plan for the servers of these names."""
 
 
-def run_servers(plan: Plan, circumstances: Circumstances) -> list[Result]:
+def run_servers(plan: Plan, circumstances: ServerRunContext) -> list[Result]:
     """Run the servers among the implementations of a plan, once per kind."""
     kinds: dict[str, list[str]] = {}
     for name in filter(is_server, plan.implementations):

@@ -16,13 +16,15 @@ from conformance.operations.log_capabilities import needs_missing_capability
 
 if TYPE_CHECKING:
     from conformance.events import Verdict
-    from conformance.runs.differences.distinct import Distinct
-    from conformance.runs.evidence import Evidence
+    from conformance.runs.chunk_result import ChunkResult
+    from conformance.runs.divergences.deduplication import UniqueDivergence
     from conformance.runs.machine_run import MachineRun
-    from conformance.runs.participation import Participation
+    from conformance.runs.subject_coverage import SubjectCoverage
 
 
-def results_of(run: MachineRun, evidence: Evidence, found: Sequence[Distinct], seconds: float) -> Iterator[Result]:
+def results_of(
+    run: MachineRun, evidence: ChunkResult, found: Sequence[UniqueDivergence], seconds: float
+) -> Iterator[Result]:
     """Yield a result for each implementation and release, including the ones that the machine cannot test.
 
     Args:
@@ -62,12 +64,12 @@ def _unsupported(run: MachineRun, specification: str, release: str, details: dic
     return Result(run.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(ids, 0), verdicts, details)
 
 
-def _has_nothing(evidence: Evidence, subject: Participation) -> bool:
+def _has_nothing(evidence: ChunkResult, subject: SubjectCoverage) -> bool:
     """Return True if an implementation turned out not to open the object that the machine tests."""
     return "open" in evidence.lacking.get(subject.name, ()) and not evidence.credited.get(subject.name)
 
 
-def _details(run: MachineRun, evidence: Evidence, subject: Participation) -> dict[str, Any]:
+def _details(run: MachineRun, evidence: ChunkResult, subject: SubjectCoverage) -> dict[str, Any]:
     excused = evidence.excused.get(subject.name)
     failed = evidence.failed.get(subject.name)
     details: dict[str, Any] = {"cut_by_time": True} if evidence.cut else {}
@@ -89,7 +91,7 @@ def _details(run: MachineRun, evidence: Evidence, subject: Participation) -> dic
     return details
 
 
-def excused_in(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
+def tolerance_rows(run: MachineRun, evidence: ChunkResult) -> Iterator[Measured]:
     """Yield the tolerated differences of implementations that lack a capability; a table of the reports."""
     for specification, subject in run.subjects:
         for words, steps in sorted(evidence.excused.get(subject.name, Counter()).items()):
@@ -97,7 +99,11 @@ def excused_in(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
 
 
 def _verdicts(
-    machine: str, subject: Participation, clauses: dict[str, int], evidence: Evidence, mine: Sequence[Distinct]
+    machine: str,
+    subject: SubjectCoverage,
+    clauses: dict[str, int],
+    evidence: ChunkResult,
+    mine: Sequence[UniqueDivergence],
 ) -> dict[str, Verdict]:
     # The clauses of reported divergences, and the implicated clauses that no other step exercised.
     diverging = {clause for clause in clauses if any(one.concerns(clause) for one in mine)}
@@ -123,13 +129,13 @@ def _verdicts(
     return verdicts
 
 
-def _lacks(machine: str, subject: Participation, clause: str, lacking: set[str]) -> bool:
+def _lacks(machine: str, subject: SubjectCoverage, clause: str, lacking: set[str]) -> bool:
     """Return True if an implementation has none of the operations that can exercise a clause."""
     operations = operations_for(machine, clause)
     return bool(operations) and not any(subject.supports(name) and name not in lacking for name in operations)
 
 
-def coverage_of(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
+def coverage_of(run: MachineRun, evidence: ChunkResult) -> Iterator[Measured]:
     """Yield the number of steps of generated examples that match each row of attribution.
 
     Args:
@@ -139,7 +145,7 @@ def coverage_of(run: MachineRun, evidence: Evidence) -> Iterator[Measured]:
     yield from measured(run.name, evidence.drawn_kinds, demanded=_is_demanded(run, evidence))
 
 
-def missing_coverage(run: MachineRun, evidence: Evidence) -> str:
+def missing_coverage(run: MachineRun, evidence: ChunkResult) -> str:
     """Return a message with the rows that a run with required coverage has missed; empty if none.
 
     Args:
@@ -155,7 +161,7 @@ def missing_coverage(run: MachineRun, evidence: Evidence) -> str:
     return f"the {run.name} machine never reached {len(missed)} rows: {'; '.join(map(name_of, missed[:5]))}"
 
 
-def _is_demanded(run: MachineRun, evidence: Evidence) -> bool:
+def _is_demanded(run: MachineRun, evidence: ChunkResult) -> bool:
     """Return True if all rows are required: the plan says so, and there were enough examples.
 
     They are the rows of the newest rules: an older release rejects other operations.

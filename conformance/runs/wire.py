@@ -15,8 +15,8 @@ from conformance.machines.wire import WireMachine
 from conformance.runs.divergence_event import divergence_event
 from conformance.runs.server_examples import Amount, run_examples, verdicts_of
 from conformance.runs.shrinking import SECONDS, shrink
-from conformance.runs.wire_kinship import of_their_own
 from conformance.runs.wire_options import WireOptions
+from conformance.runs.wire_root_causes import group_by_root_cause
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from conformance.lockstep import Divergence
     from conformance.lockstep.scopes.wire_topic import Statistics, WireDivergence
     from conformance.operations import Operation
-    from conformance.runs.wire_kinship import Sight
+    from conformance.runs.wire_root_causes import RelatedDivergence
 
 _AMOUNTS: Final = {"dev": Amount(3, 8, 2), "ci": Amount(8, 15, 6), "nightly": Amount(60, 30, 40)}
 """The amounts by profile; only a broker that was started for the run is stopped."""
@@ -90,14 +90,14 @@ def run_wire(releases: Sequence[str], run: WireRun, announce: Callable[[str], No
                 f"creates topics named {broker.prefix}… on {broker.address}, {stops}{end} them at the end, and touches"
                 " no other topic"
             )
-            result = _One(run, broker, release, scratch).carry_out()
+            result = _ReleaseRun(run, broker, release, scratch).carry_out()
         run.sink(Progressed(MACHINE, sum(r.examples for r in results), result.steps, number / len(releases)))
         run.sink(result)
         results.append(result)
     return results
 
 
-class _One:
+class _ReleaseRun:
     """A broker that is compared with one release."""
 
     def __init__(self, run: WireRun, broker: WireBroker, release: str, scratch: Path) -> None:
@@ -128,7 +128,7 @@ class _One:
         Raises:
             ClientError: The connection is lost; the divergences found until then are emitted.
         """
-        with self._told():
+        with self._reporting():
             self._examples()
         return self.result()
 
@@ -141,18 +141,18 @@ class _One:
         run_examples(bound, self.run.seed, amount, lambda: self.lockstep.is_exhausted)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _reporting(self) -> Iterator[None]:
         try:
             yield
         except ClientError:
-            for difference, sights in self._own():
+            for difference, sights in self._root_divergences():
                 self._tell(difference, "the broker is gone: not shrunk", sights)
             raise
-        for difference, sights in self._own():
+        for difference, sights in self._root_divergences():
             self._tell(*self._shrunk(difference), sights)
 
-    def _own(self) -> list[tuple[WireDivergence, list[Sight]]]:
-        return list(of_their_own(self.lockstep.differences.values()))
+    def _root_divergences(self) -> list[tuple[WireDivergence, list[RelatedDivergence]]]:
+        return list(group_by_root_cause(self.lockstep.differences.values()))
 
     def _shrunk(self, difference: WireDivergence) -> tuple[WireDivergence, str]:
         numbers = iter(range(1 << 30))
@@ -160,7 +160,7 @@ class _One:
 
         def still(operations: Sequence[Operation]) -> WireDivergence | None:
             fresh = self._lockstep(self._scratch / f"shrink-{key[0]}-{next(numbers)}")
-            perform_quietly(fresh, operations)
+            run_then_check(fresh, operations)
             return fresh.differences.get(key)
 
         found = shrink(difference.operations, still, seconds=self.run.shrink_time)
@@ -175,7 +175,7 @@ class _One:
         self.expected.update(divergence.clauses)
         return True
 
-    def _tell(self, difference: WireDivergence, shrinking: str, sights: Sequence[Sight]) -> None:
+    def _tell(self, difference: WireDivergence, shrinking: str, sights: Sequence[RelatedDivergence]) -> None:
         run, divergence = self.run, difference.divergence
         event = divergence_event(
             MACHINE,
@@ -194,11 +194,11 @@ class _One:
                 clause=divergence.clauses[0],
                 shape=difference.shape,
                 times=self.lockstep.statistics.occurrences[key],
-                also=tuple(map(self._sight, sights)),
+                also=tuple(map(self._related_json, sights)),
             )
         )
 
-    def _sight(self, sight: Sight) -> dict[str, Any]:
+    def _related_json(self, sight: RelatedDivergence) -> dict[str, Any]:
         difference, because = sight
         clause = difference.divergence.clauses[0]
         return {
@@ -222,7 +222,7 @@ class _One:
             tally.topics,
             tally.steps,
             time.monotonic() - self.started,
-            len(self._own()),
+            len(self._root_divergences()),
             clauses,
             verdicts,
             details_of(self.broker, tally),
@@ -249,7 +249,7 @@ def details_of(broker: WireBroker, tally: Statistics) -> dict[str, Any]:
     }
 
 
-def perform_quietly(lockstep: WireLockstep, operations: Sequence[Operation]) -> None:
+def run_then_check(lockstep: WireLockstep, operations: Sequence[Operation]) -> None:
     """Execute operations, and compare after the last one only.
 
     Raises:

@@ -32,7 +32,7 @@ from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
 from conformance.kafka.releases import RELEASES, newest
 from conformance.lockstep.scopes.index import IndexLockstep
 from conformance.machines import MACHINES
-from conformance.runs.collecting import rare_collections
+from conformance.runs.gc_tuning import infrequent_gc
 from conformance.runs.profiles import PROFILES
 from conformance.scratch import scratch_directory
 from tests.bench.table_report import machine, print_table, write_page
@@ -201,7 +201,7 @@ def main() -> None:
     console.print(where, highlight=False)
     rows = []
     for name in arguments.machine or INDEX_MACHINES + FILES_MACHINES:
-        with scratch_directory() as scratch, rare_collections():
+        with scratch_directory() as scratch, infrequent_gc():
             by_label = measure(name, arguments.examples, arguments.rounds, scratch)
         alone = next(iter(by_label.values()))
         for label, rates in by_label.items():

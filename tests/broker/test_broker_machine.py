@@ -18,7 +18,7 @@ from conformance.errors import ToolError
 from conformance.events import Diverged
 from conformance.expectations import ExpectationTracker, load_expectations
 from conformance.implementations.broker.reference import ReferencePartition
-from conformance.implementations.broker.subject import BrokerTopic, Decided
+from conformance.implementations.broker.subject import BrokerDecision, BrokerTopic
 from conformance.implementations.broker.topic import RunningBroker
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.client import OffsetResult
@@ -27,7 +27,7 @@ from conformance.lockstep.scopes.topic import BrokerStatistics, TopicLockstep
 from conformance.operations import Operation
 from conformance.operations.trace import Trace, TraceError
 from conformance.runs.broker import Budget, Run, run_brokers
-from conformance.runs.broker_cycles import kill_cycles
+from conformance.runs.kill_cycles import kill_cycles
 from conformance.runs.replay import replay
 from conformance.runs.server_examples import Amount
 from conformance.strategies.broker import settings
@@ -164,7 +164,7 @@ class _Decides(BrokerTopic):
     """Topic of a broker that leads in an arbitrary epoch."""
 
     def perform(self, operation):  # noqa: ARG002
-        self.decided = Decided(epoch=7)
+        self.decided = BrokerDecision(epoch=7)
         return {}
 
 

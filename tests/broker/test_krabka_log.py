@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conformance.expectations import load_expectations
-from conformance.runs.differences.shapes import detail_of, shape_of
-from conformance.runs.regression_traces import kept_traces
+from conformance.runs.divergences.signatures import signature_detail, signature_of
+from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.replay import replay
 
 # Its build takes two minutes of a processor.
@@ -23,7 +23,7 @@ def pinned():
 @pytest.fixture(scope="module")
 def shown():
     """Return the divergences that its regression traces show."""
-    mine = [trace for trace in kept_traces("log") if (trace.failure or {}).get("party", "").startswith(NAME)]
+    mine = [trace for trace in load_regression_traces("log") if (trace.failure or {}).get("party", "").startswith(NAME)]
     assert all(len(trace.operations) <= MOST_STEPS for trace in mine)
     found = {trace.id: replay(trace, [RELEASE], [NAME]) for trace in mine}
     assert {id_: each.verdict for id_, each in found.items() if each.verdict != "FAILED"} == {}
@@ -32,4 +32,4 @@ def shown():
 
 @pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape or expectation.clause)
 def test_each_expected_divergence_has_a_short_regression_trace(shown, expectation):
-    assert any(expectation.matches(each.clauses, shape_of(each), detail_of(each)) for each in shown)
+    assert any(expectation.matches(each.clauses, signature_of(each), signature_detail(each)) for each in shown)

@@ -191,7 +191,7 @@ def test_without_the_option_nothing_is_loaded(theirs, pytester):
             assert one() == 1
 
         def test_nothing_is_loaded():
-            ours = {"conformance.runs.campaign", "conformance.clauses", "kidx", "numpy", "jpype", "rich", "typer"}
+            ours = {"conformance.runs.runner", "conformance.clauses", "kidx", "numpy", "jpype", "rich", "typer"}
             assert not ours & sys.modules.keys()
         """
     )

@@ -8,8 +8,8 @@ from thorough_params import thorough_param
 from conformance.events import Diverged, Result
 from conformance.kafka.releases import RELEASES
 from conformance.report.divergence import format_divergence
-from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import Plan, run
 
 pytestmark = pytest.mark.jvm
 

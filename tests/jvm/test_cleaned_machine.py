@@ -14,12 +14,12 @@ from conformance.lockstep.scopes.log import LogLockstep
 from conformance.machines.compaction import CompactionMachine
 from conformance.operations import Operation
 from conformance.runs.profiles import Profile
-from conformance.runs.regression_traces import kept_traces
+from conformance.runs.regression_traces import load_regression_traces
 from conformance.scratch import scratch_directory
 
 pytestmark = pytest.mark.jvm
 
-TRACES = kept_traces("cleaned")
+TRACES = load_regression_traces("cleaned")
 ERAS = ("2.4.0", "2.8.2", "3.0.2", "3.9.1", "3.9.2", "4.3.1", "4.4.0")
 """One release of each set of rules of a cleaner, except 3.1 to 3.9.0, which only index differently."""
 SETTINGS = {

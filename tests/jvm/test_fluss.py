@@ -8,9 +8,9 @@ from conformance.events import Diverged, RunFinished
 from conformance.implementations.forms import is_server
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
-from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
 from conformance.runs.replay import replay
+from conformance.runs.runner import Plan, run
 
 pytestmark = [pytest.mark.maven, pytest.mark.thorough]  # Maven fetches its jars first
 RELEASE = "3.6.2"

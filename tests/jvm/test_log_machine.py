@@ -18,13 +18,13 @@ from conformance.lockstep.scopes.log import LogLockstep
 from conformance.machines.log import LogMachine
 from conformance.operations import Operation
 from conformance.runs.profiles import Profile
-from conformance.runs.regression_traces import kept_traces
+from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.shrinking import shrink
 from conformance.scratch import scratch_directory
 
 pytestmark = pytest.mark.jvm
 
-TRACES = kept_traces("log")
+TRACES = load_regression_traces("log")
 ERAS = ("2.4.1", "2.8.2", "3.6.2", "3.9.2", "4.0.0", "4.4.0")
 """One release of each era: Scala's one class and its several, Java's indexes, its segments, A1 in 4.x, and C3."""
 REACHED = {"LO-1", "LO-6", "LG-2", "LG-31c", "LG-32", "LG-35", "LG-39", "LG-43"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from conformance.runs.regression_traces import kept_traces
+from conformance.runs.regression_traces import load_regression_traces
 from kidx.dialect import dialect_of
 
 pytestmark = pytest.mark.jvm
@@ -33,7 +33,7 @@ def test_the_patch_made_a_difference(name):
 def test_the_release_before_it_conforms(name, in_process, tmp_path):
     """Kafka's own classes of the release before the patch do what its row says."""
     machine, _, trace = name.partition("-")
-    assert trace in {kept.id for kept in kept_traces(machine)}
+    assert trace in {kept.id for kept in load_regression_traces(machine)}
     done = in_process(
         "conformance",
         "replay",

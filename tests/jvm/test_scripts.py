@@ -15,8 +15,8 @@ from conformance.implementations.jvm.virtual_machine import class_loader, start_
 from conformance.kafka.jar_fetch import class_path, tool_jar
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
-from conformance.runs.regression_traces import kept_traces
-from conformance.runs.script import write_script
+from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.reproducers import write_reproducer
 from kidx.java import find_java
 
 pytestmark = pytest.mark.jvm
@@ -83,7 +83,7 @@ def test_a_python_script_stands_alone(tmp_path):
     """It passes with Kafka's own classes, and fails at the step where an implementation is wrong."""
     trace = EVERYTHING[0]
     script = tmp_path / "ticket.py"
-    write_script(script, trace, "4.4.0", "jvm")
+    write_reproducer(script, trace, "4.4.0", "jvm")
     (tmp_path / "wrong.py").write_text(
         "from kidx import OffsetIndex\n\nclass Wrong(OffsetIndex):\n    def lookup(self, target):\n"
         "        return super().lookup(target - 2)\n\ndef open_index(kind, *arguments):\n    return Wrong(*arguments)\n"
@@ -101,8 +101,8 @@ def test_a_python_script_stands_alone(tmp_path):
 
 
 def test_a_script_of_a_segment_or_log_replays_its_trace(tmp_path):
-    trace = kept_traces("segment")[0]
-    write_script(tmp_path / "ticket.py", trace, trace.release, "jvm")
+    trace = load_regression_traces("segment")[0]
+    write_reproducer(tmp_path / "ticket.py", trace, trace.release, "jvm")
     done = subprocess.run([sys.executable, tmp_path / "ticket.py"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "FIXED"), done.stderr
 
@@ -160,7 +160,7 @@ def test_hostile_names_are_names_of_files_in_java(tmp_path):
             Operation("remove_file"),
         )
         one = Trace("offset", "4.4.0", steps, title=f"{hostile} */ class Evil {{}} /*")
-        write_script(tmp_path / f"Trace{number}Test.java", one, "4.4.0", "jvm")
+        write_reproducer(tmp_path / f"Trace{number}Test.java", one, "4.4.0", "jvm")
     done = run_by_junit(tmp_path, "4.4.0")
     assert f"{len(HOSTILE)} tests successful" in done.stdout, done.stdout[-4000:]
     assert not (tmp_path / "pwned").exists()
@@ -169,10 +169,13 @@ def test_hostile_names_are_names_of_files_in_java(tmp_path):
 @pytest.mark.parametrize("release", [thorough_param("3.4.1"), thorough_param("3.9.2"), "4.4.0"])
 def test_java_tests_are_run_by_junit(tmp_path, release):
     """Kafka's own classes pass them, with all operations; one whose expectation is wrong fails."""
-    traces = [*EVERYTHING, *(trace for kind in ("offset", "time", "transaction") for trace in kept_traces(kind)[:3])]
+    traces = [
+        *EVERYTHING,
+        *(trace for kind in ("offset", "time", "transaction") for trace in load_regression_traces(kind)[:3]),
+    ]
     names = [f"Trace{number}Test" for number in range(len(traces))]
     for name, trace in zip(names, traces, strict=True):
-        write_script(tmp_path / f"{name}.java", trace, release, "jvm")
+        write_reproducer(tmp_path / f"{name}.java", trace, release, "jvm")
     text = (tmp_path / "Trace0Test.java").read_text("utf-8")
     wrong = text.replace("Trace0Test", "WrongTest").replace("OffsetPosition(8L, 100)", "OffsetPosition(8L, 101)")
     assert wrong.count("101)") > 0

@@ -13,7 +13,7 @@ from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.segment import SegmentLockstep
 from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation
-from conformance.runs.regression_traces import kept_traces
+from conformance.runs.regression_traces import load_regression_traces
 from conformance.scratch import scratch_directory
 from kidx.records import build_batch
 from kidx.segment import LogSegment
@@ -148,7 +148,7 @@ def test_bad_input_has_kafka_s_own_outcome(lockstep, records):
     some.end()
 
 
-TRACES = kept_traces("segment")
+TRACES = load_regression_traces("segment")
 
 
 @pytest.mark.parametrize("trace", thorough_except(TRACES[::3], TRACES), ids=lambda trace: trace.id)

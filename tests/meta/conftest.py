@@ -12,8 +12,8 @@ from hypothesis import Phase, settings
 
 from conformance.events import Diverged, Event, Result, RunFinished
 from conformance.machines import IndexMachine
-from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES, Profile
+from conformance.runs.runner import Plan, run
 
 RELEASE = "4.4.0"
 

@@ -21,8 +21,8 @@ from kill_file import keep_kill, load_kills
 
 from conformance.events import Diverged, Event, Result
 from conformance.operations.trace import Trace
-from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import Plan, run
 from kidx.commands.line import say
 
 KILLS = Path(__file__).with_suffix(".ndjson")

@@ -13,8 +13,8 @@ from log_defects import DEFECTS
 
 from conformance.events import Diverged, Event
 from conformance.operations.trace import Trace
-from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import Plan, run
 from kidx.commands.line import say
 from tests.support.kill_file import keep_kill, load_kills
 

@@ -20,8 +20,8 @@ from typer.main import get_command
 
 from conformance.cli import app
 from conformance.events import Event, Measured, Progressed
-from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import Plan, run
 
 STREAM: Final = Path(__file__).with_suffix(".ndjson")
 ADAPTERS: Final = Path(__file__).parents[1] / "adapters"

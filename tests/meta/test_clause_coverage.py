@@ -11,8 +11,8 @@ from conformance.attribution.tables import clauses_for
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import Lockstep
 from conformance.machines import MACHINES
-from conformance.runs.campaign import CHUNK, SEED_OF_ROUND, examples_of
 from conformance.runs.profiles import PROFILES, ROUND
+from conformance.runs.runner import CHUNK, SEED_OF_ROUND, examples_of
 from kidx.dialect import dialect_of
 
 ONE_OF_EACH = ("3.4.1", "3.9.1", "4.0.1", "4.3.1", "4.4.0")

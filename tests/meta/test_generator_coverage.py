@@ -17,13 +17,13 @@ from conformance.lockstep.generator_coverage import EXAMPLES, measured, missed_r
 from conformance.machines import MACHINES
 from conformance.operations import Operation
 from conformance.runs import verdicts
-from conformance.runs.campaign import run as carry_out
-from conformance.runs.evidence import Evidence
+from conformance.runs.chunk_result import ChunkResult
+from conformance.runs.example_loop import run_examples
 from conformance.runs.machine_run import machine_run
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
-from conformance.runs.regression_traces import kept_traces
-from conformance.runs.rounds import play
+from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.runner import run as carry_out
 from conformance.runs.verdicts import coverage_of, missing_coverage
 
 ROOT = Path(__file__).parents[2]
@@ -105,8 +105,8 @@ def test_regression_traces_do_not_count_as_generator_coverage(tmp_path):
     """A short run with many regression traces has not drawn enough for required rows."""
     plan = Plan(("4.4.0",), (), ("offset",), PROFILES["ci"], tmp_path, max_examples=3)
     with machine_run(plan, "offset", tmp_path / "scratch", ExpectationTracker(())) as run:
-        evidence = play(run, 0, None, lambda _: None)
-    assert evidence.examples == 3 + len(kept_traces("offset"))
+        evidence = run_examples(run, 0, None, lambda _: None)
+    assert evidence.examples == 3 + len(load_regression_traces("offset"))
     assert evidence.drawn == 3
     assert 0 < evidence.drawn_kinds.total() < evidence.kinds.total()
 
@@ -116,7 +116,7 @@ def test_only_a_run_that_demands_it_answers_for_the_generator(tmp_path, demand):
     """A user's run of the ci profile reports nothing about the harness's own rows, whatever it has skipped."""
     plan = Plan(("4.4.0",), (), ("offset",), PROFILES["ci"], tmp_path, demand_coverage=demand)
     with machine_run(plan, "offset", tmp_path / "scratch", ExpectationTracker(())) as run:
-        evidence = Evidence(drawn=EXAMPLES["offset"])
+        evidence = ChunkResult(drawn=EXAMPLES["offset"])
         assert bool(missing_coverage(run, evidence)) is demand
         assert {row.holds for row in coverage_of(run, evidence)} == ({False, None} if demand else {None})
 

@@ -9,7 +9,7 @@ from thorough_params import thorough_param
 
 from conformance.experiments.mutation.historical import load_bugs
 from conformance.experiments.mutation.hunting import search_kill
-from conformance.runs.regression_traces import kept_traces
+from conformance.runs.regression_traces import load_regression_traces
 
 LONG = {"KAFKA-748": 6, "KAFKA-5752": 6, "KAFKA-6388": 6, "KAFKA-15401": 7}
 """Bugs whose finding from seed 0 needs more than five operations.
@@ -41,7 +41,7 @@ def test_each_ticket_says_how_it_was_verified_and_whether_it_is_the_bug_itself()
 )
 def test_bugs_shown_in_releases_are_in_the_corpus(bug, name):
     machine, _, id_ = name.partition("/")
-    (trace,) = (trace for trace in kept_traces(machine) if f"{machine}-{trace.id}" == id_)
+    (trace,) = (trace for trace in load_regression_traces(machine) if f"{machine}-{trace.id}" == id_)
     assert bug.ticket in trace.title
 
 

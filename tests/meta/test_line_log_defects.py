@@ -8,7 +8,7 @@ from thorough_params import thorough_except
 
 from conformance.implementations.process import ProcessLog
 from conformance.lockstep.scopes.log import LogLockstep
-from conformance.runs.replay import perform_all, replay
+from conformance.runs.replay import replay, replay_operations
 from tests.meta.line_log_kills import DEFECTS, KILLS, RELEASE, command, hunt, implementation
 
 TRACES = load_kills(KILLS)
@@ -31,7 +31,7 @@ def test_the_sound_log_survives_the_traces(tmp_path):
         log = ProcessLog([*command(), release], release)
         lockstep = LogLockstep([log], tmp_path / release)
         for name in DEFECTS:
-            perform_all(lockstep, TRACES[name].operations)
+            replay_operations(lockstep, TRACES[name].operations)
         assert not lockstep.statistics.unsupported
         log.close()
 

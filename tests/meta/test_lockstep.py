@@ -16,7 +16,7 @@ from conformance.implementations.replies import FAILURE
 from conformance.lockstep import Lockstep
 from conformance.operations import UNSUPPORTED, Observation, Operation, Outcome
 from conformance.operations.trace import Trace
-from conformance.runs import campaign as campaign_module
+from conformance.runs import runner as campaign_module
 from conformance.runs.profiles import PROFILES
 from conformance.runs.replay import replay
 from kidx import OffsetIndex, TimeIndex

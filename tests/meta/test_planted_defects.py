@@ -21,8 +21,8 @@ from thorough_params import thorough_param
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.mutants import implementation_of, mutant
 from conformance.operations.trace import Trace
+from conformance.runs.divergence_reporter import ANOTHER_WAY
 from conformance.runs.replay import replay
-from conformance.runs.telling import ANOTHER_WAY
 
 
 class Defect(NamedTuple):

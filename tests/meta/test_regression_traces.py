@@ -11,13 +11,15 @@ from conformance.events import Replayed
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.kafka.releases import RELEASES
 from conformance.machines import MACHINES
-from conformance.runs.regression_traces import kept_traces
-from conformance.runs.replay import perform_all, replay
+from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import replay, replay_operations
 
 KINDS = ("offset", "time", "transaction")
 
 
-@pytest.mark.parametrize("trace", [trace for kind in KINDS for trace in kept_traces(kind)], ids=lambda trace: trace.id)
+@pytest.mark.parametrize(
+    "trace", [trace for kind in KINDS for trace in load_regression_traces(kind)], ids=lambda trace: trace.id
+)
 def test_the_reference_and_the_model_agree_in_every_dialect(trace):
     assert replay(trace, RELEASES, []).verdict == "FIXED"
 
@@ -27,8 +29,8 @@ def test_every_regression_trace_belongs_to_a_machine_and_is_named_by_its_id():
         machine = file.name.removesuffix(".ndjson")
         assert machine in MACHINES
         ids = [json.loads(line)["id"] for line in file.read_text("utf-8").splitlines()]
-        assert ids == sorted({trace.id for trace in kept_traces(machine)})
-        assert all(trace.machine == machine and trace.title for trace in kept_traces(machine))
+        assert ids == sorted({trace.id for trace in load_regression_traces(machine)})
+        assert all(trace.machine == machine and trace.title for trace in load_regression_traces(machine))
 
 
 class OffByOne(ReferenceIndex):
@@ -45,9 +47,9 @@ def test_they_come_before_anything_new(campaign):
     first = next(event for event in found.events if not isinstance(event, type(found.events[0])))
     assert first is found.divergences[0]
     (replayed,) = [event for event in found.events if isinstance(event, Replayed)]
-    assert replayed.traces == tuple(trace.id for trace in kept_traces("offset"))
+    assert replayed.traces == tuple(trace.id for trace in load_regression_traces("offset"))
     assert len(replayed.diverged) == 1
-    assert replayed.diverged[0] in {trace.id for trace in kept_traces("offset")}
+    assert replayed.diverged[0] in {trace.id for trace in load_regression_traces("offset")}
     assert [divergence.implementation for divergence in found.divergences] == ["wrong"]
     sound = next(result for result in found.results if result.implementation == "sound")
     assert sound.divergences == 0
@@ -63,6 +65,6 @@ def test_kafka_agrees_in_every_dialect(machine, tmp_path):
     """No regression trace is about a difference between Kafka's own classes and the reference."""
     subjects = [MACHINES[machine].subject("jvm", release) for release in ONE_OF_EACH]
     lockstep = MACHINES[machine].new_lockstep(subjects, tmp_path, releases=ONE_OF_EACH)
-    for trace in kept_traces(machine):
-        perform_all(lockstep, trace.operations)  # raises at the first difference
-    assert kept_traces(machine)
+    for trace in load_regression_traces(machine):
+        replay_operations(lockstep, trace.operations)  # raises at the first difference
+    assert load_regression_traces(machine)

@@ -16,11 +16,11 @@ from conformance.implementations.mutants import MUTANTS, implementation_of
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import Operation
-from conformance.runs.replay import perform_all
+from conformance.runs.replay import replay_operations
 from conformance.runs.shrinking import shrink
-from conformance.runs.shrinking.failure import is_same, shrunk
-from conformance.runs.shrinking.omissions import is_sane
-from conformance.runs.shrinking.simpler import cost
+from conformance.runs.shrinking.arguments import cost
+from conformance.runs.shrinking.deletions import is_valid_sequence
+from conformance.runs.shrinking.divergence import is_same, shrink_divergence
 from conformance.scratch import scratch_directory
 
 UNSHRUNK = json.loads((Path(__file__).parent / "unshrunk.json").read_text())
@@ -28,7 +28,7 @@ UNSHRUNK = json.loads((Path(__file__).parent / "unshrunk.json").read_text())
 
 def failure_of(lockstep, operations):
     try:
-        perform_all(lockstep, operations)
+        replay_operations(lockstep, operations)
     except DivergenceError as error:
         return error
     return None
@@ -51,14 +51,14 @@ def test_the_trace_of_a_planted_defect_is_as_short_as_before_or_shorter(name, lo
     operations = tuple(map(Operation.from_json, UNSHRUNK[name]["steps"]))
     lockstep = lockstep_of(MUTANTS[name])
     failure = failure_of(lockstep, operations)
-    found = shrunk(lockstep, failure, seconds=600)
+    found = shrink_divergence(lockstep, failure, seconds=600)
     assert found.shrinking == "minimal"
     assert len(found.operations) <= UNSHRUNK[name]["before"]
     assert is_same(failure_of(lockstep, found.operations).divergence, failure.divergence)
     assert cost(found.operations) <= cost(operations)
     for number in range(1, len(found.operations) - 1):
         rest = found.operations[:number] + found.operations[number + 1 :]
-        if not is_sane(rest):
+        if not is_valid_sequence(rest):
             continue  # a corruption of a file that is in use
         try:
             other = failure_of(lockstep, rest)
@@ -74,10 +74,10 @@ def test_a_divergence_that_does_not_recur_is_reported_and_unchanged(lockstep_of)
     failure = failure_of(lockstep_of(MUTANTS[name]), operations)
     with scratch_directory() as scratch:
         sound = MACHINES["offset"].new_lockstep([], scratch, releases=[failure.divergence.release])
-        found = shrunk(sound, failure)
+        found = shrink_divergence(sound, failure)
     assert found is failure
     assert found.operations == failure.operations
-    assert "not come again" in found.shrinking
+    assert "not reproduced" in found.shrinking
 
 
 def test_an_expired_time_limit_is_reported(lockstep_of):
@@ -85,7 +85,7 @@ def test_an_expired_time_limit_is_reported(lockstep_of):
     operations = tuple(map(Operation.from_json, UNSHRUNK[name]["steps"]))
     lockstep = lockstep_of(MUTANTS[name])
     ticks = iter(range(1 << 20))
-    found = shrunk(lockstep, failure_of(lockstep, operations), seconds=5, clock=lambda: next(ticks))
+    found = shrink_divergence(lockstep, failure_of(lockstep, operations), seconds=5, clock=lambda: next(ticks))
     assert found.shrinking == "not minimal: 5 s were over"
     assert len(found.operations) < len(operations)
 
@@ -96,7 +96,7 @@ def test_shrinking_is_not_counted_among_the_steps_of_the_run(lockstep_of):
     lockstep = lockstep_of(MUTANTS[name])
     failure = failure_of(lockstep, operations)
     before = lockstep.statistics.steps, lockstep.statistics.examples
-    shrunk(lockstep, failure)
+    shrink_divergence(lockstep, failure)
     assert (lockstep.statistics.steps, lockstep.statistics.examples) == before
 
 

@@ -9,7 +9,7 @@ from conformance.clauses import load_chapters, load_clauses
 from conformance.commands.site import site_command
 from conformance.experiments.specification.bar import release_bar
 from conformance.experiments.specification.shown import smallest_traces
-from conformance.runs.regression_traces import kept_traces
+from conformance.runs.regression_traces import load_regression_traces
 from kidx.dialect import PUBLISHED, ROWS
 from kidx.dialect.release_range import ReleaseRange
 
@@ -36,7 +36,9 @@ def test_each_clause_has_its_address_and_its_statement(pages):
 
 def test_no_answer_has_a_path_of_this_machine():
     """The refusal of CL-25 names a file."""
-    (trace,) = (each for each in kept_traces("cleaned") if f"cleaned-{each.id}" == load_clauses()["CL-25"].trace)
+    (trace,) = (
+        each for each in load_regression_traces("cleaned") if f"cleaned-{each.id}" == load_clauses()["CL-25"].trace
+    )
     answers = [answer for shown in smallest_traces({"x": trace}).values() for _, answer in shown.answers]
     assert any("the problem path is t-0/" in answer for answer in answers)
     assert not [answer for answer in answers if "/kidx-" in answer]

@@ -13,9 +13,9 @@ from conformance.events import Result
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.machines import MACHINES
 from conformance.report.terminal import TerminalWriter
-from conformance.runs.campaign import CHUNK, Plan, examples_of, run
+from conformance.runs.determinism import without_local_constants
 from conformance.runs.profiles import PROFILES
-from conformance.runs.repeatable import without_local_constants
+from conformance.runs.runner import CHUNK, Plan, examples_of, run
 from conformance.scratch import scratch_directory
 
 QUICK = settings(PROFILES["dev"].settings(CHUNK), phases=[Phase.generate])

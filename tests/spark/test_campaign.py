@@ -12,8 +12,8 @@ from dataclasses import replace
 import pytest
 
 from conformance.report.stream import read_streams
-from conformance.runs.campaign import Plan
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import Plan
 
 pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 
@@ -39,7 +39,7 @@ def figures(streams):
 def test_a_killed_worker_loses_nothing(spark, tmp_path):
     from conformance.experiments.campaign.run import PARTIAL, cells_of, run_on_spark
     from conformance.report.ndjson import NdjsonWriter
-    from conformance.runs.campaign import run
+    from conformance.runs.runner import run
 
     directory = tmp_path / "campaign"
     plan = plan_of(directory, machines=("offset",), max_examples=30)

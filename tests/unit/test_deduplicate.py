@@ -6,9 +6,9 @@ from collections import Counter
 
 from conformance.lockstep import Divergence
 from conformance.operations import Operation, Outcome
-from conformance.runs.differences.distinct import distinct_differences
-from conformance.runs.differences.shapes import shape_of
-from conformance.runs.differences.sightings import Sightings
+from conformance.runs.divergences.buckets import Buckets
+from conformance.runs.divergences.deduplication import deduplicate
+from conformance.runs.divergences.signatures import signature_of
 
 
 def difference(*clauses, release="4.4.0", operation="lookup", aspects=("outcome",), expected=None, actual=None):
@@ -19,12 +19,12 @@ def difference(*clauses, release="4.4.0", operation="lookup", aspects=("outcome"
 
 
 def distinct(*seen, held=(), machine="offset"):
-    sightings = Sightings()
+    sightings = Buckets()
     for divergence, times in seen:
         for _ in range(times):
-            sightings.see(divergence, [Operation("open"), divergence.operation])
+            sightings.record(divergence, [Operation("open"), divergence.operation])
     counts = {f"mine {release}": Counter(dict(held)) for release in ("3.9.1", "4.4.0")}
-    return distinct_differences(machine, sightings, lambda _: "mine", counts)
+    return deduplicate(machine, sightings, lambda _: "mine", counts)
 
 
 def test_an_operation_that_is_always_wrong_is_one_divergence_of_its_general_clause():
@@ -100,17 +100,17 @@ def test_without_a_clause_the_shape_decides():
 
 
 def test_shapes():
-    assert shape_of(difference(expected=["0.index"], actual=["0.index", "lock"], aspects=("bytes",))) == "directory"
-    assert shape_of(difference(actual=Outcome("failure", None, "ended"))) == "lookup: failure"
-    assert shape_of(difference("OI-7", aspects=("state", "bytes"))) == "lookup: state"
+    assert signature_of(difference(expected=["0.index"], actual=["0.index", "lock"], aspects=("bytes",))) == "directory"
+    assert signature_of(difference(actual=Outcome("failure", None, "ended"))) == "lookup: failure"
+    assert signature_of(difference("OI-7", aspects=("state", "bytes"))) == "lookup: state"
 
 
 def test_a_bucket_is_represented_by_its_shortest_then_earliest_steps():
-    mine, theirs = Sightings(), Sightings()
+    mine, theirs = Buckets(), Buckets()
     long, short = [Operation("open")] * 3, [Operation("open"), Operation("lookup")]
-    mine.see(difference("OI-7"), long)
-    theirs.see(difference("OI-7"), short)
-    theirs.see(difference("OI-7"), [Operation("open"), Operation("entry")])
+    mine.record(difference("OI-7"), long)
+    theirs.record(difference("OI-7"), short)
+    theirs.record(difference("OI-7"), [Operation("open"), Operation("entry")])
     mine.merge(theirs)
     ((_, sighting),) = mine.items()
     assert (sighting.count, list(sighting.operations)) == (3, short)
@@ -121,10 +121,10 @@ CLOSED, OFFSET = Outcome("closed", None), Outcome("invalid_offset", None)
 
 def seen_after(*pairs):
     """Return the one divergence of occurrences, each with its number of steps."""
-    sightings = Sightings()
+    sightings = Buckets()
     for divergence, steps in pairs:
-        sightings.see(divergence, [Operation("open")] * (steps - 1) + [divergence.operation])
-    (found,) = distinct_differences("offset", sightings, lambda _: "mine", {})
+        sightings.record(divergence, [Operation("open")] * (steps - 1) + [divergence.operation])
+    (found,) = deduplicate("offset", sightings, lambda _: "mine", {})
     return found
 
 
@@ -150,8 +150,8 @@ def test_an_occurrence_without_special_circumstances_represents_equal_ones():
     found = seen_after((empty, 2), (among_entries, 5))
     assert found.sighting.divergence is among_entries
     assert found.other_ways == []
-    assert not found.is_shown_by(empty)
-    assert found.is_shown_by(difference("OI-7", actual=Outcome(None, 3)))
+    assert not found.matches_participant(empty)
+    assert found.matches_participant(difference("OI-7", actual=Outcome(None, 3)))
 
 
 def test_different_bytes_are_graver_than_a_different_error():
@@ -159,4 +159,4 @@ def test_different_bytes_are_graver_than_a_different_error():
     bytes_too = difference("OI-3", operation="append", expected=OFFSET, actual=CLOSED, aspects=("outcome", "bytes"))
     found = seen_after((kind, 2), (bytes_too, 9))
     assert found.sighting.divergence is bytes_too
-    assert not found.is_shown_by(kind)
+    assert not found.matches_participant(kind)

@@ -14,10 +14,10 @@ from conformance.lockstep import Divergence
 from conformance.operations import Operation, Outcome
 from conformance.report.failures import describe_failures
 from conformance.runs import machine_run
-from conformance.runs.campaign import run
-from conformance.runs.evidence import FAILURES, Evidence
+from conformance.runs.chunk_result import FAILURES, ChunkResult
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import run
 
 CRASHING = "python:tests.adapters.crashing_index:open_index"
 PROGRAM = f"exec:{sys.executable} {Path(__file__).parents[1] / 'adapters' / 'crashing_index.py'}"
@@ -79,11 +79,11 @@ def failure(text):
 
 
 def test_a_slow_program_drops_out_with_its_third_failure():
-    late = Evidence()
+    late = ChunkResult()
     for number in range(1, 4):
         late.note_failure(failure(f"{WAITED[0]} 10 s to …"))
         assert bool(late.gone(FAILURES)) is (number == 3)
-    ended = Evidence()
+    ended = ChunkResult()
     for _ in range(3):
         ended.note_failure(failure("ended (exit status 3) instead of replying to …"))
     assert not ended.gone(FAILURES)
@@ -91,9 +91,9 @@ def test_a_slow_program_drops_out_with_its_third_failure():
 
 
 def test_results_after_it_dropped_out_do_not_count():
-    total = Evidence()
+    total = ChunkResult()
     for number in range(3):
-        chunk = Evidence(number, examples=10, steps=50, departed={"mine": 2}, failed={"mine": Counter({"a": 2})})
+        chunk = ChunkResult(number, examples=10, steps=50, departed={"mine": 2}, failed={"mine": Counter({"a": 2})})
         total.add(chunk, 4)
     assert total.examples == 30
     assert total.left == {"mine": (20, 100)}

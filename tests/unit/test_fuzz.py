@@ -19,7 +19,7 @@ from conformance.experiments.fuzz.seed_files import SEEDS
 from conformance.lockstep import Lockstep
 from conformance.machines import MACHINES
 from conformance.operations import Operation
-from conformance.runs.replay import perform_all
+from conformance.runs.replay import replay_operations
 from kidx.errors import KidxError
 from kidx.records import iter_batches
 
@@ -36,7 +36,7 @@ def test_every_seed_is_sound_and_its_script_can_be_recorded(format_name, tmp_pat
         else:
             machine = {"txn": "transaction"}.get(format_name, format_name)
             lockstep = Lockstep([], tmp_path / "parties", releases=["4.4.0"])
-            perform_all(lockstep, operations)
+            replay_operations(lockstep, operations)
             assert MACHINES[machine]
 
 

@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from conformance.runs.collecting import RARE, rare_collections
+from conformance.runs.gc_tuning import RARE, infrequent_gc
 
 
 class Node:
@@ -16,7 +16,7 @@ class Node:
 
 def test_thresholds_are_restored_and_nothing_remains_frozen():
     before = gc.get_threshold()
-    with rare_collections():
+    with infrequent_gc():
         assert gc.get_threshold() == RARE
         assert gc.get_freeze_count() > 0
     assert gc.get_threshold() == before
@@ -25,14 +25,14 @@ def test_thresholds_are_restored_and_nothing_remains_frozen():
 
 def test_an_error_passes_and_restores_them_as_well():
     before = gc.get_threshold()
-    with pytest.raises(KeyError), rare_collections():
+    with pytest.raises(KeyError), infrequent_gc():
         {}["nothing"]
     assert gc.get_threshold() == before
     assert gc.get_freeze_count() == 0
 
 
 def test_cycles_of_a_run_are_still_found():
-    with rare_collections():
+    with infrequent_gc():
         node = Node()
         node.itself = node
         gone = weakref.ref(node)

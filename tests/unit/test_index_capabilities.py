@@ -14,8 +14,8 @@ from conformance.lockstep import Lockstep
 from conformance.operations import FILE_OPERATIONS, Operation
 from conformance.operations.index_capabilities import INDEX_CAPABILITIES, INDEX_CLAUSES, can_execute
 from conformance.operations.log_capabilities import needs_missing_capability
-from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import Plan, run
 
 PROGRAM = f"{sys.executable} {Path(__file__).parents[1] / 'adapters' / 'growing_index.py'}"
 OPEN = Operation("open", ("offset", "0.index", 0, 80, True))

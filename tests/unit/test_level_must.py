@@ -14,12 +14,12 @@ from conformance.lockstep import Divergence, DivergenceError, Lockstep
 from conformance.lockstep.comparison import compare_with_reference
 from conformance.operations import Observation, Operation, Outcome
 from conformance.operations.trace import Trace
-from conformance.runs.campaign import run
-from conformance.runs.differences.distinct import distinct_differences
-from conformance.runs.differences.sightings import Sightings
+from conformance.runs.divergences.buckets import Buckets
+from conformance.runs.divergences.deduplication import deduplicate
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
 from conformance.runs.replay import replay
+from conformance.runs.runner import run
 
 TRIMMING = "python:tests.adapters.trimming_index:open_index"
 OFF_BY_ONE = "python:tests.adapters.trimming_index:open_off_by_one"
@@ -50,36 +50,36 @@ def test_which_divergences_count_at_level_must(clauses, options, counts):
 
 
 def distinct(one):
-    sightings = Sightings()
-    sightings.see(one, [OPEN, one.operation])
-    (found,) = distinct_differences("offset", sightings, lambda _: "mine", {})
+    sightings = Buckets()
+    sightings.record(one, [OPEN, one.operation])
+    (found,) = deduplicate("offset", sightings, lambda _: "mine", {})
     return found
 
 
 def test_shrinking_keeps_that_a_promise_is_broken():
     found = distinct(divergence("AI-19d", "OI-3"))
-    assert found.is_shown_by(divergence("AI-19d", "OI-3"))
-    assert not distinct(divergence("OI-3", aspects=("bytes",))).is_shown_by(
+    assert found.matches_participant(divergence("AI-19d", "OI-3"))
+    assert not distinct(divergence("OI-3", aspects=("bytes",))).matches_participant(
         divergence("AI-14b", "OI-3", aspects=("bytes",))
     )
     observed = distinct(divergence("AI-42b", aspects=("bytes",)))
-    assert observed.is_shown_by(divergence("AI-42b", aspects=("bytes",)))
+    assert observed.matches_participant(divergence("AI-42b", aspects=("bytes",)))
 
 
 def test_shrinking_does_not_turn_an_accepted_call_into_an_error():
     closed, offset = Outcome("closed", None), Outcome("invalid_offset", None)
     accepted = distinct(divergence("OI-3", expected=closed))
-    assert accepted.is_shown_by(divergence("OI-3", expected=offset))
-    assert not accepted.is_shown_by(divergence("OI-3", expected=closed, actual=offset))
+    assert accepted.matches_participant(divergence("OI-3", expected=offset))
+    assert not accepted.matches_participant(divergence("OI-3", expected=closed, actual=offset))
     refused = distinct(divergence("OI-3", expected=closed, actual=offset))
-    assert not refused.is_shown_by(divergence("OI-3", expected=closed))
+    assert not refused.matches_participant(divergence("OI-3", expected=closed))
 
 
 def test_two_kinds_of_crash_are_equally_grave():
     """Whatever else is left different by it: its steps may become fewer."""
     crash = Outcome("failure", None, "ended")
     several = distinct(divergence("OI-3", actual=crash, aspects=("outcome", "bytes")))
-    assert several.is_shown_by(divergence("OI-5", "OI-3", actual=crash))
+    assert several.matches_participant(divergence("OI-5", "OI-3", actual=crash))
 
 
 def events_of(implementation, directory, level):

@@ -31,7 +31,7 @@ from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode
 from conformance.operations.log import LOG_ERROR_KINDS, LOG_OPS, LogObservation
 from conformance.operations.log_capabilities import CAPABILITIES, missing
-from conformance.runs.replay import perform_all
+from conformance.runs.replay import replay_operations
 from conformance.strategies.batches import BatchPlan
 from conformance.strategies.damaged_records import RecordDamage
 from kidx.records import Codec
@@ -152,7 +152,7 @@ def test_a_log_without_lookups_by_time_gets_special_targets_only(start, tmp_path
     log = start("--without", "time_lookups")
     assert log.capabilities == frozenset(CAPABILITIES) - {"time_lookups"}
     lockstep = LogLockstep([log], tmp_path)
-    perform_all(lockstep, [OPEN, append(0), Operation("list_offsets", ([0, -1, -3, -2],))])
+    replay_operations(lockstep, [OPEN, append(0), Operation("list_offsets", ([0, -1, -3, -2],))])
     log.perform(OPEN)
     log.perform(append(0))
     answers = log.perform(Operation("list_offsets", ([0, -1, -3, -2],))).outcome.value
@@ -220,7 +220,7 @@ def test_a_closed_log_without_epochs_need_not_have_their_file(start, tmp_path):
     lockstep = LogLockstep([log], tmp_path)
     log.perform = lambda operation, perform=log.perform: without_epochs(tmp_path, perform(operation))
     lockstep.groups[0].subjects[0].perform = log.perform
-    perform_all(lockstep, [OPEN, append(0), Operation("close_log", (True,))])
+    replay_operations(lockstep, [OPEN, append(0), Operation("close_log", (True,))])
     assert log.excused["leader epochs are not compared"] == 3
 
 
@@ -713,7 +713,7 @@ def test_a_grave_defect_is_reported_with_its_declared_clause_only(tmp_path, code
     log = ProcessLog(script(PLAIN + code), "4.4.0")
     lockstep = LogLockstep([log], tmp_path)
     with pytest.raises(DivergenceError) as error:
-        perform_all(lockstep, [OPEN_PLAIN, append(0), *steps])
+        replay_operations(lockstep, [OPEN_PLAIN, append(0), *steps])
     log.close()
     difference = error.value.divergence
     assert set(difference.clauses) == named
@@ -760,7 +760,7 @@ def test_results_with_the_same_or_the_promised_records_do_not_count(tmp_path, co
     log = ProcessLog(script(SEGMENTS + code), "4.4.0")
     lockstep = LogLockstep([log], tmp_path)
     with pytest.raises(DivergenceError) as error:
-        perform_all(lockstep, [OPEN_PLAIN, *steps])
+        replay_operations(lockstep, [OPEN_PLAIN, *steps])
     log.close()
     assert not error.value.divergence.counts("must"), error.value.divergence
 
@@ -804,8 +804,8 @@ Plain("4.4.0").run()
     steps = OPEN_PLAIN, append(0), TWO, *deleted, Operation("truncate_log", (2,))
     if shorter:
         with pytest.raises(DivergenceError) as error:
-            perform_all(lockstep, list(steps))
+            replay_operations(lockstep, list(steps))
         assert {"LG-7", "LG-69"} <= set(error.value.divergence.clauses)
     else:
-        perform_all(lockstep, list(steps))
+        replay_operations(lockstep, list(steps))
     log.close()

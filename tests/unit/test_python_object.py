@@ -20,7 +20,7 @@ from conformance.machines.offset import OffsetMachine
 from conformance.machines.time import TimeMachine
 from conformance.machines.transaction import TransactionMachine
 from conformance.operations import Observation, Operation, Outcome, State
-from conformance.runs.shrinking.failure import shrunk
+from conformance.runs.shrinking.divergence import shrink_divergence
 from kidx import errors
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
@@ -108,7 +108,7 @@ def test_a_defect_is_found_and_shrunk(make, tmp_path, factory, operation, actual
     lockstep = Lockstep([make(factory)], tmp_path / "scratch")
     with pytest.raises(DivergenceError) as error:
         drive(lockstep, OffsetMachine, 300)
-    shortest = shrunk(lockstep, error.value)
+    shortest = shrink_divergence(lockstep, error.value)
     assert shortest.divergence.operation.name == operation
     assert shortest.divergence.actual[0] == actual
     assert len(shortest.operations) <= 4

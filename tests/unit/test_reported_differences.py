@@ -8,10 +8,10 @@ from conformance.errors import ToolError
 from conformance.events import Diverged, Event, RunFinished
 from conformance.report.divergence import format_divergence
 from conformance.report.together import Together
-from conformance.runs import divergence_event, telling
-from conformance.runs.campaign import run
+from conformance.runs import divergence_event, divergence_reporter
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import run
 
 OFF_BY_ONE = "python:tests.adapters.python_index:open_off_by_one"
 
@@ -34,7 +34,7 @@ def broken(*_arguments, **_options):
 
 
 def test_a_shrinker_that_fails_costs_the_shrinking(tmp_path, monkeypatch):
-    monkeypatch.setattr(telling, "shrunk", broken)
+    monkeypatch.setattr(divergence_reporter, "shrink_divergence", broken)
     (event,) = events_of(plan(tmp_path))
     assert event.clause == "OI-7"
     assert event.shrinking.startswith("not shrunk, because the shrinker failed: ZeroDivisionError")
@@ -43,7 +43,7 @@ def test_a_shrinker_that_fails_costs_the_shrinking(tmp_path, monkeypatch):
 
 
 def test_a_failing_grouping_costs_only_the_grouping(tmp_path, monkeypatch):
-    monkeypatch.setattr(telling, "of_their_own", broken)
+    monkeypatch.setattr(divergence_reporter, "group_by_root_cause", broken)
     (event,) = events_of(plan(tmp_path))
     assert event.shrinking == "minimal"
 

@@ -15,9 +15,9 @@ from conformance.lockstep.decision import can_continue
 from conformance.lockstep.divergence import failure_json
 from conformance.operations import Operation, Outcome, State, every_signature
 from conformance.report.divergence import format_divergence
-from conformance.runs.differences.distinct import distinct_differences
-from conformance.runs.differences.kinship import Case, are_twins, of_their_own
-from conformance.runs.differences.sightings import Sightings
+from conformance.runs.divergences.buckets import Buckets
+from conformance.runs.divergences.deduplication import deduplicate
+from conformance.runs.divergences.root_causes import MinimizedDivergence, are_twins, group_by_root_cause
 
 OPEN = Operation("open", ("offset", "0.index", 0, 24, True))
 FULL = State(3, 3, True, 24, (2,))
@@ -35,13 +35,13 @@ def difference(operation, pair, *clauses, step=1, fields=(), arguments=()):
 
 def case(divergence, *before, attempt=lambda _: None):
     """Make a machine's result for one bucket, with the results of variants of its steps."""
-    sightings = Sightings()
+    sightings = Buckets()
     operations = (OPEN, *before, divergence.operation)
-    sightings.see(divergence, operations)
+    sightings.record(divergence, operations)
     held = {"mine 4.4.0": Counter(divergence.clauses)}
-    (distinct,) = distinct_differences("offset", sightings, lambda _: "mine", held)
+    (distinct,) = deduplicate("offset", sightings, lambda _: "mine", held)
     event = Diverged("offset", {"clauses": []}, (), (), "", "")
-    return Case(distinct, DivergenceError(divergence, operations), event, attempt)
+    return MinimizedDivergence(distinct, DivergenceError(divergence, operations), event, attempt)
 
 
 def sights(*cases):
@@ -50,7 +50,7 @@ def sights(*cases):
         each.distinct.first = number
     return {
         one.distinct.operation + ":" + one.distinct.identity.aspect: [other.distinct.operation for other, _ in others]
-        for one, others in of_their_own(cases)
+        for one, others in group_by_root_cause(cases)
     }
 
 
@@ -88,7 +88,9 @@ def test_the_same_flag_of_a_result_is_one_divergence():
         "collect_aborted:outcome": ["collect_aborted"]
     }
     other = (("outcome",), (None, ((), False)), (None, ((1,), False)))
-    assert len(of_their_own([answer("TX-9", value=()), case(difference("collect_aborted", other, "TX-21"))])) == 2
+    assert (
+        len(group_by_root_cause([answer("TX-9", value=()), case(difference("collect_aborted", other, "TX-21"))])) == 2
+    )
 
 
 def test_crashes_with_the_same_output_are_one_divergence():
@@ -223,9 +225,9 @@ def test_related_divergences_are_reported_saved_and_found_by_their_clauses():
 def test_a_divergence_of_both_kinds_of_index_in_the_same_releases_is_one(clause, aspect, release, expected):
     def distinct(machine, clause, aspect="outcome", release="4.4.0"):
         divergence = replace(difference("lookup", ((aspect,), (None, (0, 0)), (None, (1, 0))), clause), release=release)
-        sightings = Sightings()
-        sightings.see(divergence, (OPEN, divergence.operation))
-        (found,) = distinct_differences(machine, sightings, lambda _: "mine", {})
+        sightings = Buckets()
+        sightings.record(divergence, (OPEN, divergence.operation))
+        (found,) = deduplicate(machine, sightings, lambda _: "mine", {})
         return found
 
     assert are_twins(distinct("offset", "OI-7"), distinct("time", clause, aspect, release)) is expected
@@ -243,4 +245,4 @@ def test_the_same_steps_in_a_file_of_another_name_are_the_same_divergence():
 
     assert sights(in_file(0, "OI-7"), in_file(-5, "AI-31")) == {"lookup:outcome": ["lookup"]}
     other = (("outcome",), (None, (0, 0)), (None, (1, 1)))
-    assert len(of_their_own([in_file(0, "OI-7"), in_file(-5, "AI-31", answer=other)])) == 2
+    assert len(group_by_root_cause([in_file(0, "OI-7"), in_file(-5, "AI-31", answer=other)])) == 2

@@ -14,8 +14,8 @@ from conformance import cli
 from conformance.errors import ToolError
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
-from conformance.runs.script import java_script, python_script, write_script
-from conformance.runs.script.java_text import LONGEST, java_comment, java_long_string, java_string
+from conformance.runs.reproducers import java_reproducer, python_reproducer, write_reproducer
+from conformance.runs.reproducers.java_text import LONGEST, java_comment, java_long_string, java_string
 
 INJECTION = 'a" + Runtime.getRuntime().exec("touch pwned") + "b'
 
@@ -68,7 +68,7 @@ def test_a_long_text_is_split_into_literals():
 @pytest.mark.parametrize("name", ["class", "int", "record", "OffsetIndex", "a-b", "ä", "1a"])
 def test_a_name_that_no_class_of_the_test_can_have(name):
     with pytest.raises(ToolError, match="is no such name"):
-        java_script(trace(), "4.4.0", "jvm", name)
+        java_reproducer(trace(), "4.4.0", "jvm", name)
 
 
 @pytest.mark.parametrize("hostile", [INJECTION, '"""\nimport os\n"""', "\\", "\0", "\udc80", "a\r\nb"])
@@ -78,19 +78,19 @@ def test_a_python_program_has_names_and_titles_as_text_only(hostile):
     def shape(text):
         return [type(statement) for statement in ast.parse(text).body]
 
-    harmless = python_script(trace(), "4.4.0", "jvm", "ticket")
-    text = python_script(trace(title=hostile), "4.4.0", hostile, hostile)
+    harmless = python_reproducer(trace(), "4.4.0", "jvm", "ticket")
+    text = python_reproducer(trace(title=hostile), "4.4.0", hostile, hostile)
     text.encode()
     assert shape(text) == shape(harmless)
-    whole = python_script(trace(machine="segment"), "4.4.0", "jvm", "ticket")
-    text = python_script(trace(machine=hostile, title=hostile, made_by={"x": hostile}), "4.4.0", hostile, hostile)
+    whole = python_reproducer(trace(machine="segment"), "4.4.0", "jvm", "ticket")
+    text = python_reproducer(trace(machine=hostile, title=hostile, made_by={"x": hostile}), "4.4.0", hostile, hostile)
     text.encode()
     assert shape(text) == shape(whole)
 
 
 def test_data_that_python_would_not_parse_is_rejected():
     with pytest.raises(ToolError, match="cannot write a Python program for a trace with such steps"):
-        python_script(trace(machine="log", made_by={"seed": float("inf")}), "4.4.0", "jvm", "ticket")
+        python_reproducer(trace(machine="log", made_by={"seed": float("inf")}), "4.4.0", "jvm", "ticket")
 
 
 def test_a_step_that_cannot_be_executed_is_one_line(tmp_path):
@@ -98,7 +98,7 @@ def test_a_step_that_cannot_be_executed_is_one_line(tmp_path):
     one = Trace("offset", "4.4.0", (*one.operations[:1], Operation("write_file", ("00",))))
     for suffix in (".py", ".java"):
         with pytest.raises(ToolError, match=r"^step 2 of the trace, write_file.*cannot be executed"):
-            write_script(tmp_path / f"Ticket{suffix}", one, "4.4.0", "jvm")
+            write_reproducer(tmp_path / f"Ticket{suffix}", one, "4.4.0", "jvm")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -26,9 +26,9 @@ from conformance.operations.segment import (
     SegmentState,
 )
 from conformance.operations.trace import Trace
-from conformance.runs.participation import Participation
-from conformance.runs.regression_traces import kept_traces
-from conformance.runs.replay import perform_all, replay
+from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import replay, replay_operations
+from conformance.runs.subject_coverage import SubjectCoverage
 from kidx.dialect import DIALECTS, dialect_of
 from kidx.segment import LogSegment
 
@@ -108,11 +108,11 @@ class WithoutMemory(ReferenceSegment):
 
 def test_a_step_without_enough_memory_was_not_executed(tmp_path):
     """The implementation is credited with no clause; a sound one is."""
-    without, sound = Participation(WithoutMemory("3.9.2")), Participation(ReferenceSegment("3.9.2"))
+    without, sound = SubjectCoverage(WithoutMemory("3.9.2")), SubjectCoverage(ReferenceSegment("3.9.2"))
     lockstep = SegmentMachine.new_lockstep([without, sound], tmp_path)
     for subject in (without, sound):
         subject.watch(lockstep)
-    perform_all(lockstep, [OPEN, Operation("append_from_file", (ONE, 0)), Operation("close_segment")])
+    replay_operations(lockstep, [OPEN, Operation("append_from_file", (ONE, 0)), Operation("close_segment")])
     assert sum(sound.exercised().values()) > 3
     assert +without.exercised() == Counter()
     assert lockstep.statistics.out_of_memory == {("kidx 3.9.2", "open_segment"): 1}
@@ -191,7 +191,7 @@ def test_recorded_traces_hold_in_their_own_release(tmp_path):
 
     The exception is text of a release's libraries, which the reference lacks: it reads as the newest release.
     """
-    traces = kept_traces("segment")
+    traces = load_regression_traces("segment")
     assert len(traces) > 20
     for number, trace in enumerate(traces):
         lockstep = SegmentMachine.new_lockstep([ReferenceSegment(trace.release)], tmp_path / str(number))

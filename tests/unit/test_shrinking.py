@@ -9,9 +9,9 @@ import pytest
 from conformance.operations import Effect, Operation, every_effect, every_signature
 from conformance.operations.index_steps import is_allowed
 from conformance.runs.shrinking import shrink
-from conformance.runs.shrinking.numbers import numbers, with_numbers
-from conformance.runs.shrinking.omissions import is_sane
-from conformance.runs.shrinking.simpler import cost, simpler_operations
+from conformance.runs.shrinking.arguments import cost, simplified
+from conformance.runs.shrinking.deletions import is_valid_sequence
+from conformance.runs.shrinking.integers import numbers, with_numbers
 from kidx.records import SimpleRecord, build_batch
 from kidx.segment.append_info import follower_append_info
 
@@ -70,7 +70,7 @@ class TestOmissions:
 
         found = shrink([OPEN, Operation("flush"), CLOSE, cut, OPEN, Operation("flush")], still)
         assert names(found.operations) == ["open", "close", "cut_file"]
-        assert all(map(is_sane, tried[1:]))
+        assert all(map(is_valid_sequence, tried[1:]))
 
     @pytest.mark.parametrize(
         "damage",
@@ -128,8 +128,8 @@ class TestOmissions:
 
     def test_records_that_are_deleted_do_not_release_the_files_of_a_log(self):
         damage = Operation("damage_log_file", ("00000000000000000000.index", "remove_file", []))
-        assert not is_sane((OPEN_LOG, Operation("delete_records", (1,)), damage))
-        assert is_sane((OPEN_LOG, Operation("crash_log"), damage))
+        assert not is_valid_sequence((OPEN_LOG, Operation("delete_records", (1,)), damage))
+        assert is_valid_sequence((OPEN_LOG, Operation("crash_log"), damage))
 
     def test_dependent_steps_are_removed_together(self):
         """Neither of two steps can be removed alone, and they are not adjacent."""
@@ -287,17 +287,17 @@ class TestArguments:
     def test_batches_of_a_segment_are_removed_with_the_arguments_of_a_follower(self):
         batches = [build_batch([SimpleRecord(1000 + n, None, b"v")], base_offset=n) for n in range(3)]
         data = b"".join(batches)
-        candidates = list(simpler_operations(Operation("append_records", (data.hex(), *follower_append_info(data)))))
+        candidates = list(simplified(Operation("append_records", (data.hex(), *follower_append_info(data)))))
         rests = [b"".join(batches[:n] + batches[n + 1 :]) for n in range(3)]
         assert [one.args for one in candidates] == [(rest.hex(), *follower_append_info(rest)) for rest in rests]
 
     def test_intentionally_corrupt_records_remain(self):
-        assert not list(simpler_operations(Operation("append_records", ("00" * 61, 0, 0, 0))))
+        assert not list(simplified(Operation("append_records", ("00" * 61, 0, 0, 0))))
 
     def test_every_simpler_operation_costs_less(self):
         rich = append(4, records=[(0, 5), (1, 6)], codec="zstd", transactional=True, producer=[3, 0, 0])
         for operation in (OPEN_LOG, rich, Operation("list_offsets", ([1, 2, 3, 4],))):
-            assert all(cost([simpler]) < cost([operation]) for simpler in simpler_operations(operation))
+            assert all(cost([simpler]) < cost([operation]) for simpler in simplified(operation))
 
 
 def test_every_effect_is_an_operations():

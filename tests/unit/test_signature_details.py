@@ -8,7 +8,7 @@ from conformance.expectations import ExpectationTracker, read_expectations
 from conformance.lockstep.divergence import Divergence
 from conformance.lockstep.file_differences import FileDifference
 from conformance.operations import OK, Operation, Outcome
-from conformance.runs.differences.shapes import detail_of, shape_of
+from conformance.runs.divergences.signatures import signature_detail, signature_of
 
 ASKED = Operation("list_offsets", ((-1, -3, 10, 20),))
 
@@ -50,7 +50,7 @@ def difference(operation, aspect, *, expected=OK, actual=OK, **about):
     ],
 )
 def test_the_parts_that_differ_are_named_once_and_in_order(divergence, named):
-    assert shape_of(divergence) + detail_of(divergence) == named
+    assert signature_of(divergence) + signature_detail(divergence) == named
 
 
 ENTRY = """

@@ -11,9 +11,9 @@ import pytest
 from thorough_params import thorough_param
 
 from conformance.expectations import Expectation, StaleExpectationError, load_expectations, read_expectations
-from conformance.runs import campaign
-from conformance.runs.campaign import Plan, run
+from conformance.runs import runner
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import Plan, run
 
 ADAPTER = shlex.join(["exec:" + sys.executable, str(Path(__file__).parents[1] / "adapters" / "line_index.py")])
 ENTRY = """
@@ -69,7 +69,7 @@ def test_in_the_users_own_file_it_is_an_error_in_a_run_cut_by_time_too(tmp_path,
 def test_in_the_catalogue_it_is_reported_and_no_error(tmp_path, monkeypatch, text):
     """Their versions are locked, and the user of a run has nothing to remove."""
     shipped = read_expectations("shipped.toml", text)
-    monkeypatch.setattr(campaign, "load_expectations", lambda directory=None: load_expectations(directory) + shipped)
+    monkeypatch.setattr(runner, "load_expectations", lambda directory=None: load_expectations(directory) + shipped)
     assert finished(tmp_path, max_examples=9).verdict == "stale"
     monkeypatch.setattr(Expectation, "must_not_be_stale", as_of_a_subject)
     told = finished(tmp_path, max_examples=9)

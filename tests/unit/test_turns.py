@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from conformance.events import Diverged, Result
-from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import Plan, run
 
 ADAPTERS = Path(__file__).parents[1] / "adapters"
 INDEX = f"exec:{sys.executable} {ADAPTERS / 'line_index.py'} --release {{release}}"

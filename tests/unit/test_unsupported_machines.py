@@ -10,9 +10,9 @@ import pytest
 from conformance.attribution.tables import clauses_for, operations_for
 from conformance.errors import NotDrivenError
 from conformance.events import Event, Progressed, Result
-from conformance.runs.campaign import run
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import run
 from conformance.runs.verdicts import _lacks
 
 OFFSET_ONLY = "python:tests.adapters.python_index:open_small"

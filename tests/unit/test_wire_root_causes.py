@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
-from conformance.runs.wire_kinship import of_their_own
+from conformance.runs.wire_root_causes import group_by_root_cause
 
 GONE = "with deleted records, with an open transaction, with its begin deleted"
 
@@ -14,7 +14,7 @@ def difference(clause, shape):
 
 
 def told(*differences):
-    return {one.shape: [sight.difference.shape for sight in sights] for one, sights in of_their_own(differences)}
+    return {one.shape: [sight.difference.shape for sight in sights] for one, sights in group_by_root_cause(differences)}
 
 
 def test_the_same_result_in_more_circumstances_is_related_in_any_order():

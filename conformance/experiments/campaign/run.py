@@ -29,7 +29,7 @@ from conformance.implementations.forms import is_server
 from conformance.report.combined import CombinedReport
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
-from conformance.runs.campaign import Plan, run
+from conformance.runs.runner import Plan, run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from conformance.errors import ToolError
 from conformance.experiments.fuzz.probes import MACHINE_OF, PROBES
 from conformance.lockstep import DivergenceError
-from conformance.runs.shrinking.failure import shrunk
+from conformance.runs.shrinking.divergence import shrink_divergence
 
 if TYPE_CHECKING:
     from conformance.operations import Operation
@@ -99,7 +99,7 @@ class CaseExecutor:
         except ToolError as error:
             return ExecutionResult(tuple(outcomes), None, error, operations[: len(outcomes) + 1])
         except DivergenceError as failure:
-            return ExecutionResult(tuple(outcomes), shrunk(lockstep, failure), None, operations)
+            return ExecutionResult(tuple(outcomes), shrink_divergence(lockstep, failure), None, operations)
         except Exception as crash:  # noqa: BLE001 -- any unexpected exception is a finding
             return ExecutionResult(tuple(outcomes), None, crash, operations[: len(outcomes) + 1])
         return ExecutionResult(tuple(outcomes), None, None, operations)

@@ -11,9 +11,9 @@ from hypothesis.errors import Flaky
 from conformance.implementations.mutants import implementation_of
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
-from conformance.runs.campaign import SEED_OF_ROUND, examples_of
 from conformance.runs.profiles import PROFILES, round_of
-from conformance.runs.shrinking.failure import shrunk
+from conformance.runs.runner import SEED_OF_ROUND, examples_of
+from conformance.runs.shrinking.divergence import shrink_divergence
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def search_kill(
                 raise
             examples, seconds = found[0], time.monotonic() - started
             if shrink:
-                failure = shrunk(lockstep, failure)
+                failure = shrink_divergence(lockstep, failure)
         else:
             return KillResult(mutant.name, seed, None, time.monotonic() - started)
     steps = tuple(str(operation) for operation in failure.operations)

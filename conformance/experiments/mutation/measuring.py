@@ -20,7 +20,7 @@ from conformance.implementations.mutants import MUTANTS, Mutant
 from conformance.lockstep.watchdog import LIMIT as STEP_LIMIT
 from conformance.lockstep.watchdog import exit_process, watch_steps
 from conformance.machines import MACHINES
-from conformance.runs.stuck import StuckError, read_stuck, write_stuck
+from conformance.runs.hangs import WorkerHangError, load_hang, save_hang
 from kidx.workers import WorkerPool
 
 if TYPE_CHECKING:
@@ -135,8 +135,8 @@ def measure(
                 ended = future.result()
             except BrokenProcessPool:
                 for message in messages.iterdir():
-                    if (told := read_stuck(message)) is not None:
-                        raise StuckError(message.name, told[1]) from None
+                    if (told := load_hang(message)) is not None:
+                        raise WorkerHangError(message.name, told[1]) from None
                 raise
             found[ended.mutant, ended.seed] = ended
             tell(ended)
@@ -149,7 +149,7 @@ def _hunt_by_name(name: str, seed: int, options: dict[str, Any]) -> KillResult:
     messages, step_timeout = own.pop("messages"), own.pop("step_timeout")
 
     def give_up(stuck: Hang) -> None:
-        write_stuck(stuck, mutant.machine, messages / name)
+        save_hang(stuck, mutant.machine, messages / name)
         exit_process(1)
 
     with watch_steps(step_timeout, give_up):

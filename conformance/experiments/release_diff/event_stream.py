@@ -11,7 +11,7 @@ from conformance.clauses import load_clauses
 from conformance.events import Diverged, Result, RunFinished, RunStarted
 from conformance.experiments.release_diff.search import PROFILE
 from conformance.lockstep.divergence import failure_json
-from conformance.runs.differences.shapes import shape_of
+from conformance.runs.divergences.signatures import signature_of
 
 if TYPE_CHECKING:
     from conformance.events import Event
@@ -68,5 +68,5 @@ def _diverged(difference: Difference, specification: str) -> Diverged:
         releases=(difference.old.side.release,),
         machines=(difference.machine,),
         clause=ids[0] if ids else "",
-        shape=shape_of(difference.divergence),
+        shape=signature_of(difference.divergence),
     )

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from conformance.clauses import family
 from conformance.errors import ToolError
 from conformance.experiments.release_diff.error_texts import TextChange
-from conformance.runs.differences.shapes import shape_of
+from conformance.runs.divergences.signatures import signature_of
 
 if TYPE_CHECKING:
     from conformance.experiments.release_diff.comparison import Comparison, Difference
@@ -66,7 +66,7 @@ def signature_text(difference: Difference | TextChange) -> str:
     """Return the signature of a difference, which identifies it if no clause covers it."""
     if isinstance(difference, TextChange):
         return f"{difference.operations[-1].name}: text of {difference.wording.error}"
-    return shape_of(difference.divergence)
+    return signature_of(difference.divergence)
 
 
 def load_expected(path: Path) -> tuple[Entry, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.runs.no_answer import no_answer
+from conformance.runs.hang_report import report_hang
 
 if TYPE_CHECKING:
     from conformance.experiments.release_diff.comparison import Plan
@@ -16,7 +16,7 @@ def hang_trace(plan: Plan, stuck: Hang, limit: float, shrink_time: float) -> Jso
     """Shrink and save the steps of a hang; return machine, failure, trace and replay commands as JSON."""
     old, new = plan.sides
     side = new if " in place of " in stuck.divergence.participant else old
-    report = no_answer(stuck, plan.traces, limit, shrink_time, (side.specification, side.release))
+    report = report_hang(stuck, plan.traces, limit, shrink_time, (side.specification, side.release))
     document = report.to_json() | {"verdict": "differs", "replay": [each.replay(report.trace) for each in plan.sides]}
     del document["steps"]
     return document

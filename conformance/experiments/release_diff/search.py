@@ -22,10 +22,10 @@ from conformance.lockstep import DivergenceError
 from conformance.lockstep.decision import Decision, can_continue
 from conformance.machines import MACHINES
 from conformance.operations.state_diff import differing_fields
+from conformance.runs.determinism import without_local_constants
 from conformance.runs.profiles import Profile, round_of
-from conformance.runs.regression_traces import kept_traces
-from conformance.runs.repeatable import without_local_constants
-from conformance.runs.replay import perform_all
+from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import replay_operations
 from conformance.runs.shrinking import shrink
 
 if TYPE_CHECKING:
@@ -239,11 +239,11 @@ class Search:
     def _replay_regression_traces(self, seed: int) -> list[Found]:
         """Replay the traces that once distinguished a wrong implementation; one trace may show several differences."""
         found: list[Found] = []
-        for trace in kept_traces(self.name):
+        for trace in load_regression_traces(self.name):
             while True:
                 self.lockstep.failure = None
                 try:
-                    perform_all(self.lockstep, trace.operations)
+                    replay_operations(self.lockstep, trace.operations)
                 except DivergenceError as failure:
                     found.append(self._new(failure, seed))
                 else:

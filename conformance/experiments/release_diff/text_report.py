@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.clauses import load_clauses
 from conformance.operations.state_diff import differing_fields
 from conformance.report.divergence import format_value
-from conformance.runs.differences.shapes import shape_of
+from conformance.runs.divergences.signatures import signature_of
 from kidx.errors import KidxError
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
 from kidx.records import iter_batches
@@ -36,7 +36,7 @@ def describe(difference: Difference) -> str:
     lines += _clauses(difference.implicated.old, old) + _clauses(difference.implicated.new, new)
     if not difference.implicated.families:
         lines.append("  clause       no clause separates the two releases here: a finding")
-        lines.append(f"  {_label('signature')}{shape_of(difference.divergence)}")
+        lines.append(f"  {_label('signature')}{signature_of(difference.divergence)}")
     lines += [f"  {_label(aspect)}{text}" for aspect, text in changes(difference)]
     lines += ["", "  steps"]
     for number, (operation, seen) in enumerate(zip(difference.operations, difference.old.observations, strict=False)):

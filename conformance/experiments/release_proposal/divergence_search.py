@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from conformance.events import Diverged
 from conformance.operations.trace import Trace
-from conformance.runs.campaign import Plan, run
 from conformance.runs.profiles import PROFILES
+from conformance.runs.runner import Plan, run
 from kidx.dialect import override_dialect
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
-from conformance.runs.regression_traces import kept_traces
-from conformance.runs.replay import perform_all
+from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import replay_operations
 from conformance.scratch import scratch_directory
 from kidx.dialect import ROWS, Dialect, override_dialect
 
@@ -63,7 +63,7 @@ class Trials:
         self._results: dict[Hashable, Result] = {}
         for machine in machines:
             self._subjects[machine] = MACHINES[machine].subject("jvm", release, progress)
-            self._traces[machine] = {trace.id: trace for trace in kept_traces(machine)}
+            self._traces[machine] = {trace.id: trace for trace in load_regression_traces(machine)}
 
     @property
     def count(self) -> int:
@@ -112,7 +112,7 @@ class Trials:
                 lockstep.drop_models()
                 for trace in traces.values():
                     try:
-                        perform_all(lockstep, trace.operations)
+                        replay_operations(lockstep, trace.operations)
                     except DivergenceError as error:
                         failing[trace.id] = Failing(trace, error.divergence)
                 for clauses in lockstep.statistics.clauses.values():

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.stream import Stream, read_stream
-from conformance.runs.campaign import run
 from conformance.runs.plan import Plan
+from conformance.runs.runner import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from conformance.kafka.jar_fetch import Progress
     from conformance.runs.profiles import Profile
-    from conformance.runs.seeds import Wish
+    from conformance.runs.seeds import SeedRequest
     from conformance.runs.wire_options import WireOptions
 
 
@@ -26,7 +26,7 @@ class RunBudget:
     """Amount of work for each implementation, as in a run."""
 
     profile: Profile
-    seed: Wish = None
+    seed: SeedRequest = None
     max_examples: int | None = None
     max_time: float | None = None
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import Operation
-from conformance.runs.shrinking.failure import shrunk
+from conformance.runs.shrinking.divergence import shrink_divergence
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def check_all_sequences(
             try:
                 _perform(lockstep, operations)
             except DivergenceError as failure:
-                return SequenceResult(kind, done, lockstep.statistics.steps, shrunk(lockstep, failure))
+                return SequenceResult(kind, done, lockstep.statistics.steps, shrink_divergence(lockstep, failure))
             if done % 100 == 0:
                 tell(done)
         return SequenceResult(kind, done, lockstep.statistics.steps)

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from conformance.runs.shrinking.numbers import rebased, replaced, shifted, single
-from conformance.runs.shrinking.omissions import cycles, is_sane, renumbered_without
-from conformance.runs.shrinking.simpler import cost, opened_once, simpler_operations
+from conformance.runs.shrinking.arguments import cost, opened_once, simplified
+from conformance.runs.shrinking.deletions import is_valid_sequence, renumbered_without, reopen_cycles
+from conformance.runs.shrinking.integers import rebased, replaced, shifted, single
 
 if TYPE_CHECKING:
     from conformance.operations import Operation
-    from conformance.runs.shrinking.numbers import Choice
+    from conformance.runs.shrinking.integers import Choice
 
 SECONDS: Final = 20.0
 """The default maximum time for shrinking one divergence, in seconds."""
@@ -31,12 +31,12 @@ _SHARE_OF_FIRST_ORDER: Final = 0.2
 
 T = TypeVar("T")
 Operations = tuple["Operation", ...]
-Still = Callable[[Sequence["Operation"]], T | None]
+Predicate = Callable[[Sequence["Operation"]], T | None]
 """A function that executes operations, and returns the result if it is the same divergence, else None."""
 
 
 @dataclass(frozen=True, slots=True)
-class Shrunk(Generic[T]):
+class ShrinkResult(Generic[T]):
     """Result of shrinking.
 
     Attributes:
@@ -58,17 +58,17 @@ class _TimeIsUpError(Exception):
 
 def shrink(
     operations: Sequence[Operation],
-    still: Still[T],
+    still: Predicate[T],
     *,
     seconds: float = SECONDS,
     clock: Callable[[], float] = time.monotonic,
     needed: Callable[[T], Sequence[Operation]] | None = None,
-) -> Shrunk[T] | None:
+) -> ShrinkResult[T] | None:
     """Shrink a trace.
 
     Args:
         operations: The trace; its first operation opens an object, and so does the first operation of every candidate.
-        still: The predicate, see :data:`Still`. It is not called twice for one candidate.
+        still: The predicate, see :data:`Predicate`. It is not called twice for one candidate.
         seconds: The time after which no further candidate is executed.
         clock: A monotonic clock in seconds.
         needed: A function that returns the operations that a result needs, if these may be fewer than were executed.
@@ -91,7 +91,7 @@ class _Search(Generic[T]):
         self,
         operations: Operations,
         shown: T,
-        still: Still[T],
+        still: Predicate[T],
         is_time_up: Callable[[float], bool],
         needed: Callable[[T], Sequence[Operation]] | None,
     ) -> None:
@@ -107,7 +107,7 @@ class _Search(Generic[T]):
         self._known: dict[int, tuple[Operation, int]] = {}
         self._tried = {self._key(operations), self._key(self.best)}
 
-    def run(self) -> Shrunk[T]:
+    def run(self) -> ShrinkResult[T]:
         """Execute all passes, from the first one again after any pass that made the trace simpler."""
         try:
             self._omit_from_two_ends()
@@ -118,7 +118,7 @@ class _Search(Generic[T]):
                 )
         except _TimeIsUpError:
             pass
-        return Shrunk(self.best, self.shown, self.minimal, self._performed)
+        return ShrinkResult(self.best, self.shown, self.minimal, self._performed)
 
     def _omit_from_two_ends(self) -> None:
         """Delete operations in two orders if time allows, as the first deletions decide which others are possible."""
@@ -153,7 +153,7 @@ class _Search(Generic[T]):
         """
         wanted = tuple(candidate)
         key = self._key(wanted)
-        if key in self._tried or not is_sane(wanted) or cost(wanted) >= cost(self.best):
+        if key in self._tried or not is_valid_sequence(wanted) or cost(wanted) >= cost(self.best):
             return False
         if self._is_time_up(1.0):
             raise _TimeIsUpError
@@ -208,7 +208,7 @@ class _Search(Generic[T]):
         improved = True
         while improved:
             improved = False
-            for start, stop in cycles(self.best):
+            for start, stop in reopen_cycles(self.best):
                 if stop <= len(self.best):  # found before the trace got shorter
                     improved |= self._is_better(self.best[:start] + self.best[stop:])
             for number in reversed(range(len(self.best))):
@@ -230,7 +230,7 @@ class _Search(Generic[T]):
         for number in reversed(range(len(self.best))):
             while number < len(self.best) and any(
                 self._is_better((*self.best[:number], one, *self.best[number + 1 :]))
-                for one in simpler_operations(self.best[number])
+                for one in simplified(self.best[number])
             ):
                 pass
 

@@ -17,7 +17,7 @@ RARE: Final = (50_000, 20, 20)
 
 
 @contextlib.contextmanager
-def rare_collections() -> Iterator[None]:
+def infrequent_gc() -> Iterator[None]:
     """Collect garbage rarely inside the block, and ignore all objects that existed before it."""
     thresholds = gc.get_threshold()
     gc.collect()

@@ -28,26 +28,33 @@ _DELETED: Final = "a deleted record"
 _LEFT: Final = "a record"
 
 
-class Sight(NamedTuple):
+class RelatedDivergence(NamedTuple):
     """A related divergence, and the reason why it has the same root cause."""
 
     difference: WireDivergence
     because: str
 
 
-def of_their_own(differences: Collection[WireDivergence]) -> Iterator[tuple[WireDivergence, list[Sight]]]:
+def group_by_root_cause(
+    differences: Collection[WireDivergence],
+) -> Iterator[tuple[WireDivergence, list[RelatedDivergence]]]:
     """Yield the divergences with different root causes, in their order, each with its related divergences."""
     parents: dict[tuple[str, str], tuple[WireDivergence, str]] = {}
     for one in differences:
         found = next(
-            ((other, why) for other in differences if (why := _silent(one, other) or _common(one, other))), None
+            (
+                (other, why)
+                for other in differences
+                if (why := _same_missing_response(one, other) or _shared_symptom(one, other))
+            ),
+            None,
         )
         if found is not None:
             parents[_key(one)] = found
     for one in differences:
         if _key(one) not in parents:
             kin = (each for each in differences if _key(each) in parents and _root(each, parents) is one)
-            yield one, [Sight(each, parents[_key(each)][1]) for each in kin]
+            yield one, [RelatedDivergence(each, parents[_key(each)][1]) for each in kin]
 
 
 def _root(one: WireDivergence, parents: dict[tuple[str, str], tuple[WireDivergence, str]]) -> WireDivergence:
@@ -60,7 +67,7 @@ def _key(one: WireDivergence) -> tuple[str, str]:
     return one.divergence.clauses[0], one.shape
 
 
-def _common(one: WireDivergence, other: WireDivergence) -> str:
+def _shared_symptom(one: WireDivergence, other: WireDivergence) -> str:
     """Return the reason why the first divergence has the same root cause as the second; empty if it does not."""
     (asked, where, how), (asked_there, where_there, how_there) = _parts(one.shape), _parts(other.shape)
     if (asked, how) == _STABLE and asked_there == _LATEST:
@@ -76,7 +83,7 @@ def _common(one: WireDivergence, other: WireDivergence) -> str:
     return ""
 
 
-def _silent(one: WireDivergence, other: WireDivergence) -> str:
+def _same_missing_response(one: WireDivergence, other: WireDivergence) -> str:
     """Return the reason for two requests of one kind that both get no response; empty if they do."""
     (asked, where, how), (asked_there, where_there, how_there) = _parts(one.shape), _parts(other.shape)
     silence, silence_there = (_NO_ANSWER.search(each) for each in (how, how_there))

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from conformance.implementations.methods import BULK
 from conformance.operations import Operation, every_signature
-from conformance.runs.shrinking.numbers import BASES, cost_of_number, numbers
+from conformance.runs.shrinking.integers import BASES, cost_of_number, numbers
 from kidx.errors import KidxError
 from kidx.segment.append_info import follower_append_info
 
@@ -41,7 +41,7 @@ def _items(value: Any) -> int:
     return len(value) if isinstance(value, str) and value != _NO_CODEC else 0
 
 
-def simpler_operations(operation: Operation) -> Iterator[Operation]:
+def simplified(operation: Operation) -> Iterator[Operation]:
     """Yield the operation with fewer settings, targets, batches, records or options."""
     name, arguments = operation
     for place, (argument, value) in enumerate(zip(every_signature()[name], arguments, strict=True)):

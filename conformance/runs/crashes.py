@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.kafka.releases import know_releases
 from conformance.operations import Operation
 from conformance.runs.machine_run import machine_run
-from conformance.runs.shrinking.hanging import Candidates
+from conformance.runs.shrinking.hang import Candidates
 from conformance.scratch import scratch_directory
 from kidx.workers import begin_worker, start_quietly
 
@@ -31,7 +31,7 @@ _PATIENCE: Final = 600.0
 """The maximum time for running a chunk again, in seconds."""
 
 
-def death_of(
+def find_crash(
     plan: Plan,
     ledger: ExpectationTracker,
     machine: str,

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from conformance.errors import ToolError
 from conformance.kafka.releases import know_releases
 from conformance.lockstep.watchdog import Hang, exit_process, watch_steps
+from conformance.runs.chunk_queue import ChunkQueue, ChunkQueues
+from conformance.runs.chunk_result import ChunkResult
 from conformance.runs.chunks import chunks_of
-from conformance.runs.deaths import death_of
-from conformance.runs.evidence import Evidence
+from conformance.runs.crashes import find_crash
+from conformance.runs.hangs import WorkerHangError, load_hang, save_hang, step_limit
 from conformance.runs.machine_run import MachineRun, machine_run
-from conformance.runs.stuck import StuckError, limit_of, read_stuck, write_stuck
-from conformance.runs.tables import Table, Tables
 from conformance.scratch import scratch_directory
 from kidx.signals import held_signals
 from kidx.workers import WorkerPool
@@ -44,7 +44,7 @@ _STUCK: Final = "stuck"
 """The directory in which a worker saves a hang."""
 
 
-class Crew:
+class ChunkWorkers:
     """Worker processes of a run, with one chunk at a time each.
 
     Args:
@@ -57,13 +57,13 @@ class Crew:
 
     def __init__(self, plan: Plan, ledger: ExpectationTracker, helpers: int, seed: int, scratch: Path) -> None:
         spawn = multiprocessing.get_context("spawn")
-        self._pool = WorkerPool(helpers, spawn, _Helper.start, (replace(plan, attachment=None), ledger, scratch))
+        self._pool = WorkerPool(helpers, spawn, _Worker.start, (replace(plan, attachment=None), ledger, scratch))
         self._plan, self._ledger, self._scratch = plan, ledger, scratch
         self._lock = threading.Lock()
         self._idle = 0
-        self._tables = Tables(_coming(plan, seed))
+        self._tables = ChunkQueues(_upcoming_machines(plan, seed))
         for _ in range(helpers):
-            self._pool.submit(_Helper.drive, plan.machines[0]).add_done_callback(self._started)
+            self._pool.submit(_Worker.drive, plan.machines[0]).add_done_callback(self._started)
 
     def close(self) -> None:
         """End the processes, including busy ones."""
@@ -73,7 +73,7 @@ class Crew:
 
     def perform(
         self, run: MachineRun, chunks: Iterable[Chunk], deadline: float | None
-    ) -> Iterator[tuple[Chunk, Evidence]]:
+    ) -> Iterator[tuple[Chunk, ChunkResult]]:
         """Yield the chunks with their results, in order.
 
         Args:
@@ -86,35 +86,35 @@ class Crew:
             ToolError: A worker has ended.
         """
         with self._lock:
-            table = self._tables.come_to(run.name, chunks, deadline)
+            queue = self._tables.advance_to(run.name, chunks, deadline)
             idle, self._idle = self._idle, 0
         for _ in range(idle):
             self._free()
         try:
-            for chunk in table.chunks:
-                while not table.is_done(chunk) and (own := table.take()) is not None:
-                    table.put(own, run.perform_chunk(own, table.is_late))
+            for chunk in queue.chunks:
+                while not queue.is_done(chunk) and (own := queue.take()) is not None:
+                    queue.put(own, run.perform_chunk(own, queue.is_late))
                 try:
-                    yield chunk, table.wait(chunk)
+                    yield chunk, queue.wait(chunk)
                 except BrokenProcessPool as error:
-                    stuck = read_stuck(self._scratch / _STUCK)
+                    stuck = load_hang(self._scratch / _STUCK)
                     if stuck is not None:
-                        raise StuckError(*stuck) from None
-                    raise self._death(run, chunk) or ToolError(
+                        raise WorkerHangError(*stuck) from None
+                    raise self._find_crash(run, chunk) or ToolError(
                         "a worker process ended unexpectedly (out of memory?); retry with --jobs 1"
                     ) from error
         finally:
-            table.close()
+            queue.close()
 
-    def _death(self, run: MachineRun, waited_for: Chunk) -> StuckError | None:
+    def _find_crash(self, run: MachineRun, waited_for: Chunk) -> WorkerHangError | None:
         """Return the step that has killed a worker, or None if no step kills a process again."""
         with self._lock:
             lost = self._tables.lost()
         subjects = [(specification, subject.name, subject.release) for specification, subject in run.subjects]
         for machine, chunks in lost:
             own = [waited_for, *chunks] if machine == run.name else chunks
-            if (stuck := death_of(self._plan, self._ledger, machine, own, subjects)) is not None:
-                return StuckError(machine, stuck)
+            if (stuck := find_crash(self._plan, self._ledger, machine, own, subjects)) is not None:
+                return WorkerHangError(machine, stuck)
         return None
 
     def _started(self, future: Future[str]) -> None:
@@ -129,26 +129,26 @@ class Crew:
             if taken is None:
                 self._idle += 1
                 return
-        table, chunk = taken
+        queue, chunk = taken
         try:
-            future = self._pool.submit(_perform, table.machine, chunk, table.deadline)
+            future = self._pool.submit(_perform, queue.machine, chunk, queue.deadline)
         except RuntimeError as error:  # a process has ended, or the run has ended
-            broken: Future[Evidence] = Future()
+            broken: Future[ChunkResult] = Future()
             broken.set_exception(error)
-            table.promise(chunk, broken)
+            queue.assign(chunk, broken)
             return
-        table.promise(chunk, future)
+        queue.assign(chunk, future)
         future.add_done_callback(lambda _: self._free())
 
 
-def _coming(plan: Plan, seed: int) -> Iterator[Table]:
+def _upcoming_machines(plan: Plan, seed: int) -> Iterator[ChunkQueue]:
     """Yield the machines that workers may begin early; none if time or a divergence limits a machine's examples."""
     if plan.max_time is None and not plan.stop_at_first:
         for machine in plan.machines:
-            yield Table(machine, list(chunks_of(machine, plan.examples_of(machine), seed)), None)
+            yield ChunkQueue(machine, list(chunks_of(machine, plan.examples_of(machine), seed)), None)
 
 
-class _Helper:
+class _Worker:
     """State of a worker process: the machine that it currently runs."""
 
     plan: ClassVar[Plan]
@@ -163,14 +163,14 @@ class _Helper:
         """Initialize the new process."""
         cls.plan, cls.ledger, cls.scratch = plan, ledger, scratch
         know_releases(plan.releases)
-        limit = limit_of(plan.step_timeout, plan.max_time)
+        limit = step_limit(plan.step_timeout, plan.max_time)
         cls.stack.enter_context(watch_steps(limit, cls.give_up))
 
     @classmethod
     def give_up(cls, stuck: Hang) -> None:
         """Save a hang for the parent process, and exit."""
         if cls.run is not None:
-            write_stuck(stuck, cls.run.name, cls.scratch / _STUCK)
+            save_hang(stuck, cls.run.name, cls.scratch / _STUCK)
         exit_process(1)
 
     @classmethod
@@ -186,26 +186,26 @@ class _Helper:
         return machine
 
 
-def _perform(machine: str, chunk: Chunk, deadline: float | None) -> Evidence:
-    _Helper.drive(machine)
-    assert _Helper.run is not None
-    if _Helper.run.unsupported and not _Helper.run.subjects:
-        return Evidence(chunk.number)  # the run does not use its result
-    return _Helper.run.perform_chunk(chunk, lambda: deadline is not None and time.monotonic() >= deadline)
+def _perform(machine: str, chunk: Chunk, deadline: float | None) -> ChunkResult:
+    _Worker.drive(machine)
+    assert _Worker.run is not None
+    if _Worker.run.unsupported and not _Worker.run.subjects:
+        return ChunkResult(chunk.number)  # the run does not use its result
+    return _Worker.run.perform_chunk(chunk, lambda: deadline is not None and time.monotonic() >= deadline)
 
 
 @contextmanager
-def crew_of(plan: Plan, ledger: ExpectationTracker, helpers: int, seed: int) -> Iterator[Crew | None]:
+def chunk_workers(plan: Plan, ledger: ExpectationTracker, helpers: int, seed: int) -> Iterator[ChunkWorkers | None]:
     """Provide a worker pool in the block, or None if the run is too small for workers."""
     if helpers < 1:
         yield None
         return
     with scratch_directory() as scratch:
-        crew = None
+        workers = None
         try:
             with held_signals():
-                crew = Crew(plan, ledger, helpers, seed, scratch)
-            yield crew
+                workers = ChunkWorkers(plan, ledger, helpers, seed, scratch)
+            yield workers
         finally:
-            if crew is not None:
-                crew.close()
+            if workers is not None:
+                workers.close()

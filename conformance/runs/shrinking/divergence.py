@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.lockstep import DivergenceError
 from conformance.operations.state_diff import differing_fields
-from conformance.runs.replay import perform_all
-from conformance.runs.shrinking import SECONDS, Shrunk, shrink
+from conformance.runs.replay import replay_operations
+from conformance.runs.shrinking import SECONDS, ShrinkResult, shrink
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 
-def shrunk(
+def shrink_divergence(
     lockstep: Any,
     failure: DivergenceError,
     *,
@@ -54,10 +54,12 @@ def shrunk(
             return error if error is not None and wanted(error.divergence) else None
 
         found = shrink(failure.operations, still, seconds=seconds, clock=clock, needed=lambda error: error.operations)
-    return marked(failure, found, seconds)
+    return with_shrink_status(failure, found, seconds)
 
 
-def marked(failure: DivergenceError, found: Shrunk[DivergenceError] | None, seconds: float) -> DivergenceError:
+def with_shrink_status(
+    failure: DivergenceError, found: ShrinkResult[DivergenceError] | None, seconds: float
+) -> DivergenceError:
     """Return the shrunk divergence, or the original one if it was not reproduced, with its shrink status."""
     if found is None:
         failure.shrinking = "not reproduced when its operations were replayed: not shrunk"
@@ -98,7 +100,7 @@ def _details(divergence: Divergence) -> set[str]:
 def _performed(lockstep: Any, operations: Sequence[Operation]) -> DivergenceError | None:
     """Return the divergence that operations produce, or None."""
     try:
-        perform_all(lockstep, operations)
+        replay_operations(lockstep, operations)
     except DivergenceError as error:
         return error
     return None

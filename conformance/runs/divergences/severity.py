@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _WRONG, _REFUSED, _STATE, _WORDS = 3, 2, 1, 0
 
 
-def gravity(divergence: Divergence) -> tuple[bool, int]:
+def severity(divergence: Divergence) -> tuple[bool, int]:
     """Return the severity of a divergence; larger is more severe.
 
     A violated guarantee comes first. It is followed by other bytes on disk and another result, an error or no result on

@@ -21,11 +21,11 @@ _PROVIDERS: Final = "hypothesis.internal.conjecture.providers"
 _CONSTANTS: Final = "hypothesis.internal.constants_ast"
 
 
-class RepeatabilityWarning(UserWarning):
+class NondeterminismWarning(UserWarning):
     """Warning that the same seed may give different examples elsewhere."""
 
 
-class _Private(NamedTuple):
+class _HypothesisInternals(NamedTuple):
     """Private parts of Hypothesis.
 
     Attributes:
@@ -48,7 +48,7 @@ def without_local_constants() -> Iterator[None]:
             f"Hypothesis {version('hypothesis')} draws constants of the modules that happen to be loaded, and cannot be"
             " configured otherwise: the same seed may give other values in another process (pytest, a worker, another"
             " checkout). Traces are not affected",
-            RepeatabilityWarning,
+            NondeterminismWarning,
             stacklevel=3,
         )
         yield
@@ -64,7 +64,7 @@ def without_local_constants() -> Iterator[None]:
         forget()
 
 
-def _private() -> _Private | None:
+def _private() -> _HypothesisInternals | None:
     """Return the private parts of Hypothesis if they are as in 6.131 to 6.170, or None."""
     try:
         providers = import_module(_PROVIDERS)
@@ -74,4 +74,4 @@ def _private() -> _Private | None:
         none = constants()
     except (ImportError, AttributeError, TypeError):
         return None
-    return _Private(providers, none, forget) if callable(local) and callable(forget) else None
+    return _HypothesisInternals(providers, none, forget) if callable(local) and callable(forget) else None

@@ -12,16 +12,16 @@ from conformance.runs.profiles import SHARES
 if TYPE_CHECKING:
     from conformance.runs.plan import Plan
 
-_WORTH: Final = 60_000
+_CHECKS_PER_WORKER: Final = 60_000
 """The number of checks (steps times participants) that justify one more process with a start of Python and Java."""
 
 
-def processors() -> int:
+def usable_cpus() -> int:
     """Return the number of CPUs that this process may use."""
     return len(os.sched_getaffinity(0))
 
 
-def helpers_for(plan: Plan, machines: Sequence[str]) -> int:
+def extra_workers_for(plan: Plan, machines: Sequence[str]) -> int:
     """Return the number of worker processes in addition to the current one.
 
     Args:
@@ -33,4 +33,4 @@ def helpers_for(plan: Plan, machines: Sequence[str]) -> int:
     examples = sum(plan.examples_of(name) / SHARES.get(name, 1.0) for name in machines)
     participants = len(plan.releases) * len([name for name in plan.implementations if not is_server(name)])
     checks = examples * plan.profile.steps * participants
-    return max(0, min(processors() - 1, int(checks // _WORTH)))
+    return max(0, min(usable_cpus() - 1, int(checks // _CHECKS_PER_WORKER)))

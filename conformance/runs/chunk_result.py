@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from conformance.implementations.replies import WAITED
-from conformance.runs.differences.shapes import shape_of
-from conformance.runs.differences.sightings import Sightings
+from conformance.runs.divergences.buckets import Buckets
+from conformance.runs.divergences.signatures import signature_of
 
 if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
@@ -28,7 +28,7 @@ Shown = tuple["Divergence", tuple["Operation", ...]]
 
 
 @dataclass
-class Evidence:
+class ChunkResult:
     """Result of a chunk, or of all chunks up to some point.
 
     Attributes:
@@ -60,7 +60,7 @@ class Evidence:
     credited: dict[str, Counter[str]] = field(default_factory=dict)
     excused: dict[str, Counter[str]] = field(default_factory=dict)
     lacking: dict[str, set[str]] = field(default_factory=dict)
-    sightings: Sightings = field(default_factory=Sightings)
+    sightings: Buckets = field(default_factory=Buckets)
     expected: dict[str, set[str]] = field(default_factory=dict)
     met: set[int] = field(default_factory=set)
     waited: dict[str, Counter[str]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Evidence:
     broken: Shown | None = None
     cut: bool = False
 
-    def add(self, chunk: Evidence, limit: int) -> None:
+    def add(self, chunk: ChunkResult, limit: int) -> None:
         """Add the next chunk. The results of a participant after it has dropped out do not count.
 
         Args:
@@ -94,7 +94,7 @@ class Evidence:
                 if participant not in gone:
                     mine.setdefault(participant, set()).update(names)
         stayed = ((kind, sighting) for kind, sighting in chunk.sightings.items() if kind.participant not in gone)
-        self.sightings.merge(Sightings(stayed))
+        self.sightings.merge(Buckets(stayed))
         self.met |= chunk.met
         for participant, times in chunk.departed.items():
             self.departed[participant] = self.departed.get(participant, 0) + times
@@ -112,7 +112,7 @@ class Evidence:
     def note_failure(self, divergence: Divergence) -> None:
         """Count a failure of a participant, which ends the example for it."""
         name, text = divergence.participant, str(divergence.actual.text or "")
-        self.failed.setdefault(name, Counter())[shape_of(divergence).removeprefix("bulk_")] += 1
+        self.failed.setdefault(name, Counter())[signature_of(divergence).removeprefix("bulk_")] += 1
         self.departed[name] = self.departed.get(name, 0) + (_WAITED if text.startswith(WAITED) else 1)
 
     def gone(self, limit: int) -> set[str]:
@@ -120,7 +120,7 @@ class Evidence:
         return {participant for participant, times in self.departed.items() if times >= limit}
 
 
-def is_over(evidence: Evidence, participants: Iterable[str], limit: int) -> bool:
+def is_over(evidence: ChunkResult, participants: Iterable[str], limit: int) -> bool:
     """Return True if the run should stop: the reference is wrong, the time is up, or every participant dropped out."""
     names = set(participants)
     return evidence.broken is not None or evidence.cut or (bool(names) and names <= evidence.gone(limit))

@@ -31,7 +31,7 @@ _START: Final = 60.0
 """The time in seconds after which a silent process counts as lost; Java starts in it, too."""
 
 
-def shrunk_hang(
+def shrink_hang(
     stuck: Hang, machine: str, specification: str, limit: float, seconds: float = SECONDS, release: str = ""
 ) -> Hang:
     """Return the same hang after the fewest steps that are found in time.
@@ -88,13 +88,13 @@ class Candidates:
             pipe.send([operation.to_json() for operation in operations])
             told = pipe.recv() if pipe.poll(_START) else None
         except (OSError, EOFError):
-            return self._death(operations)
+            return self._find_crash(operations)
         if told is None:
             return None
         self.end()
         return hang_from_json(told, tuple(operations))
 
-    def _death(self, operations: Sequence[Operation]) -> Hang | None:
+    def _find_crash(self, operations: Sequence[Operation]) -> Hang | None:
         """Return the last step as the cause of death of the process, or None if no signal has ended it."""
         self._process.join(_START)
         code = self._process.exitcode

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 
-class Participation:
+class SubjectCoverage:
     """Wrapper of an implementation that counts the clauses that were exercised without it.
 
     The count is conservative. If the subject drops out of an example because of a missing operation, of memory or of a

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from conformance.runs.differences.gravity import gravity
-from conformance.runs.differences.shapes import shape_of
+from conformance.runs.divergences.severity import severity
+from conformance.runs.divergences.signatures import signature_of
 
 if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
 
 
-class Kind(NamedTuple):
+class BucketKey(NamedTuple):
     """Key of a bucket: the implementation, the signature, and the implicated clauses."""
 
     participant: str
@@ -23,7 +23,7 @@ class Kind(NamedTuple):
 
 
 @dataclass(slots=True)
-class Sighting:
+class Bucket:
     """Bucket of divergences with one key.
 
     Attributes:
@@ -39,26 +39,26 @@ class Sighting:
 
 def _order(divergence: Divergence, operations: tuple[Operation, ...]) -> tuple[bool, int, int]:
     """Return a sort key that is smaller for the divergence to be kept."""
-    promise, rank = gravity(divergence)
-    return not promise, -rank, len(operations)
+    assign, rank = severity(divergence)
+    return not assign, -rank, len(operations)
 
 
-class Sightings(dict[Kind, Sighting]):
+class Buckets(dict[BucketKey, Bucket]):
     """All buckets, in the order of their first occurrence."""
 
-    def see(self, divergence: Divergence, operations: Iterable[Operation]) -> None:
+    def record(self, divergence: Divergence, operations: Iterable[Operation]) -> None:
         """Record a divergence at the last of these operations."""
-        kind = Kind(divergence.participant, shape_of(divergence), divergence.clauses)
+        kind = BucketKey(divergence.participant, signature_of(divergence), divergence.clauses)
         known = self.get(kind)
         if known is None:
-            self[kind] = Sighting(divergence, tuple(operations))
+            self[kind] = Bucket(divergence, tuple(operations))
             return
         known.count += 1
         steps = tuple(operations)
         if _order(divergence, steps) < _order(known.divergence, known.operations):
             known.divergence, known.operations = divergence, steps
 
-    def merge(self, later: Sightings) -> None:
+    def merge(self, later: Buckets) -> None:
         """Add the buckets of later examples; among equally long steps, earlier ones are kept."""
         for kind, sighting in later.items():
             known = self.get(kind)

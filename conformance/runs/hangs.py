@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING, Final
 from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.watchdog import Hang, hang_from_json
 from conformance.operations.trace import Trace, TraceError
-from conformance.runs.differences.distinct import distinct_differences
-from conformance.runs.telling import as_event
+from conformance.runs.divergence_reporter import as_event
+from conformance.runs.divergences.deduplication import deduplicate
 from conformance.runs.verdicts import results_of
 
 if TYPE_CHECKING:
     from conformance.events import Event
-    from conformance.runs.evidence import Evidence
+    from conformance.runs.chunk_result import ChunkResult
     from conformance.runs.machine_run import MachineRun
 
 GRACE: Final = 5.0
 """The minimum time limit of a step in seconds, however short a run is."""
 
 
-class StuckError(Exception):
+class WorkerHangError(Exception):
     """Error for a hang or a crash of a worker, which has ended."""
 
     def __init__(self, machine: str, stuck: Hang) -> None:
@@ -32,12 +32,12 @@ class StuckError(Exception):
         self.stuck = stuck
 
 
-def limit_of(step_timeout: float, max_time: float | None) -> float:
+def step_limit(step_timeout: float, max_time: float | None) -> float:
     """Return the time limit of a step, in seconds, in a run that may take ``max_time``."""
     return step_timeout if max_time is None else min(step_timeout, max(max_time, GRACE))
 
 
-def events_of(run: MachineRun, stuck: Hang, evidence: Evidence, seed: int, machine: str = "") -> list[Event]:
+def events_of(run: MachineRun, stuck: Hang, evidence: ChunkResult, seed: int, machine: str = "") -> list[Event]:
     """Return the events after a hang of a machine: its other divergences, not shrunk, and a result per participant.
 
     Args:
@@ -53,7 +53,7 @@ def events_of(run: MachineRun, stuck: Hang, evidence: Evidence, seed: int, machi
     machine = machine or run.name
     told = as_event(run, stuck.failure, seed, "" if reference else specification, machine)
     events: list[Event] = [replace(told, shape=stuck.shape)]
-    found = distinct_differences(run.name, evidence.sightings, run.specification, evidence.credited)
+    found = deduplicate(run.name, evidence.sightings, run.specification, evidence.credited)
     for one in found:
         sighting = one.sighting
         failure = Hang(sighting.divergence, sighting.operations).failure
@@ -66,13 +66,13 @@ def events_of(run: MachineRun, stuck: Hang, evidence: Evidence, seed: int, machi
     return events
 
 
-def write_stuck(stuck: Hang, machine: str, directory: Path) -> None:
+def save_hang(stuck: Hang, machine: str, directory: Path) -> None:
     """Save a hang for the parent process."""
     trace = Trace(machine, stuck.divergence.release, stuck.operations, failure_json(stuck.divergence))
     trace.save(directory)
 
 
-def read_stuck(directory: Path) -> tuple[str, Hang] | None:
+def load_hang(directory: Path) -> tuple[str, Hang] | None:
     """Return the machine and the hang that a worker has saved, or None."""
     for path in sorted(directory.glob("*.json")):
         try:

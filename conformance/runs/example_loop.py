@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from conformance.events import Progressed, Replayed
+from conformance.runs.chunk_result import ChunkResult, is_over
 from conformance.runs.chunks import chunks_of
-from conformance.runs.evidence import Evidence, is_over
 
 if TYPE_CHECKING:
     from conformance.events import Sink
+    from conformance.runs.chunk_workers import ChunkWorkers
     from conformance.runs.chunks import Chunk
-    from conformance.runs.crew import Crew
     from conformance.runs.machine_run import MachineRun
 
 
-def play(
+def run_examples(
     run: MachineRun,
     seed: int,
     limit: float | None,
     sink: Sink,
-    crew: Crew | None = None,
-    departed: Callable[[Evidence], None] = lambda _: None,
-) -> Evidence:
+    workers: ChunkWorkers | None = None,
+    departed: Callable[[ChunkResult], None] = lambda _: None,
+) -> ChunkResult:
     """Replay the regression traces, then run chunks until the examples or the time are used up; at least one example.
 
     Args:
@@ -32,24 +32,24 @@ def play(
         seed: The seed of the run.
         limit: The maximum time in seconds; None for no limit.
         sink: A callback that receives progress events.
-        crew: The worker pool; None for this process alone.
+        workers: The worker pool; None for this process alone.
         departed: A callback that receives the total after every chunk, in which a participant may have dropped out.
     """
     started = time.monotonic()
     deadline = None if limit is None else started + limit
     wanted = run.plan.examples_of(run.name)
     names = [subject.name for _, subject in run.subjects]
-    total = run.total = Evidence()
+    total = run.total = ChunkResult()
     if not names and run.unsupported:
         return total
     if run.plan.kept:
-        kept, traces, diverged = run.perform_kept()
+        kept, traces, diverged = run.replay_regression_traces()
         total.add(kept, run.patience)
         departed(total)
         if traces:
             sink(Replayed(run.name, traces, diverged))
     before = total.examples
-    for chunk, evidence in _evidence_of(run, seed, wanted, crew, deadline, total):
+    for chunk, evidence in _evidence_of(run, seed, wanted, workers, deadline, total):
         total.add(evidence, run.patience)
         departed(total)
         late = deadline is not None and time.monotonic() >= deadline
@@ -65,14 +65,14 @@ def play(
 
 
 def _evidence_of(
-    run: MachineRun, seed: int, wanted: int, crew: Crew | None, deadline: float | None, total: Evidence
-) -> Iterator[tuple[Chunk, Evidence]]:
+    run: MachineRun, seed: int, wanted: int, workers: ChunkWorkers | None, deadline: float | None, total: ChunkResult
+) -> Iterator[tuple[Chunk, ChunkResult]]:
     """Yield the chunks of a seed with their results, in order, from any process; none if the run should stop."""
     if is_over(total, [subject.name for _, subject in run.subjects], run.patience):
         return
     chunks = chunks_of(run.name, wanted, seed)
-    if crew is not None:
-        yield from crew.perform(run, chunks, deadline)
+    if workers is not None:
+        yield from workers.perform(run, chunks, deadline)
         return
     for chunk in chunks:
         yield chunk, run.perform_chunk(chunk, lambda: deadline is not None and time.monotonic() >= deadline)

@@ -20,18 +20,18 @@ from conformance.expectations import ExpectationTracker, StaleExpectationError, 
 from conformance.implementations.forms import is_server
 from conformance.lockstep.watchdog import exit_process, watch_steps
 from conformance.machines import MACHINES
+from conformance.runs.chunk_workers import chunk_workers
 from conformance.runs.chunks import CHUNK, SEED_OF_ROUND, examples_of
-from conformance.runs.crew import crew_of
+from conformance.runs.divergence_reporter import DivergenceReporter
+from conformance.runs.example_loop import run_examples
+from conformance.runs.hangs import WorkerHangError, events_of, step_limit
 from conformance.runs.machine_run import machine_run
 from conformance.runs.plan import Plan
-from conformance.runs.rounds import play
-from conformance.runs.seeds import chosen_seed
-from conformance.runs.servers import Circumstances, run_servers
-from conformance.runs.shares import helpers_for
-from conformance.runs.shrinking.hanging import shrunk_hang
-from conformance.runs.stuck import StuckError, events_of, limit_of
-from conformance.runs.telling import Told
-from conformance.runs.verdicts import coverage_of, excused_in, missing_coverage, results_of
+from conformance.runs.seeds import resolve_seed
+from conformance.runs.servers import ServerRunContext, run_servers
+from conformance.runs.shrinking.hang import shrink_hang
+from conformance.runs.verdicts import coverage_of, missing_coverage, results_of, tolerance_rows
+from conformance.runs.worker_count import extra_workers_for
 from conformance.scratch import scratch_directory
 from conformance.subjects import load_subjects
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from conformance.events import Sink
     from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep.watchdog import Hang
-    from conformance.runs.crew import Crew
+    from conformance.runs.chunk_workers import ChunkWorkers
     from conformance.runs.machine_run import MachineRun
 
 __all__ = ["CHUNK", "SEED_OF_ROUND", "Plan", "examples_of", "run"]
@@ -72,17 +72,17 @@ def run(
         ToolError: The plan cannot be executed: Java is missing, an adapter does not start, or the machines test none of
             the implementations.
     """
-    its = _Run(plan, sink, progress, announce)
+    its = _Runner(plan, sink, progress, announce)
 
     def give_up(stuck: Hang) -> None:
         its.give_up(stuck)
         leave()
 
-    with watch_steps(limit_of(plan.step_timeout, plan.max_time), give_up):
+    with watch_steps(step_limit(plan.step_timeout, plan.max_time), give_up):
         return its.carry_out()
 
 
-class _Run:
+class _Runner:
     """State of one run."""
 
     def __init__(self, plan: Plan, sink: Sink, progress: Progress | None, announce: Callable[[str], None]) -> None:
@@ -91,7 +91,7 @@ class _Run:
         self.sink = sink
         self.progress = progress
         self.started = time.monotonic()
-        self.seed, self.source = chosen_seed(plan.seed, plan.profile.seed)
+        self.seed, self.source = resolve_seed(plan.seed, plan.profile.seed)
         self.ledger = ExpectationTracker(
             load_expectations() if plan.expectations is None else load_expectations(plan.expectations)
         )
@@ -99,7 +99,7 @@ class _Run:
         self.performed: dict[str, set[str]] = {}
         self.not_driven: list[NotDrivenError] = []
         self.uncovered: list[str] = []
-        self.told = Told(plan, self.seed, sink)
+        self.told = DivergenceReporter(plan, self.seed, sink)
         self.machine: MachineRun | None = None
 
     def carry_out(self) -> bool:
@@ -122,10 +122,12 @@ class _Run:
         driven = tuple(name for name in plan.implementations if not is_server(name))
         machines = tuple(name for name in plan.machines if name in MACHINES) if driven else ()
         try:
-            with crew_of(replace(plan, machines=machines), self.ledger, helpers_for(plan, machines), self.seed) as crew:
+            with chunk_workers(
+                replace(plan, machines=machines), self.ledger, extra_workers_for(plan, machines), self.seed
+            ) as workers:
                 for number, machine in enumerate(machines):
-                    self._drive(machine, len(machines) - number, crew)
-        except StuckError as error:
+                    self._drive(machine, len(machines) - number, workers)
+        except WorkerHangError as error:
             self.give_up(error.stuck, error.machine)
             return False
         finally:
@@ -135,7 +137,7 @@ class _Run:
         servers = self._drive_servers()
         return self._finish(servers and not self.told.count)
 
-    def _drive(self, machine: str, machines_left: int, crew: Crew | None) -> None:
+    def _drive(self, machine: str, machines_left: int, workers: ChunkWorkers | None) -> None:
         """Run one machine for its share of the remaining time."""
         left = self._seconds_left()
         started = time.monotonic()
@@ -145,13 +147,15 @@ class _Run:
         ):
             self.machine = its
             limit = None if left is None else left / machines_left
-            evidence = play(its, self.seed, limit, self.sink, crew, lambda total: self.told.at_once(its, total))
+            evidence = run_examples(
+                its, self.seed, limit, self.sink, workers, lambda total: self.told.report_first_failures(its, total)
+            )
             self.ledger.mark_matched(evidence.met)
             self.performed[machine] = {operation for operation, _, _ in evidence.kinds}
             self.not_driven += its.unsupported.values()
             seconds = time.monotonic() - started
             found = self.told.found(its, evidence)
-            for row in (*coverage_of(its, evidence), *excused_in(its, evidence)):
+            for row in (*coverage_of(its, evidence), *tolerance_rows(its, evidence)):
                 self.sink(row)
             self.uncovered += filter(None, (missing_coverage(its, evidence),))
             for result in results_of(its, evidence, found, seconds):
@@ -171,17 +175,17 @@ class _Run:
 
     def _shrunk(self, run: MachineRun, stuck: Hang, machine: str) -> Hang:
         """Return the hang with fewer steps before it."""
-        party, limit = stuck.divergence.participant, limit_of(self.plan.step_timeout, self.plan.max_time)
+        party, limit = stuck.divergence.participant, step_limit(self.plan.step_timeout, self.plan.max_time)
         reference = party not in {subject.name for _, subject in run.subjects}
         asked = "" if reference else run.specification(party)
         longest = (
             self.plan.shrink_time if self.plan.max_time is None else min(self.plan.shrink_time, self.plan.max_time)
         )
-        return shrunk_hang(stuck, machine or run.name, asked, limit, longest)
+        return shrink_hang(stuck, machine or run.name, asked, limit, longest)
 
     def _drive_servers(self) -> bool:
         """Run the servers of the plan, if it has any; return True if they conform."""
-        circumstances = Circumstances(
+        circumstances = ServerRunContext(
             self.seed, self._seconds_left, self.sink, self.ledger, self.progress, self.announce
         )
         results = run_servers(self.plan, circumstances)

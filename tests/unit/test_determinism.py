@@ -11,10 +11,10 @@ import pytest
 from hypothesis.internal.conjecture import providers
 
 from conformance.events import RunFinished
-from conformance.runs import repeatable
-from conformance.runs.campaign import Plan, run
+from conformance.runs import determinism
+from conformance.runs.determinism import NondeterminismWarning, without_local_constants
 from conformance.runs.profiles import PROFILES
-from conformance.runs.repeatable import RepeatabilityWarning, without_local_constants
+from conformance.runs.runner import Plan, run
 
 ADAPTER = Path(__file__).parents[1] / "adapters" / "line_index.py"
 
@@ -42,9 +42,9 @@ def spoil(monkeypatch, how):
     elif how == "another cache":
         monkeypatch.setattr(providers, "CONSTANTS_CACHE", _OtherShape())
     elif how == "no module":
-        monkeypatch.setitem(sys.modules, repeatable._CONSTANTS, None)
+        monkeypatch.setitem(sys.modules, determinism._CONSTANTS, None)
     else:
-        monkeypatch.setattr(sys.modules[repeatable._CONSTANTS], "Constants", lambda *, needed: needed)
+        monkeypatch.setattr(sys.modules[determinism._CONSTANTS], "Constants", lambda *, needed: needed)
 
 
 @pytest.mark.parametrize("how", ["no function", "no cache", "another cache", "no module", "other constants"])
@@ -52,7 +52,7 @@ def test_another_hypothesis_is_left_unchanged_with_a_warning(monkeypatch, how):
     spoil(monkeypatch, how)
     found = vars(providers).copy()
     with (
-        pytest.warns(RepeatabilityWarning, match=r"^Hypothesis \S+ draws constants .* the same seed may give other"),
+        pytest.warns(NondeterminismWarning, match=r"^Hypothesis \S+ draws constants .* the same seed may give other"),
         without_local_constants(),
     ):
         assert vars(providers) == found
@@ -61,12 +61,12 @@ def test_another_hypothesis_is_left_unchanged_with_a_warning(monkeypatch, how):
 
 def test_a_run_continues_without_it(monkeypatch, tmp_path):
     """Hypothesis itself works on: only what replaces its function finds nothing to replace."""
-    monkeypatch.setattr(sys.modules[repeatable._CONSTANTS], "Constants", lambda *, needed: needed)
+    monkeypatch.setattr(sys.modules[determinism._CONSTANTS], "Constants", lambda *, needed: needed)
     monkeypatch.setattr(providers, "_get_local_constants", lambda: providers.GLOBAL_CONSTANTS)
     events = []
     adapter = shlex.join(["exec:" + sys.executable, str(ADAPTER)])
     plan = Plan(("4.4.0",), (adapter,), ("offset",), PROFILES["dev"], tmp_path, seed=1, max_examples=3, kept=False)
-    with pytest.warns(RepeatabilityWarning):
+    with pytest.warns(NondeterminismWarning):
         run(plan, events.append)
     assert isinstance(events[-1], RunFinished)
     assert events[-1].verdict == "conforms"

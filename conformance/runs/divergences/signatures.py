@@ -16,7 +16,7 @@ DIRECTORY = "directory"
 """The signature of extra or missing files: seen when directories are compared, whatever the operation was."""
 
 
-def shape_of(divergence: Divergence) -> str:
+def signature_of(divergence: Divergence) -> str:
     """Return the signature: operation and first aspect, for outcomes also both kinds.
 
     Example: ``"append: outcome ok -> full"``, ``"close: bytes"``, ``"lookup: failure"``, ``"directory"``.
@@ -31,7 +31,7 @@ def shape_of(divergence: Divergence) -> str:
     return f"{name}: {aspect}"
 
 
-def detail_of(divergence: Divergence) -> str:
+def signature_detail(divergence: Divergence) -> str:
     """Return the suffix of a signature in logs, which distinguishes divergences with that signature; mostly empty.
 
     Example: ``" of end_offset"``, ``" of .timeindex"``, ``" of -3, times"``.

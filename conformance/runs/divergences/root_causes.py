@@ -29,17 +29,17 @@ from conformance.clauses import load_clauses
 from conformance.implementations.methods import BULK
 from conformance.lockstep.divergence import error_of, last_words
 from conformance.operations.state_diff import differing_fields
-from conformance.runs.differences.distinct import FAILED
-from conformance.runs.differences.gravity import gravity
-from conformance.runs.differences.shapes import shape_of
-from conformance.runs.shrinking.numbers import BASES, with_numbers
-from conformance.runs.shrinking.simpler import singly
+from conformance.runs.divergences.deduplication import CRASH_ASPECT
+from conformance.runs.divergences.severity import severity
+from conformance.runs.divergences.signatures import signature_of
+from conformance.runs.shrinking.arguments import singly
+from conformance.runs.shrinking.integers import BASES, with_numbers
 
 if TYPE_CHECKING:
     from conformance.events import Diverged
     from conformance.lockstep.divergence import Divergence, DivergenceError
     from conformance.operations import Operation
-    from conformance.runs.differences.distinct import Distinct
+    from conformance.runs.divergences.deduplication import UniqueDivergence
 
 _STORED: Final = ("state", "bytes")
 _TWINS: Final = {"TI-1": "OI-1", "TI-2": "OI-2", "TI-7": "OI-7", "TI-8": "OI-8", "TI-9": "OI-10", "TI-11": "OI-11"}
@@ -50,7 +50,7 @@ _OF_ENTRIES: Final = frozenset({"offset", "position", "timestamp"})
 
 
 @dataclass(frozen=True)
-class Case:
+class MinimizedDivergence:
     """A divergence that has been shrunk.
 
     Attributes:
@@ -61,13 +61,15 @@ class Case:
             same participant.
     """
 
-    distinct: Distinct
+    distinct: UniqueDivergence
     shown: DivergenceError
     event: Diverged
     attempt: Callable[[tuple[Operation, ...]], Divergence | None]
 
 
-def of_their_own(cases: Sequence[Case]) -> list[tuple[Case, list[tuple[Case, str]]]]:
+def group_by_root_cause(
+    cases: Sequence[MinimizedDivergence],
+) -> list[tuple[MinimizedDivergence, list[tuple[MinimizedDivergence, str]]]]:
     """Return the divergences by root cause, in their order, each with related divergences and reasons.
 
     Args:
@@ -82,7 +84,7 @@ def of_their_own(cases: Sequence[Case]) -> list[tuple[Case, list[tuple[Case, str
 
     for number, one in enumerate(cases):
         others = {i: other for i, other in enumerate(cases) if root_of(i) != number}
-        found = _kinship(one, others)
+        found = _find_root_cause(one, others)
         if found is not None:
             parents[number] = found
     return [
@@ -92,26 +94,26 @@ def of_their_own(cases: Sequence[Case]) -> list[tuple[Case, list[tuple[Case, str
     ]
 
 
-def _kinship(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None:
+def _find_root_cause(one: MinimizedDivergence, others: Mapping[int, MinimizedDivergence]) -> tuple[int, str] | None:
     """Return the number of another divergence with the same root cause, and the reason, or None."""
-    if one.distinct.identity.aspect == FAILED:
+    if one.distinct.identity.aspect == CRASH_ASPECT:
         return _same_crash(one, others)
     for number, other in others.items():
-        if why := _common(one, other):
+        if why := _shared_symptom(one, other):
             return number, why
-    for divergence, why in _variants(one):
-        if one.distinct.is_alike(divergence) and divergence.operation.name == one.shown.divergence.operation.name:
+    for divergence, why in _replay_variants(one):
+        if one.distinct.matches(divergence) and divergence.operation.name == one.shown.divergence.operation.name:
             continue  # nothing has changed
         for number, other in others.items():
             # A single operation with a milder divergence than the representative may have another root cause.
             is_single = divergence.operation.name != one.shown.divergence.operation.name
-            is_milder = is_single and gravity(divergence) < gravity(other.shown.divergence)
-            if other.distinct.is_alike(divergence) and not is_milder:
+            is_milder = is_single and severity(divergence) < severity(other.shown.divergence)
+            if other.distinct.matches(divergence) and not is_milder:
                 return number, why
     return None
 
 
-def _same_crash(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None:
+def _same_crash(one: MinimizedDivergence, others: Mapping[int, MinimizedDivergence]) -> tuple[int, str] | None:
     """Return the number of an earlier crash with the same last output, and the reason; None without such a crash.
 
     Two operations of the harness may be one request, and two requests may reach the same line of the program.
@@ -123,7 +125,7 @@ def _same_crash(one: Case, others: Mapping[int, Case]) -> tuple[int, str] | None
     return None
 
 
-def are_twins(one: Distinct, other: Distinct) -> bool:
+def are_twins(one: UniqueDivergence, other: UniqueDivergence) -> bool:
     """Return True if an operation fails in an offset index as in a time index, in the same releases.
 
     A defect in their shared code appears in the same releases.
@@ -141,28 +143,28 @@ def are_twins(one: Distinct, other: Distinct) -> bool:
         and one.identity.aspect == other.identity.aspect
         and one.releases == other.releases
         and len({_TWINS.get(clause, clause) for clause in clauses}) == 1
-        and (mine.is_failure or shape_of(mine) == shape_of(theirs))
+        and (mine.is_failure or signature_of(mine) == signature_of(theirs))
     )
 
 
 # -- what is wrong besides ---------------------------------------------------------------------------------------------
 
 
-def _common(one: Case, other: Case) -> str:
+def _shared_symptom(one: MinimizedDivergence, other: MinimizedDivergence) -> str:
     """Return the reason why two divergences share a symptom; empty if they do not."""
     mine, theirs = one.shown.divergence, other.shown.divergence
-    flag = _flag(mine)
-    if flag is not None and flag == _flag(theirs) and one.distinct.first > other.distinct.first:
+    flag = _only_wrong_flag(mine)
+    if flag is not None and flag == _only_wrong_flag(theirs) and one.distinct.first > other.distinct.first:
         return f"the same flag of the state, {flag[0]!r}, is wrong, and nothing else"
     if one.distinct.operation != other.distinct.operation:
         return ""
-    if theirs.aspects[0] == "state" and mine.aspects[0] in ("outcome", "text") and not _is_refused_or_not(mine):
+    if theirs.aspects[0] == "state" and mine.aspects[0] in ("outcome", "text") and not _is_error_mismatch(mine):
         alike = bool(mine.fields) and mine.fields == theirs.fields
         return "the same fields of the state are wrong after it" if alike else ""
     if one.distinct.first > other.distinct.first and _is_the_same_but_for_names(one.shown, other.shown):
         return "the same steps show both, in a file of another name"
-    part = _part(mine)
-    if part is not None and part == _part(theirs) and one.distinct.first > other.distinct.first:
+    part = _only_wrong_element(mine)
+    if part is not None and part == _only_wrong_element(theirs) and one.distinct.first > other.distinct.first:
         return "the same part of the answer is wrong"
     return ""
 
@@ -170,13 +172,17 @@ def _common(one: Case, other: Case) -> str:
 def _is_the_same_but_for_names(one: DivergenceError, other: DivergenceError) -> bool:
     """Return True if two divergences have the same steps except for the base offset and the name of the file."""
     mine, theirs = one.divergence, other.divergence
-    if (mine.aspects, mine.expected, _untold(mine.actual)) != (theirs.aspects, theirs.expected, _untold(theirs.actual)):
+    if (mine.aspects, mine.expected, _without_message(mine.actual)) != (
+        theirs.aspects,
+        theirs.expected,
+        _without_message(theirs.actual),
+    ):
         return False
     nameless = ([with_numbers(each, _without_base) for each in error.operations] for error in (one, other))
     return next(nameless) == next(nameless)
 
 
-def _untold(outcome: object) -> object:
+def _without_message(outcome: object) -> object:
     """Return an outcome without its message, which may contain the name of the file."""
     return outcome[:2] if error_of(outcome) and isinstance(outcome, tuple) else outcome
 
@@ -185,7 +191,7 @@ def _without_base(name: str, value: int) -> int:
     return 0 if name in BASES else value
 
 
-def _flag(divergence: Divergence) -> tuple[str, bool, bool] | None:
+def _only_wrong_flag(divergence: Divergence) -> tuple[str, bool, bool] | None:
     """Return the only field of the state that differs, with both values, if it is a flag and nothing else differs."""
     if divergence.aspects != ("state",):
         return None
@@ -195,9 +201,9 @@ def _flag(divergence: Divergence) -> tuple[str, bool, bool] | None:
     return fields[0]
 
 
-def _part(divergence: Divergence) -> tuple[int, bool, bool] | None:
+def _only_wrong_element(divergence: Divergence) -> tuple[int, bool, bool] | None:
     """Return the only part of a result that differs, with both values, if it is a flag."""
-    if divergence.aspects[0] != "outcome" or _is_refused_or_not(divergence):
+    if divergence.aspects[0] != "outcome" or _is_error_mismatch(divergence):
         return None
     expected, actual = divergence.expected[1], divergence.actual[1]
     if not (isinstance(expected, tuple) and isinstance(actual, tuple) and len(expected) == len(actual)):
@@ -206,7 +212,7 @@ def _part(divergence: Divergence) -> tuple[int, bool, bool] | None:
     return parts[0] if len(parts) == 1 and all(isinstance(value, bool) for value in parts[0][1:]) else None
 
 
-def _is_refused_or_not(divergence: Divergence) -> bool:
+def _is_error_mismatch(divergence: Divergence) -> bool:
     """Return True if one side returns an error and the other does not, or both return different errors."""
     if divergence.aspects[0] != "outcome":
         return False
@@ -216,7 +222,7 @@ def _is_refused_or_not(divergence: Divergence) -> bool:
 # -- what is wrong without the circumstances ---------------------------------------------------------------------------
 
 
-def _variants(one: Case) -> Iterator[tuple[Divergence, str]]:
+def _replay_variants(one: MinimizedDivergence) -> Iterator[tuple[Divergence, str]]:
     """Yield the divergences of variants of the steps, each with a description of the variant."""
     if all(shape.partition(":")[0] in BULK for shape in one.distinct.shapes):
         *before, last = (tuple(singly(operation, _MOST_SINGLE)) for operation in one.shown.operations)
@@ -226,7 +232,7 @@ def _variants(one: Case) -> Iterator[tuple[Divergence, str]]:
             # An earlier one has been set aside when this one was found, so it is not part of this divergence.
             if found is not None and found.step >= first:
                 yield found, "executed one by one, the operations show the difference above"
-    if not _fails_for_its_circumstances(one.shown.divergence):
+    if not _may_depend_on_setup(one.shown.divergence):
         return
     shown = one.shown.operations
     # Shrinking has replaced numbers by zeros, which an empty file contains as well.
@@ -239,7 +245,7 @@ def _variants(one: Case) -> Iterator[tuple[Divergence, str]]:
                 yield found, f"without the {operations[number].name} before it, it shows the difference above"
 
 
-def _fails_for_its_circumstances(divergence: Divergence) -> bool:
+def _may_depend_on_setup(divergence: Divergence) -> bool:
     """Return True if an operation fails unexpectedly, or succeeds where only an OBSERVED clause requires an error."""
     if divergence.aspects[0] != "outcome" or bool(error_of(divergence.expected)) == bool(error_of(divergence.actual)):
         return False

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.errors import ToolError
 from conformance.implementations.jvm.exceptions import KIND_OF
 from conformance.operations import FILE_OPERATIONS, KINDS
-from conformance.runs.script.expected import expected_steps, without_zeros
-from conformance.runs.script.java_text import RESERVED, java_comment, java_long_string, java_string
+from conformance.runs.reproducers.expected import expected_steps, without_zeros
+from conformance.runs.reproducers.java_text import RESERVED, java_comment, java_long_string, java_string
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
     from conformance.operations import Operation, State
     from conformance.operations.trace import Trace
-    from conformance.runs.script.expected import Step
+    from conformance.runs.reproducers.expected import Step
 
 _CLASSES: Final = {"offset": "OffsetIndex", "time": "TimeIndex", "transaction": "TransactionIndex"}
 _OTHERS: Final = (
@@ -70,7 +70,7 @@ public class {name} {{
 """
 
 
-def java_script(trace: Trace, release: str, implementation: str, name: str) -> str:
+def java_reproducer(trace: Trace, release: str, implementation: str, name: str) -> str:
     """Return the test class, which asserts every outcome, and the file where it has changed.
 
     Raises:

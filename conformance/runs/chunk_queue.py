@@ -13,19 +13,19 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from conformance.runs.chunk_result import ChunkResult
     from conformance.runs.chunks import Chunk
-    from conformance.runs.evidence import Evidence
 
 
-class Table:
+class ChunkQueue:
     """Queue of the chunks of one machine, with the results of finished ones."""
 
     def __init__(self, machine: str, chunks: list[Chunk], deadline: float | None) -> None:
         self.machine = machine
         self.chunks = chunks
         self.deadline = deadline
-        self.done: dict[int, Evidence] = {}
-        self._promised: dict[int, Future[Evidence]] = {}
+        self.done: dict[int, ChunkResult] = {}
+        self._assigned: dict[int, Future[ChunkResult]] = {}
         self._left = iter(chunks)
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -40,35 +40,35 @@ class Table:
         with self._lock:
             return None if self._is_closed else next(self._left, None)
 
-    def put(self, chunk: Chunk, evidence: Evidence) -> None:
+    def put(self, chunk: Chunk, evidence: ChunkResult) -> None:
         """Store the result of a chunk that this process ran."""
         self.done[chunk.number] = evidence
 
-    def promise(self, chunk: Chunk, future: Future[Evidence]) -> None:
+    def assign(self, chunk: Chunk, future: Future[ChunkResult]) -> None:
         """Store the future of a chunk that a worker runs."""
         with self._changed:
-            self._promised[chunk.number] = future
+            self._assigned[chunk.number] = future
             self._changed.notify_all()
 
     def is_done(self, chunk: Chunk) -> bool:
         """Return True if the result of a chunk is available."""
         with self._lock:
-            promised = self._promised.get(chunk.number)
+            promised = self._assigned.get(chunk.number)
             return chunk.number in self.done or (promised is not None and promised.done())
 
-    def wait(self, chunk: Chunk) -> Evidence:
+    def wait(self, chunk: Chunk) -> ChunkResult:
         """Wait for the result of a chunk, and return it."""
         if chunk.number in self.done:
             return self.done.pop(chunk.number)
         with self._changed:
-            while chunk.number not in self._promised:
+            while chunk.number not in self._assigned:
                 self._changed.wait()
-        return self._promised.pop(chunk.number).result()
+        return self._assigned.pop(chunk.number).result()
 
     def lost(self) -> list[Chunk]:
         """Return the chunks whose worker has ended without a result."""
         with self._lock:
-            failed = {number for number, future in self._promised.items() if future.done() and future.exception()}
+            failed = {number for number, future in self._assigned.items() if future.done() and future.exception()}
         return [chunk for chunk in self.chunks if chunk.number in failed]
 
     def close(self) -> None:
@@ -77,46 +77,46 @@ class Table:
             self._is_closed = True
 
 
-class Tables:
+class ChunkQueues:
     """Chunk queues of a run's machines, in their order.
 
     Args:
         coming: The queues of machines that workers may begin before the run reaches them; created when they are needed.
     """
 
-    def __init__(self, coming: Iterable[Table]) -> None:
-        self._coming = iter(coming)
-        self._laid: deque[Table] = deque()
+    def __init__(self, coming: Iterable[ChunkQueue]) -> None:
+        self._upcoming_machines = iter(coming)
+        self._open: deque[ChunkQueue] = deque()
 
-    def come_to(self, machine: str, chunks: Iterable[Chunk], deadline: float | None) -> Table:
+    def advance_to(self, machine: str, chunks: Iterable[Chunk], deadline: float | None) -> ChunkQueue:
         """Return the queue of the machine that the run has reached; drop the chunks of earlier machines."""
-        while (table := self._first()) is not None:
-            if table.machine == machine:
-                return table
-            self._laid.popleft().close()
-        table = Table(machine, list(chunks), deadline)
-        self._laid.append(table)
-        return table
+        while (queue := self._first()) is not None:
+            if queue.machine == machine:
+                return queue
+            self._open.popleft().close()
+        queue = ChunkQueue(machine, list(chunks), deadline)
+        self._open.append(queue)
+        return queue
 
     def lost(self) -> list[tuple[str, list[Chunk]]]:
         """Return the lost chunks of each machine."""
-        return [(table.machine, table.lost()) for table in self._laid]
+        return [(queue.machine, queue.lost()) for queue in self._open]
 
-    def _first(self) -> Table | None:
-        return self._laid[0] if self._laid else self._lay()
+    def _first(self) -> ChunkQueue | None:
+        return self._open[0] if self._open else self._open_next()
 
-    def _lay(self) -> Table | None:
-        table = next(self._coming, None)
-        if table is not None:
-            self._laid.append(table)
-        return table
+    def _open_next(self) -> ChunkQueue | None:
+        queue = next(self._upcoming_machines, None)
+        if queue is not None:
+            self._open.append(queue)
+        return queue
 
-    def take(self) -> tuple[Table, Chunk] | None:
+    def take(self) -> tuple[ChunkQueue, Chunk] | None:
         """Return the next chunk of the current machine, otherwise of the first later machine that has one."""
-        for table in self._laid:
-            if (chunk := table.take()) is not None:
-                return table, chunk
-        while (later := self._lay()) is not None:
+        for queue in self._open:
+            if (chunk := queue.take()) is not None:
+                return queue, chunk
+        while (later := self._open_next()) is not None:
             if (chunk := later.take()) is not None:
                 return later, chunk
         return None

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from conformance.operations import Effect, Operation
 from conformance.operations.index_steps import is_allowed
-from conformance.runs.shrinking.numbers import with_numbers
+from conformance.runs.shrinking.integers import with_numbers
 
 Operations = tuple[Operation, ...]
 
@@ -18,7 +18,7 @@ _OFFSETS: Final = frozenset(
 """Numbers that change when an append before them is deleted."""
 
 
-def is_sane(operations: Operations) -> bool:
+def is_valid_sequence(operations: Operations) -> bool:
     """Return True if a trace begins with an opening, corrupts only released files, and has valid arguments."""
     if not operations or operations[0].effect is not Effect.OPENS or not all(map(is_allowed, operations)):
         return False
@@ -32,7 +32,7 @@ def is_sane(operations: Operations) -> bool:
     return True
 
 
-def cycles(operations: Operations) -> Iterator[tuple[int, int]]:
+def reopen_cycles(operations: Operations) -> Iterator[tuple[int, int]]:
     """Yield start and end of the steps before a later opening, or between two openings; from the end backwards."""
     openings = [i for i, operation in enumerate(operations) if operation.effect is Effect.OPENS]
     for opening in reversed(openings[1:]):

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.lockstep.decision import decide
 from conformance.lockstep.divergence import DivergenceError
-from conformance.runs.differences.distinct import distinct_differences
-from conformance.runs.differences.kinship import Case, are_twins, of_their_own
-from conformance.runs.differences.shapes import detail_of, shape_of
-from conformance.runs.differences.sightings import Sightings
 from conformance.runs.divergence_event import divergence_event
-from conformance.runs.keeping import in_one_line
-from conformance.runs.replay import perform_all
-from conformance.runs.shrinking.failure import shrunk
-from conformance.runs.shrinking.omissions import is_sane
+from conformance.runs.divergences.buckets import Buckets
+from conformance.runs.divergences.deduplication import deduplicate
+from conformance.runs.divergences.root_causes import MinimizedDivergence, are_twins, group_by_root_cause
+from conformance.runs.divergences.signatures import signature_detail, signature_of
+from conformance.runs.replay import replay_operations
+from conformance.runs.shrinking.deletions import is_valid_sequence
+from conformance.runs.shrinking.divergence import shrink_divergence
+from conformance.runs.trace_saving import in_one_line
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from conformance.events import Diverged, Sink
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
-    from conformance.runs.differences.distinct import Distinct, Identity
-    from conformance.runs.evidence import Evidence
+    from conformance.runs.chunk_result import ChunkResult
+    from conformance.runs.divergences.deduplication import Fingerprint, UniqueDivergence
     from conformance.runs.machine_run import MachineRun
-    from conformance.runs.participation import Participation
     from conformance.runs.plan import Plan
+    from conformance.runs.subject_coverage import SubjectCoverage
 
 
 _WAYS: Final = 3
@@ -40,15 +40,17 @@ TWIN: Final = "the same goes wrong in the other kind of index"
 """The reason for listing a divergence of the time index that the offset index has as well."""
 
 
-def _of_their_own(cases: list[Case]) -> list[tuple[Case, list[tuple[Case, str]]]]:
+def _group_by_root_cause(
+    cases: list[MinimizedDivergence],
+) -> list[tuple[MinimizedDivergence, list[tuple[MinimizedDivergence, str]]]]:
     """Return the divergences of one implementation by root cause; each on its own if grouping fails."""
     try:
-        return of_their_own(cases)
+        return group_by_root_cause(cases)
     except Exception:  # noqa: BLE001 -- a failure of the harness must not lose divergences
         return [(case, []) for case in cases]
 
 
-class Told:
+class DivergenceReporter:
     """Reporter of a run's divergences: each unique one is emitted once, after all machines have run.
 
     With ``stop_at_first`` the first divergence of each participant is emitted immediately instead.
@@ -64,11 +66,11 @@ class Told:
         self.seed = seed
         self.sink = sink
         self.count = 0
-        self._events: list[tuple[Distinct | None, Diverged]] = []
-        self._known: dict[Identity, Distinct] = {}
-        self._at_once: list[Distinct] = []
+        self._events: list[tuple[UniqueDivergence | None, Diverged]] = []
+        self._known: dict[Fingerprint, UniqueDivergence] = {}
+        self._at_once: list[UniqueDivergence] = []
 
-    def found(self, run: MachineRun, evidence: Evidence) -> list[Distinct]:
+    def found(self, run: MachineRun, evidence: ChunkResult) -> list[UniqueDivergence]:
         """Add the result of a machine, and return its unique divergences."""
         if evidence.broken is not None:
             run.lockstep.failure = None
@@ -82,49 +84,49 @@ class Told:
             )
         if self.plan.stop_at_first:
             return [one for one in self._at_once if one.machine == run.name]
-        found = distinct_differences(run.name, evidence.sightings, run.specification, evidence.credited)
-        cases: dict[str, list[Case]] = {}
+        found = deduplicate(run.name, evidence.sightings, run.specification, evidence.credited)
+        cases: dict[str, list[MinimizedDivergence]] = {}
         for one in found:
             if one.identity not in self._known:
                 cases.setdefault(one.identity.implementation, []).append(tell(run, one, self.seed))
-        own = [each for same in cases.values() for each in _of_their_own(same)]
+        own = [each for same in cases.values() for each in _group_by_root_cause(same)]
         for case, others in sorted(own, key=lambda each: each[0].distinct.first):
             if not self._is_twin(case):
-                self._tell_together(case, others)
-        return self._of_machine(found)
+                self._emit_group(case, others)
+        return self._unique_for_machine(found)
 
-    def _tell_together(self, case: Case, others: list[tuple[Case, str]]) -> None:
+    def _emit_group(self, case: MinimizedDivergence, others: list[tuple[MinimizedDivergence, str]]) -> None:
         """Queue a divergence with its related divergences."""
-        event = replace(case.event, also=(*case.event.also, *(_sight(other, why) for other, why in others)))
+        event = replace(case.event, also=(*case.event.also, *(_related_json(other, why) for other, why in others)))
         case.distinct.told = frozenset(event.clauses)
         for one in (case.distinct, *(other.distinct for other, _ in others)):
             self._known[one.identity] = case.distinct
         self._keep(case.distinct, event)
 
-    def _is_twin(self, case: Case) -> bool:
+    def _is_twin(self, case: MinimizedDivergence) -> bool:
         """Return True if a divergence in the other kind of index has the same root cause, and relate them."""
         for number, (told, event) in enumerate(self._events):
             if told is not None and are_twins(told, case.distinct):
-                self._events[number] = told, replace(event, also=(*event.also, _sight(case, TWIN)))
+                self._events[number] = told, replace(event, also=(*event.also, _related_json(case, TWIN)))
                 self._known[case.distinct.identity] = told
-                told.take_in(case.distinct)
+                told.merge(case.distinct)
                 return True
         return False
 
-    def _of_machine(self, found: list[Distinct]) -> list[Distinct]:
+    def _unique_for_machine(self, found: list[UniqueDivergence]) -> list[UniqueDivergence]:
         """Return the divergences of a machine once per root cause; related ones count for the reported divergence."""
-        mine: dict[Identity, Distinct] = {}
+        mine: dict[Fingerprint, UniqueDivergence] = {}
         for one in found:
             told = self._known[one.identity]
             one.told = told.told
             if one is not told:
-                told.take_in(one)
+                told.merge(one)
             known = mine.setdefault(told.identity, one)
             if known is not one and known is not told:
-                known.take_in(one)
+                known.merge(one)
         return list(mine.values())
 
-    def at_once(self, run: MachineRun, evidence: Evidence) -> None:
+    def report_first_failures(self, run: MachineRun, evidence: ChunkResult) -> None:
         """With ``stop_at_first``, emit the first divergence of each participant that has dropped out."""
         if not self.plan.stop_at_first:
             return
@@ -132,14 +134,14 @@ class Told:
         for kind, sighting in evidence.sightings.items():
             if (run.name, kind.participant) not in told:
                 told.add((run.name, kind.participant))
-                (one,) = distinct_differences(run.name, Sightings({kind: sighting}), run.specification, {})
+                (one,) = deduplicate(run.name, Buckets({kind: sighting}), run.specification, {})
                 self._at_once.append(one)
                 self.count += 1
                 event = tell(run, one, self.seed).event
                 one.told = frozenset(event.failure["clauses"])
                 self.sink(event)
 
-    def _keep(self, distinct: Distinct | None, event: Diverged) -> None:
+    def _keep(self, distinct: UniqueDivergence | None, event: Diverged) -> None:
         self.count += 1
         self._events.append((distinct, event))
 
@@ -149,18 +151,18 @@ class Told:
             event if one is None else replace(event, releases=one.releases, machines=one.machines, times=one.count)
             for one, event in self._events
         ]
-        for event in sorted(events, key=is_observed):
+        for event in sorted(events, key=is_observed_only_event):
             self.sink(event)
         self._events.clear()
 
 
-def is_observed(event: Diverged) -> bool:
+def is_observed_only_event(event: Diverged) -> bool:
     """Return True if only OBSERVED clauses are implicated."""
     levels = {level for _, level, _ in event.requirements}
     return levels == {"OBSERVED"}
 
 
-def _sight(case: Case, why: str) -> dict[str, Any]:
+def _related_json(case: MinimizedDivergence, why: str) -> dict[str, Any]:
     event = case.event
     return {
         "shape": event.shape,
@@ -172,7 +174,7 @@ def _sight(case: Case, why: str) -> dict[str, Any]:
     }
 
 
-def tell(run: MachineRun, distinct: Distinct, seed: int) -> Case:
+def tell(run: MachineRun, distinct: UniqueDivergence, seed: int) -> MinimizedDivergence:
     """Return a divergence with its event: shrunk in a lockstep of the participant alone, and saved.
 
     Args:
@@ -194,31 +196,35 @@ def tell(run: MachineRun, distinct: Distinct, seed: int) -> Case:
         clause=distinct.clause,
         releases=distinct.releases,
         times=distinct.count,
-        also=tuple(_other_ways(run, subject, distinct, seed)),
+        also=tuple(_other_forms(run, subject, distinct, seed)),
     )
-    return Case(distinct, shown, event, partial(_first_difference, run, subject))
+    return MinimizedDivergence(distinct, shown, event, partial(_first_difference, run, subject))
 
 
-def _alone(run: MachineRun, subject: Participation, distinct: Distinct, seconds: float) -> DivergenceError:
+def _alone(run: MachineRun, subject: SubjectCoverage, distinct: UniqueDivergence, seconds: float) -> DivergenceError:
     """Return the representative of a divergence, shrunk in a lockstep of the participant alone."""
     divergence = distinct.sighting.divergence
 
     def others(seen: Divergence) -> int:
-        return decide(seen, run.plan.level, tolerated=not distinct.is_shown_by(seen))
+        return decide(seen, run.plan.level, tolerated=not distinct.matches_participant(seen))
 
     lockstep = run.machine.new_lockstep(
         [subject.implementation], run.scratch / "shrink", releases=[divergence.release], on_divergence=others
     )
-    return _shrunk(lockstep, DivergenceError(divergence, distinct.sighting.operations), distinct.is_shown_by, seconds)
+    return _shrunk(
+        lockstep, DivergenceError(divergence, distinct.sighting.operations), distinct.matches_participant, seconds
+    )
 
 
-def _other_ways(run: MachineRun, subject: Participation, distinct: Distinct, seed: int) -> Iterator[dict[str, Any]]:
+def _other_forms(
+    run: MachineRun, subject: SubjectCoverage, distinct: UniqueDivergence, seed: int
+) -> Iterator[dict[str, Any]]:
     """Yield other forms of a divergence, each with its own steps: they may have the same root cause, or another one."""
     mine = distinct.sighting.divergence
     for sighting, times in distinct.other_ways[:_WAYS]:
         if sighting.divergence.participant != mine.participant:
             continue
-        other = replace(distinct, sighting=sighting, shape=shape_of(sighting.divergence))
+        other = replace(distinct, sighting=sighting, shape=signature_of(sighting.divergence))
         event = as_event(run, _alone(run, subject, other, min(run.plan.shrink_time, _SECONDS_OF_WAY)), seed)
         yield {
             "shape": event.shape,
@@ -230,9 +236,11 @@ def _other_ways(run: MachineRun, subject: Participation, distinct: Distinct, see
         }
 
 
-def _first_difference(run: MachineRun, subject: Participation, operations: tuple[Operation, ...]) -> Divergence | None:
+def _first_difference(
+    run: MachineRun, subject: SubjectCoverage, operations: tuple[Operation, ...]
+) -> Divergence | None:
     """Return the first divergence of a participant in some operations that counts at the run's level, or None."""
-    if not is_sane(operations):
+    if not is_valid_sequence(operations):
         return None
     with scratch_directory() as scratch:
         lockstep = run.machine.new_lockstep(
@@ -242,7 +250,7 @@ def _first_difference(run: MachineRun, subject: Participation, operations: tuple
             on_divergence=lambda each: decide(each, run.plan.level, tolerated=not each.counts(run.plan.level)),
         )
         try:
-            perform_all(lockstep, operations)
+            replay_operations(lockstep, operations)
         except DivergenceError as error:
             return error.divergence if error.divergence.participant == subject.name else None
         except (TypeError, ValueError, LookupError):
@@ -254,7 +262,7 @@ def _shrunk(
     lockstep: Any, failure: DivergenceError, same: Callable[[Divergence], bool] | None, seconds: float
 ) -> DivergenceError:
     try:
-        return shrunk(lockstep, failure, same=same, seconds=seconds)
+        return shrink_divergence(lockstep, failure, same=same, seconds=seconds)
     except Exception as error:  # noqa: BLE001 -- the divergence is reported in any case
         failure.shrinking = f"not shrunk, because the shrinker failed: {in_one_line(error)}"
         return failure
@@ -284,4 +292,4 @@ def as_event(
         level=run.plan.level,
         profile=run.plan.profile.name,
     )
-    return replace(event, shape=shape_of(failed.divergence), detail=detail_of(failed.divergence))
+    return replace(event, shape=signature_of(failed.divergence), detail=signature_detail(failed.divergence))

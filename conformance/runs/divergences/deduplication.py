@@ -24,20 +24,20 @@ from conformance.attribution import ROWS
 from conformance.clauses import LEVELS, load_clauses
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep.divergence import error_of
-from conformance.runs.differences.gravity import gravity, is_empty
-from conformance.runs.differences.shapes import shape_of
+from conformance.runs.divergences.severity import is_empty, severity
+from conformance.runs.divergences.signatures import signature_of
 
 if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
-    from conformance.runs.differences.sightings import Kind, Sighting, Sightings
+    from conformance.runs.divergences.buckets import Bucket, BucketKey, Buckets
 
-FAILED: Final = "failure"
+CRASH_ASPECT: Final = "failure"
 """The aspect of a program that has crashed, timed out or sent a malformed reply."""
-_TELLING: Final = 3
+_MIN_OCCURRENCES: Final = 3
 """The number of occurrences from which on a clause that never passed is significant."""
 
 
-class Identity(NamedTuple):
+class Fingerprint(NamedTuple):
     """Key under which divergences are the same.
 
     ``what`` is a clause without its letter, with the operation if it passes elsewhere; or machine and signature.
@@ -48,7 +48,7 @@ class Identity(NamedTuple):
     aspect: str
 
 
-class Way(NamedTuple):
+class Form(NamedTuple):
     """Form of a divergence: its signature, and whether either side has no result."""
 
     shape: str
@@ -56,11 +56,11 @@ class Way(NamedTuple):
     none_given: bool
 
 
-def way_of(divergence: Divergence) -> Way:
+def form_of(divergence: Divergence) -> Form:
     """Return the form of a divergence."""
     is_outcome = divergence.aspects[0] == "outcome"
     expected, actual = divergence.expected, divergence.actual
-    return Way(_single(shape_of(divergence)), is_outcome and is_empty(expected), is_outcome and is_empty(actual))
+    return Form(_single(signature_of(divergence)), is_outcome and is_empty(expected), is_outcome and is_empty(actual))
 
 
 class Place(NamedTuple):
@@ -72,7 +72,7 @@ class Place(NamedTuple):
 
 
 @dataclass
-class Distinct:
+class UniqueDivergence:
     """Unique divergence.
 
     Attributes:
@@ -90,18 +90,18 @@ class Distinct:
         ways: For each form, its representative and its number of occurrences.
     """
 
-    identity: Identity
+    identity: Fingerprint
     clause: str
     shape: str
     machine: str
-    sighting: Sighting
+    sighting: Bucket
     places: set[Place] = field(default_factory=set)
     count: int = 0
     first: int = sys.maxsize
     told: frozenset[str] = frozenset()
     never_held: bool = False
     shapes: set[str] = field(default_factory=set)
-    ways: dict[Way, tuple[Sighting, int]] = field(default_factory=dict)
+    ways: dict[Form, tuple[Bucket, int]] = field(default_factory=dict)
 
     def concerns(self, clause: str) -> bool:
         """Return True if a clause is implicated, or is a variant of the failing one."""
@@ -109,7 +109,7 @@ class Distinct:
         return clause in self.told or (bool(family) and clause.rstrip(ascii_lowercase) == family)
 
     @property
-    def is_refusal(self) -> bool:
+    def expects_error(self) -> bool:
         """True if an error is expected."""
         expected = self.sighting.divergence.expected
         return isinstance(expected, tuple) and self.identity.aspect == "outcome" and expected[0] is not None
@@ -119,7 +119,7 @@ class Distinct:
         """The operation of the representative."""
         return _name(self.sighting.divergence)
 
-    def is_shown_by(self, divergence: Divergence) -> bool:
+    def matches_participant(self, divergence: Divergence) -> bool:
         """Return True if a divergence of the same participant is this one, so that steps may be shrunk to it.
 
         It is as severe, an accepted operation is not an error instead, and no clause applies to it that did not apply
@@ -129,27 +129,27 @@ class Distinct:
         mine = self.sighting.divergence
         return (
             divergence.participant == mine.participant
-            and self.is_alike(divergence)
+            and self.matches(divergence)
             and _refused(divergence) == _refused(mine)
-            and gravity(divergence) >= gravity(mine)
+            and severity(divergence) >= severity(mine)
             and (not self.clause or set(divergence.clauses) <= set(mine.clauses))
         )
 
-    def is_alike(self, divergence: Divergence) -> bool:
+    def matches(self, divergence: Divergence) -> bool:
         """Return True if a divergence of any release is this one."""
         if _aspect(divergence) != self.identity.aspect:
             return False
         if self.clause:
             return self.clause in divergence.clauses and _name(divergence) == self.operation
-        return _single(shape_of(divergence)) == _single(self.shape)
+        return _single(signature_of(divergence)) == _single(self.shape)
 
     @property
-    def other_ways(self) -> list[tuple[Sighting, int]]:
+    def other_ways(self) -> list[tuple[Bucket, int]]:
         """The other forms of the divergence, most frequent first, without the representative's own form."""
-        own = way_of(self.sighting.divergence)
+        own = form_of(self.sighting.divergence)
         return sorted((seen for way, seen in self.ways.items() if way != own), key=lambda seen: -seen[1])
 
-    def take_in(self, other: Distinct) -> None:
+    def merge(self, other: UniqueDivergence) -> None:
         """Merge another divergence that turns out to be this one."""
         self.places |= other.places
         self.count += other.count
@@ -158,7 +158,7 @@ class Distinct:
     @property
     def releases(self) -> tuple[str, ...]:
         """All releases, the newest first."""
-        return tuple(sorted({place.release for place in self.places}, key=_age, reverse=True))
+        return tuple(sorted({place.release for place in self.places}, key=_release_rank, reverse=True))
 
     @property
     def machines(self) -> tuple[str, ...]:
@@ -166,12 +166,12 @@ class Distinct:
         return tuple(dict.fromkeys((self.machine, *sorted(place.machine for place in self.places))))
 
 
-def distinct_differences(
+def deduplicate(
     machine: str,
-    sightings: Sightings,
+    sightings: Buckets,
     specification: Callable[[str], str],
     held: Mapping[str, Counter[str]],
-) -> list[Distinct]:
+) -> list[UniqueDivergence]:
     """Return the unique divergences of one machine, in the order of their first occurrence.
 
     Args:
@@ -180,28 +180,28 @@ def distinct_differences(
         specification: A function that returns the ``-i`` argument of a participant.
         held: For each participant, the number of steps in which each clause passed.
     """
-    by_aspect: dict[tuple[str, str], list[tuple[Kind, Sighting]]] = {}
+    by_aspect: dict[tuple[str, str], list[tuple[BucketKey, Bucket]]] = {}
     for kind, sighting in sightings.items():
         by_aspect.setdefault((specification(kind.participant), _aspect(sighting.divergence)), []).append(
             (kind, sighting)
         )
-    found: dict[Identity, Distinct] = {}
+    found: dict[Fingerprint, UniqueDivergence] = {}
     order = {kind: number for number, kind in enumerate(sightings)}
     for (implementation, aspect), seen in by_aspect.items():
         # A program that crashes satisfies no clause, so only the request identifies it.
-        parts = [("", "", seen)] if aspect == FAILED else _by_failing_clause(seen, held)
+        parts = [("", "", seen)] if aspect == CRASH_ASPECT else _by_failing_clause(seen, held)
         for clause, operation, same in parts:
             for shape, alike in _by_shape(clause, same):
                 what = f"{clause.rstrip(ascii_lowercase)} {operation}".strip() if clause else f"{machine} {shape}"
-                identity = Identity(implementation, what, aspect)
+                identity = Fingerprint(implementation, what, aspect)
                 _add(found, identity, clause, machine, alike)
                 found[identity].never_held |= bool(clause) and not operation
                 first = min(order[kind] for kind, _ in alike)
                 found[identity].first = min(found[identity].first, first)
-    return sorted(_folded(found.values()), key=lambda one: one.first)
+    return sorted(_without_consequences(found.values()), key=lambda one: one.first)
 
 
-def _folded(found: Iterable[Distinct]) -> list[Distinct]:
+def _without_consequences(found: Iterable[UniqueDivergence]) -> list[UniqueDivergence]:
     """Return the divergences without consequences of another divergence of the same operation and aspect.
 
     If the primary clause of an operation never passed, its other divergences add nothing. If it violates a guarantee,
@@ -210,21 +210,21 @@ def _folded(found: Iterable[Distinct]) -> list[Distinct]:
     every = sorted(found, key=_weight)  # so that consequences of consequences are not lost
     kept = []
     for one in every:
-        first = max((other for other in every if _follows(one, other)), key=_weight, default=None)
+        first = max((other for other in every if _is_consequence_of(one, other)), key=_weight, default=None)
         if first is None:
             kept.append(one)
         else:
-            first.take_in(one)
+            first.merge(one)
     return kept
 
 
-def _weight(one: Distinct) -> tuple[int, int]:
+def _weight(one: UniqueDivergence) -> tuple[int, int]:
     return one.count, -one.first
 
 
-def _follows(one: Distinct, other: Distinct) -> bool:
+def _is_consequence_of(one: UniqueDivergence, other: UniqueDivergence) -> bool:
     """Return True if a divergence is a consequence of another one, which has more weight."""
-    if not other.clause or _weight(other) <= _weight(one) or other.is_refusal:
+    if not other.clause or _weight(other) <= _weight(one) or other.expects_error:
         return False
     if (one.identity.implementation, one.operation, one.identity.aspect) != (
         other.identity.implementation,
@@ -235,43 +235,47 @@ def _follows(one: Distinct, other: Distinct) -> bool:
     catalogue = load_clauses()
     promises = [LEVELS.index(catalogue[clause].level) for clause in one.sighting.divergence.clauses]
     is_lesser = bool(promises) and min(promises) > LEVELS.index(catalogue[other.clause].level)
-    own = operations_own(other.sighting.divergence.clauses, other.identity.aspect)
+    own = primary_clause(other.sighting.divergence.clauses, other.identity.aspect)
     return is_lesser or (other.never_held and other.clause == own)
 
 
 def _add(
-    found: dict[Identity, Distinct], identity: Identity, clause: str, machine: str, seen: list[tuple[Kind, Sighting]]
+    found: dict[Fingerprint, UniqueDivergence],
+    identity: Fingerprint,
+    clause: str,
+    machine: str,
+    seen: list[tuple[BucketKey, Bucket]],
 ) -> None:
-    best = min(seen, key=lambda pair: _standing(pair[1]))
+    best = min(seen, key=lambda pair: _representative_rank(pair[1]))
     known = found.get(identity)
     if known is None:
-        known = found[identity] = Distinct(identity, clause, best[0].shape, machine, best[1])
-    elif _standing(best[1]) < _standing(known.sighting):
+        known = found[identity] = UniqueDivergence(identity, clause, best[0].shape, machine, best[1])
+    elif _representative_rank(best[1]) < _representative_rank(known.sighting):
         known.clause, known.shape, known.sighting = clause, best[0].shape, best[1]
     for _, sighting in seen:
-        way = way_of(sighting.divergence)
+        way = form_of(sighting.divergence)
         shown, count = known.ways.get(way, (sighting, 0))
-        known.ways[way] = min(shown, sighting, key=_standing), count + sighting.count
+        known.ways[way] = min(shown, sighting, key=_representative_rank), count + sighting.count
     known.shapes |= {kind.shape for kind, _ in seen}
     known.count += sum(sighting.count for _, sighting in seen)
     known.places |= {Place(machine, sighting.divergence.release, kind.participant) for kind, sighting in seen}
 
 
-def _standing(sighting: Sighting) -> tuple[int, bool, int, int, int]:
+def _representative_rank(sighting: Bucket) -> tuple[int, bool, int, int, int]:
     """Return the sort key of the representative, the smallest.
 
     It is from the newest release. Of these it is the most severe, with the fewest clauses and the fewest steps.
     """
     divergence = sighting.divergence
-    promise, rank = gravity(divergence)
-    return -_age(divergence.release), not promise, -rank, len(divergence.clauses), len(sighting.operations)
+    assign, rank = severity(divergence)
+    return -_release_rank(divergence.release), not assign, -rank, len(divergence.clauses), len(sighting.operations)
 
 
-def _age(release: str) -> int:
+def _release_rank(release: str) -> int:
     return RELEASES.index(release) if release in RELEASES else -1
 
 
-def _operation(sighting: Sighting) -> str:
+def _operation(sighting: Bucket) -> str:
     return _name(sighting.divergence)
 
 
@@ -292,38 +296,40 @@ def _refused(divergence: Divergence) -> tuple[bool, bool]:
 
 
 def _aspect(divergence: Divergence) -> str:
-    return FAILED if divergence.is_failure else divergence.aspects[0]
+    return CRASH_ASPECT if divergence.is_failure else divergence.aspects[0]
 
 
-def _by_shape(clause: str, seen: list[tuple[Kind, Sighting]]) -> Iterable[tuple[str, list[tuple[Kind, Sighting]]]]:
+def _by_shape(
+    clause: str, seen: list[tuple[BucketKey, Bucket]]
+) -> Iterable[tuple[str, list[tuple[BucketKey, Bucket]]]]:
     """Group divergences: all with one clause are one group; without a clause, by signature."""
     if clause:
         return [("", seen)]
-    shapes: dict[str, list[tuple[Kind, Sighting]]] = {}
+    shapes: dict[str, list[tuple[BucketKey, Bucket]]] = {}
     for kind, sighting in seen:
         shapes.setdefault(_single(kind.shape), []).append((kind, sighting))
     return shapes.items()
 
 
 def _by_failing_clause(
-    seen: Sequence[tuple[Kind, Sighting]], held: Mapping[str, Counter[str]]
-) -> Iterable[tuple[str, str, list[tuple[Kind, Sighting]]]]:
+    seen: Sequence[tuple[BucketKey, Bucket]], held: Mapping[str, Counter[str]]
+) -> Iterable[tuple[str, str, list[tuple[BucketKey, Bucket]]]]:
     """Yield buckets by their failing clause, and also by operation if that clause passes elsewhere."""
     left = list(seen)
     while left:
-        clause = _never_held(left, held)
+        clause = _clause_never_passed(left, held)
         if not clause:
             break
         yield clause, "", [pair for pair in left if clause in pair[0].clauses]
         left = [pair for pair in left if clause not in pair[0].clauses]
-    rest: dict[tuple[str, str], list[tuple[Kind, Sighting]]] = {}
+    rest: dict[tuple[str, str], list[tuple[BucketKey, Bucket]]] = {}
     for kind, sighting in left:
-        own = operations_own(kind.clauses, _aspect(sighting.divergence)), _operation(sighting)
+        own = primary_clause(kind.clauses, _aspect(sighting.divergence)), _operation(sighting)
         rest.setdefault(own, []).append((kind, sighting))
     yield from ((*own, alike) for own, alike in rest.items())
 
 
-def _never_held(seen: Sequence[tuple[Kind, Sighting]], held: Mapping[str, Counter[str]]) -> str:
+def _clause_never_passed(seen: Sequence[tuple[BucketKey, Bucket]], held: Mapping[str, Counter[str]]) -> str:
     """Return the clause that never passed and explains most occurrences; empty if there is no such clause."""
     failed: Counter[str] = Counter()
     place: dict[str, int] = {}
@@ -334,7 +340,7 @@ def _never_held(seen: Sequence[tuple[Kind, Sighting]], held: Mapping[str, Counte
             place[clause] = max(place.get(clause, 0), number)
             if held.get(kind.participant, Counter())[clause]:
                 not_only.add(clause)
-    candidates = [clause for clause in failed if clause not in not_only and failed[clause] >= _TELLING]
+    candidates = [clause for clause in failed if clause not in not_only and failed[clause] >= _MIN_OCCURRENCES]
     # Of clauses that explain equally many, the last one is the most general.
     return max(candidates, key=lambda clause: (failed[clause], place[clause]), default="")
 
@@ -345,7 +351,7 @@ def _layouts() -> frozenset[str]:
     return frozenset(row.clause for rows in ROWS.values() for row in rows if row.why == "the bytes of the file")
 
 
-def operations_own(clauses: Sequence[str], aspect: str = "") -> str:
+def primary_clause(clauses: Sequence[str], aspect: str = "") -> str:
     """Return the primary clause of a step; empty without clauses.
 
     An error that only a clause about its message describes is separate from other behaviour of the operation. Where

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
 from conformance.operations import FILE_OPERATIONS, KINDS
-from conformance.runs.script.expected import expected_steps, without_zeros
+from conformance.runs.reproducers.expected import expected_steps, without_zeros
 from kidx.printable import printable
 
 if TYPE_CHECKING:
     from conformance.operations.trace import Trace
-    from conformance.runs.script.expected import Step
+    from conformance.runs.reproducers.expected import Step
 
 _HEAD: Final = '''\
 """{title}
@@ -102,7 +102,7 @@ if __name__ == "__main__":
 """
 
 
-def python_script(trace: Trace, release: str, implementation: str, name: str) -> str:
+def python_reproducer(trace: Trace, release: str, implementation: str, name: str) -> str:
     """Return the program; it ends with ``FIXED``, or with an AssertionError at the step that differs.
 
     Raises:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.errors import ToolError
-from conformance.runs.script.java import java_script
-from conformance.runs.script.python import python_script
+from conformance.runs.reproducers.java import java_reproducer
+from conformance.runs.reproducers.python import python_reproducer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 __all__ = ["java_script", "python_script", "script_of", "write_script", "write_text"]
 
-_LANGUAGES: dict[str, Callable[[Trace, str, str, str], str]] = {".py": python_script, ".java": java_script}
+_LANGUAGES: dict[str, Callable[[Trace, str, str, str], str]] = {".py": python_reproducer, ".java": java_reproducer}
 
 
-def script_of(path: Path, trace: Trace, release: str, implementation: str) -> str:
+def render_reproducer(path: Path, trace: Trace, release: str, implementation: str) -> str:
     """Return a trace as a program, without writing it.
 
     Args:
@@ -52,10 +52,10 @@ def write_text(path: Path, text: str) -> None:
         raise ToolError(f"cannot write the script {path}: {error.strerror or error}") from error
 
 
-def write_script(path: Path, trace: Trace, release: str, implementation: str) -> None:
-    """Write a trace as a program; see :func:`script_of`.
+def write_reproducer(path: Path, trace: Trace, release: str, implementation: str) -> None:
+    """Write a trace as a program; see :func:`render_reproducer`.
 
     Raises:
-        ToolError: As in :func:`script_of` and :func:`write_text`.
+        ToolError: As in :func:`render_reproducer` and :func:`write_text`.
     """
-    write_text(path, script_of(path, trace, release, implementation))
+    write_text(path, render_reproducer(path, trace, release, implementation))

@@ -13,7 +13,7 @@ from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.watchdog import exit_process, watch_steps
 from conformance.machines import MACHINES
 from conformance.operations.trace import Trace
-from conformance.runs.shrinking.hanging import shrunk_hang
+from conformance.runs.shrinking.hang import shrink_hang
 from conformance.runs.shrinking.search import SECONDS
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class NoAnswer:
+class HangReport:
     """Report of a hang.
 
     Attributes:
@@ -73,13 +73,13 @@ class NoAnswer:
         )
 
 
-def no_answer(
+def report_hang(
     stuck: Hang,
     traces: Path,
     limit: float,
     shrink_time: float = SECONDS,
     asked: tuple[str, str] | None = None,
-) -> NoAnswer:
+) -> HangReport:
     """Shrink the steps to a hang, and save them.
 
     Args:
@@ -91,16 +91,16 @@ def no_answer(
     """
     specification, release = asked or (_specification(stuck), stuck.divergence.release)
     machine = machine_of(stuck)
-    short = shrunk_hang(stuck, machine, specification, limit, shrink_time, release)
+    short = shrink_hang(stuck, machine, specification, limit, shrink_time, release)
     made_by = {"shrinking": short.shrinking}
     failure = failure_json(short.divergence)
     trace = Trace(machine, release, short.operations, failure, "a step hangs", made_by)
-    return NoAnswer(machine, short, trace.save(traces), specification, release)
+    return HangReport(machine, short, trace.save(traces), specification, release)
 
 
 @contextmanager
-def ended_when_stuck(
-    traces: Path, tell: Callable[[NoAnswer], None], limit: float, shrink_time: float = SECONDS
+def exit_on_hang(
+    traces: Path, tell: Callable[[HangReport], None], limit: float, shrink_time: float = SECONDS
 ) -> Iterator[None]:
     """Watch the steps of an experiment; a hang ends the process, with exit code 1.
 
@@ -113,7 +113,7 @@ def ended_when_stuck(
 
     def give_up(stuck: Hang) -> None:
         try:
-            tell(no_answer(stuck, traces, limit, shrink_time))
+            tell(report_hang(stuck, traces, limit, shrink_time))
         finally:
             exit_process(1)
 
