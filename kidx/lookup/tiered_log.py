@@ -71,7 +71,10 @@ class TieredLog(ReadOnlyLog):
     is_tiered = True
 
     def __init__(
-        self, directory: str | os.PathLike[str], remote: str | Store, dialect: str | Dialect | None = None
+        self,
+        directory: str | os.PathLike[str],
+        remote: str | os.PathLike[str] | Store,
+        dialect: str | Dialect | None = None,
     ) -> None:
         rules = dialect_of(dialect)
         if not rules.has_remote_index_cache:

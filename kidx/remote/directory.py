@@ -7,6 +7,7 @@ digits, an id 22 characters of base64 (``LocalTieredStorage``, ``RemoteTopicPart
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -88,7 +89,7 @@ class RemoteDirectory:
         return named[0] if named else None
 
 
-def read_remote(url: str | Store) -> RemoteDirectory:
+def read_remote(url: str | os.PathLike[str] | Store) -> RemoteDirectory:
     """Return the partitions and segments of remote storage; only directories are read.
 
     Args:
@@ -97,7 +98,7 @@ def read_remote(url: str | Store) -> RemoteDirectory:
     Raises:
         ToolError: the path does not exist, cannot be listed, or has another layout.
     """
-    store = url if isinstance(url, Store) else Store(url)
+    store = url if isinstance(url, Store) else Store(os.fspath(url))
     found = RemoteDirectory(store)
     try:
         root = store.entry(store.root)

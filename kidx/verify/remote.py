@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kidx.dialect import dialect_of
 from kidx.discovery import Found, Partition, Problem, discover
-from kidx.findings import Finding, Verdict, in_order
+from kidx.findings import HARMLESS, Finding, Verdict, in_order
 from kidx.log.epochs import read_epochs
 from kidx.remote.directory import RemoteDirectory, StoredPartition, read_remote, unused
 from kidx.remote.lineage import epochs_of, is_within, topic_id_in, with_records
@@ -38,7 +38,7 @@ _LOG_END_UNKNOWN = (1 << 63) - 1
 
 def verify_remote(
     paths: Iterable[str | os.PathLike[str]] | Found,
-    remote: str | Store,
+    remote: str | os.PathLike[str] | Store,
     *,
     release: str | Dialect | None = None,
     index_interval_bytes: int | None = None,
@@ -71,8 +71,7 @@ def verify_remote(
         Problem(Path(found.store.name_of(each.directory)), "no replica of this remote partition is under the paths")
         for each in unused(found, used)
     ]
-    by_path = {Path(each.path(LOG)): each for stored in used for each in stored.segments}
-    look = RemoteVerifier(by_path, dialect, index_interval_bytes, records)
+    look = RemoteVerifier(found.store, dialect, index_interval_bytes, records)
     partitions = [_partition_of(stored) for stored in used]
     with closing(verdicts_on(Found(partitions), look, processes)) as verdicts:
         for (here, stored), partition in zip(pairs, partitions, strict=True):
@@ -222,8 +221,10 @@ class _Judge:
             elif end is not None and self.start < base < end:
                 said = f"the segment before it reaches offset {end - 1}: a broker reads this one from {base} on"
                 self._add(segment, LOG, "sound", said, offset=base)
-            reached = verdict.last_offset + 1 if verdict.batches else base
-            end = max(end or 0, reached) if verdict.readable else None
+            if verdict.readable and not verdict.batches:
+                said = "it has no batch, and a broker copies no such segment: a consumer gets none of its records"
+                self._add(segment, LOG, "broken", said, offset=base)
+            end = max(end or 0, verdict.last_offset + 1) if verdict.batches else None
         if end is not None and self.local_start is not None and end < self.local_start:
             self._gap(partition, end, self.local_start)
 
@@ -252,17 +253,23 @@ class _Judge:
     ) -> Iterable[tuple[list[FileVerdict], list[Finding]]]:
         """Yield the verdicts on the transaction indexes of segments, with the findings."""
         ordered = [verdict for _, verdict in segments]
-        bases = [segment.base_offset for segment, _ in segments]
-        ends = [verdict.last_offset + 1 for verdict in ordered]
-        is_whole = bool(bases) and bases[0] == 0 and bases[1:] == ends[:-1]
-        first = bases[0] if bases else 0
-        open_ = OpenTransactions(is_whole, max(first, self.start), cleaned_to(ordered, 0))
+        # A topic with remote storage is not compacted, but it may have been before.
+        cleaned = cleaned_to(ordered, 0) if any(verdict.compacted for verdict in ordered) else 0
+        open_: OpenTransactions | None = None
+        end = -1
         for segment, verdict in segments:
+            base = segment.base_offset
+            if open_ is None or base != end:  # what began before is unknown
+                open_ = OpenTransactions(base == 0, max(base, self.start), cleaned)
             if not verdict.readable:
+                open_ = None
                 continue
             named = _with_store_paths(segment, verdict)
             own = Reporter(named.segment, self.release)
             files = check_transactions(named, open_, own)
+            end = verdict.last_offset + 1
+            if any(file.verdict not in HARMLESS for file in verdict.files if file.path.endswith(f".{LOG}")):
+                open_ = None
             yield (
                 [dataclasses.replace(file, path=segment.name("txnindex")) for file in files],
                 [dataclasses.replace(finding, path=segment.name("txnindex")) for finding in own.findings()],

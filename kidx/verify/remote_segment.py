@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,6 +19,7 @@ from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.remote.stored import StoredSegment
+    from kidx.storage import Store
 
 SNAPSHOT = "snapshot"
 
@@ -36,35 +36,34 @@ class RemoteVerifier:
     """Verifier of remote segments; picklable.
 
     Attributes:
-        stored: the remote segments, by the path of their logs within the store.
+        store: the remote storage.
         release: the release for which *exact* is asked, or None.
         index_interval_bytes: the topics' setting, or None.
         records: True to read every record.
     """
 
-    stored: Mapping[Path, StoredSegment]
+    store: Store
     release: Dialect | None = None
     index_interval_bytes: int | None = None
     records: bool = False
 
     def __call__(self, segment: Segment) -> SegmentVerdict:
         """Return the verdict on a remote segment; whatever fails is a finding about it."""
-        stored = self.stored[segment.log]
         try:
-            if stored.store.is_local:
-                return self._verify(stored, segment, segment)
+            if self.store.is_local:
+                return self._verify(segment)
             with tempfile.TemporaryDirectory(prefix="kidx-remote-") as scratch:
                 local = dataclasses.replace(segment, log=Path(scratch) / segment.log.name)
-                for entry in stored.files.values():
-                    stored.store.fetch(entry.path, local.log.with_name(entry.name))
-                return _renamed(self._verify(stored, segment, local), stored, segment)
+                for suffix in segment.existing:
+                    self.store.fetch(str(segment.path(suffix)), local.path(suffix))
+                return self._renamed(self._verify(local), segment)
         except Exception as error:  # noqa: BLE001 -- one file of a million must not stop the others
             verdict = unreadable_segment(segment, f"cannot be fetched: {type(error).__name__}: {error}")
-            return _renamed(verdict, stored, segment)
+            return self._renamed(verdict, segment)
 
-    def _verify(self, stored: StoredSegment, segment: Segment, local: Segment) -> SegmentVerdict:
-        if LOG not in stored.files:
-            return SegmentVerdict(segment, readable=False)
+    def _verify(self, local: Segment) -> SegmentVerdict:
+        if f".{LOG}" not in local.existing:
+            return SegmentVerdict(local, readable=False)
         verdict = guarded_segment(
             local, release=self.release, index_interval_bytes=self.index_interval_bytes, records=self.records
         )
@@ -72,14 +71,27 @@ class RemoteVerifier:
             return verdict
         release = None if self.release is None else self.release.release
         checks = _Checks(verdict, local, release)
-        if SNAPSHOT in stored.files:
+        if f".{SNAPSHOT}" in local.existing:
             checks.snapshot(local.log.with_suffix(f".{SNAPSHOT}"))
-        if EPOCHS in stored.files:
+        if f".{EPOCHS}" in local.existing:
             checks.epochs(local.log.with_suffix(f".{EPOCHS}"))
         # What a missing index means differs between the tiers.
         files = [file for file in verdict.files if file.verdict != "missing"]
         findings = [finding for finding in verdict.findings if finding.verdict != "missing"]
         return dataclasses.replace(verdict, files=(*files, *checks.files), findings=(*findings, *checks.findings))
+
+    def _renamed(self, verdict: SegmentVerdict, segment: Segment) -> SegmentVerdict:
+        """Return the verdict with the names that the files have in remote storage."""
+
+        def name(path: str) -> str:
+            return self.store.name_of(f"{segment.log.parent}/{path.rpartition('/')[2]}")
+
+        return dataclasses.replace(
+            verdict,
+            segment=segment,
+            files=tuple(dataclasses.replace(file, path=name(file.path)) for file in verdict.files),
+            findings=tuple(dataclasses.replace(each, path=name(each.path)) for each in verdict.findings),
+        )
 
 
 class _Checks:
@@ -174,17 +186,3 @@ class _Checks:
                 release=self._release,
             )
         )
-
-
-def _renamed(verdict: SegmentVerdict, stored: StoredSegment, segment: Segment) -> SegmentVerdict:
-    """Return the verdict with the names that the files have in remote storage."""
-
-    def name(path: str) -> str:
-        return stored.store.name_of(f"{stored.directory}/{path.rpartition('/')[2]}")
-
-    return dataclasses.replace(
-        verdict,
-        segment=segment,
-        files=tuple(dataclasses.replace(file, path=name(file.path)) for file in verdict.files),
-        findings=tuple(dataclasses.replace(each, path=name(each.path)) for each in verdict.findings),
-    )

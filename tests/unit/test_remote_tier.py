@@ -196,7 +196,7 @@ class TestVerify:
         partition, stored, _ = tiers
         file_of(stored, "index").write_bytes(b"\xff" * 16)
         (here, _), url = faults(partition, stored), f"local://{stored.parents[1]}"
-        result = verify_remote([partition.parent], url, release=RELEASE, processes=1)
+        result = verify_remote([partition.parent], url, release=RELEASE, processes=2)
         assert {(Path(finding.path).name, finding.verdict) for finding in result.faults()} == here
         assert all(str(stored) in file.path for file in result.files)
 
