@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kidx.dialect import dialect_of
 from kidx.discovery import Found, Partition, Problem, discover
+from kidx.errors import ToolError
 from kidx.findings import HARMLESS, Finding, Verdict, in_order
 from kidx.log.epochs import read_epochs
 from kidx.remote.directory import RemoteDirectory, StoredPartition, read_remote, unused
@@ -88,14 +89,15 @@ def verify_remote(
 
 def _pairs(local: Found, remote: RemoteDirectory, result: Verification) -> Iterable[tuple[Partition, StoredPartition]]:
     for partition in local.partitions:
-        try:
-            topic_id = topic_id_in(partition.directory)
-        except OSError as error:
-            result.problems.append(Problem(partition.directory, f"partition.metadata: {error.strerror}"))
-            continue
         if partition.state:
             continue
-        stored = remote.of(partition.topic, partition.partition, topic_id)
+        try:
+            stored = remote.of(partition.topic, partition.partition, topic_id_in(partition.directory))
+        except (OSError, ToolError) as error:
+            said = f"its remote segments cannot be found: {error}"
+            where = str(partition.directory), partition.topic, partition.partition, None, partition.directory.name
+            result.findings.append(Finding(*where, _CLAUSE, "unreadable", message=said))
+            continue
         if stored is not None:
             yield partition, stored
         elif (start := _Judge(partition, None)).needs_remote_segments:

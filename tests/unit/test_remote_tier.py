@@ -184,6 +184,15 @@ class TestVerify:
         assert found == set()
         assert any("a copy that failed" in finding.message for finding in result.findings)
 
+    def test_topics_of_one_name_are_told_apart_by_their_ids(self, tiers):
+        partition, stored, _ = tiers
+        shutil.copytree(stored, stored.with_name(f"{partition.name}-{id_of('deleted')}"))
+        assert faults(partition, stored)[0] == set()
+        (partition / "partition.metadata").unlink()
+        found, result = faults(partition, stored)
+        assert found == {(partition.name, "unreadable")}
+        assert result.exit_code == 1 or not result.files
+
     def test_strays_are_named(self, tiers):
         partition, stored, _ = tiers
         for path in (stored / "README", stored / "x.log", stored.parent / "lost", stored.parents[1] / ".DS_Store"):
