@@ -246,6 +246,6 @@ def test_a_script_that_cannot_run_is_no_agreement(tmp_path: Path) -> None:
     script = Cut(1, INDEX)
     script.perform(OPEN, [(subject.perform(OPEN), bytes(80))], lambda content, name: {name: content}, "0.index")
     followers.start(script, alone=True)
-    with pytest.raises(Exception, match="step 0 of a script cannot be performed"):
+    with pytest.raises(Exception, match="step 0 of a batch cannot be executed"):
         followers.finish()
     subject.end()

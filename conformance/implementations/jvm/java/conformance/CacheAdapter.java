@@ -84,7 +84,7 @@ final class CacheAdapter {
         Method delay = Members.methodOrNull(type, "setFileDeleteDelayMs", 1);
         if (delay != null)
             Members.call(delay, cache, Integer.MAX_VALUE);
-        if (cleanerThread != null)  // what it does is done by the thread that asks: up to 4.0, at once
+        if (cleanerThread != null)  // the calling thread does its work: up to 4.0, immediately
             Members.call(Members.method(cleanerThread.get(cache).getClass(), "initiateShutdown", 0),
                 cleanerThread.get(cache));
     }
@@ -159,7 +159,7 @@ final class CacheAdapter {
         return scheduler == null ? null : Members.field(scheduler.getType(), "executor").get(scheduler.get(cache));
     }
 
-    /** Performs what is to be done ten seconds after a removal. */
+    /** Executes the deletions that are due ten seconds after a removal. */
     void deleteRemoved() throws Throwable {
         if (cleaningPool() instanceof ScheduledThreadPoolExecutor pool)
             for (Object task : pool.getQueue().toArray())
@@ -167,7 +167,7 @@ final class CacheAdapter {
                     ((Runnable) task).run();
     }
 
-    /** What the threads of the caching library and of the cache do by themselves is done when this returns. */
+    /** Waits until the threads of the caching library and of the cache have done their work. */
     void settle(boolean tidies) throws Throwable {
         if (cache == null)
             return;
@@ -220,7 +220,7 @@ final class CacheAdapter {
         state.add((Boolean) new Members.Reader(entryType, "isCleanStarted").read(entry) ? 1L : 0L);
     }
 
-    /** Lets go of everything as a killed process does: no file changes. */
+    /** Releases everything as a killed process does: no file changes. */
     void abandon() {
         if (cache == null)
             return;

@@ -6,7 +6,7 @@ import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 
-/** Performs the operations of the cache machine on one release's own RemoteIndexCache. */
+/** Executes the operations of the cache machine on one release's own RemoteIndexCache. */
 public final class CacheDriver extends ReplyingDriver {
     private static final String DIRECTORY = "remote-log-index-cache";
     private static final String[] KINDS = {"OFFSET", "TIMESTAMP", "TRANSACTION"};

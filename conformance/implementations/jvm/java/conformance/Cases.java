@@ -12,22 +12,22 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * Many short scripts, each from an empty start, performed in one crossing. A case ends at its first step that comes out
- * otherwise than expected; the next case begins whatever has happened in the one before.
+ * Many short cases, each from an empty start, executed in one call from Python. A case ends at its first step with
+ * another result than expected; the next case begins whatever has happened in the previous one.
  *
- * <p>All is in native longs; bytes are filled up with zeros to whole longs.
+ * <p>All values are native longs; bytes are padded with zeros to whole longs.
  *
  * <pre>
- *   case: number of longs behind this one, steps
+ *   case: number of following longs, steps
  *   step: operation, number of arguments, arguments, number of bytes, bytes, bytes of the reply, reply
  * </pre>
  *
- * The layout is that of {@code conformance/implementations/jvm/cases.py}.
+ * It has the layout of {@code conformance/implementations/jvm/cases.py}.
  */
 public final class Cases {
     /** Gives the file that the bytes name the reply as its content, or removes it: NO_FILE. */
     private static final int WRITE = 300;
-    /** Compares a file; likewise, or AS_WRITTEN for what was written last. */
+    /** Compares a file with a content, or AS_WRITTEN for the content that was written last. */
     private static final int COMPARE = 301;
     /** Added to the number of an operation that changes nothing: its reply has no state. */
     private static final int ASKED = 1000;
@@ -56,8 +56,8 @@ public final class Cases {
     }
 
     /**
-     * From now on, cases that reach what none before them has reached are told: the arrays are the probes of classes. More
-     * arrays may come behind those of an earlier call.
+     * Reports from now on which cases reach new code: the arrays are the probes of classes. Later calls may append more
+     * arrays.
      */
     public void watch(boolean[][] probes) {
         boolean[][] before = known;
@@ -67,19 +67,19 @@ public final class Cases {
         reached = probes;
     }
 
-    /** The case that is being performed, from 0 on; any thread may ask. */
+    /** Returns the number of the case in progress, from 0 on; any thread may call it. */
     public int performing() {
         return performing;
     }
 
-    /** How many operations of it have begun, without those on files; likewise. */
+    /** Returns the number of its started operations, without operations on files; any thread may call it. */
     public int begun() {
         return begun;
     }
 
     /**
-     * Performs cases. The answer has two ints for each: the number of the step that came out otherwise, from 0 on, or -1;
-     * and whether it has reached what no case before it has.
+     * Executes cases. The result has two ints for each: the number of the first differing step, from 0 on, or -1; and 1 if
+     * it has reached code that no earlier case has reached.
      */
     public int[] perform(ByteBuffer scripts, int cases) {
         script = scripts.order(ByteOrder.nativeOrder());
@@ -142,7 +142,7 @@ public final class Cases {
         return new String(name, StandardCharsets.ISO_8859_1);
     }
 
-    /** The file stays the same one: making a new one takes longer than all that is asked of it. */
+    /** The file is reused: creating a new one takes longer than all operations on it. */
     private void write(File file, int from, int length) throws IOException {
         if (length == NO_FILE) {
             if (file.delete())

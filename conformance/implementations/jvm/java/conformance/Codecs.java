@@ -59,7 +59,7 @@ public final class Codecs {
         return compressionOf == null ? type : Members.call(build, Members.call(compressionOf, null, type));
     }
 
-    /** Bytes as this release compresses them in a batch that it builds anew. */
+    /** Compresses bytes as this release does in a batch that it rebuilds. */
     public byte[] compress(int codec, byte[] data, int magic) throws Throwable {
         Object buffer = newBuffer.newInstance(ROOM);
         OutputStream compressed = (OutputStream) Members.call(wrap, compression(codec), buffer, (byte) magic);
@@ -106,7 +106,7 @@ public final class Codecs {
         }
     }
 
-    /** Whether empty blocks of lz4 pass for the end for once: behind Kafka's own buffer, since 3.6. */
+    /** True if empty blocks of lz4 count once as the end: after Kafka's own buffer, since 3.6. */
     private static boolean inBlocks(InputStream stream, int codec, int magic) {
         return codec == LZ4 && magic >= 2 && stream.getClass().getSimpleName().equals("ChunkedBytesStream");
     }
@@ -146,7 +146,7 @@ public final class Codecs {
         return false;
     }
 
-    /** One byte, and nothing to be taken behind it. */
+    /** One byte, and nothing after it. */
     private static int one(InputStream stream, ByteArrayOutputStream plain) throws IOException {
         int each = stream.read();
         if (each < 0)
@@ -182,7 +182,7 @@ public final class Codecs {
         return Math.max(0, (size >>> 1) ^ -(size & 1));
     }
 
-    /** The numbers before an older message, of which DataInputStream takes the first at once. */
+    /** The numbers before an older message, the first of which DataInputStream reads in one call. */
     private static int sizeOfMessage(InputStream stream, ByteArrayOutputStream plain, byte[] piece)
         throws IOException {
         if (!taken(stream, plain, piece, Long.BYTES))

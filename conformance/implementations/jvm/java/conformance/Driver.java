@@ -3,24 +3,24 @@ package conformance;
 import java.io.File;
 import java.nio.ByteBuffer;
 
-/** One release's classes: performs the operations of scripts, and says where its files are. */
+/** Driver of one release's classes: executes the operations of batches, and returns the place of its files. */
 public interface Driver {
-    /** Works in a directory from now on; what is open is let go. */
+    /** Works in a directory from now on; releases everything that is open. */
     void begin(String directory);
 
-    /** Lets go of what is open, as a killed process does. */
+    /** Releases everything that is open, as a killed process does. */
     void abandon();
 
-    /** Performs the first step of a script without expectations; called from Python. */
+    /** Executes the first step of a batch without expectations; called from Python. */
     default void step(byte[] script) {
         Script.Step step = new Script(script, 0).step(0);
         perform(operations().name(step.operation()), step.arguments(), step.bytes());
     }
 
-    /** What the numbers in scripts stand for. */
+    /** Returns the operations by their numbers in batches. */
     Operations operations();
 
-    /** Performs an operation; its outcome and the state after it are the reply. What bytes holds belongs to the callee. */
+    /** Executes an operation; its outcome and the state after it are the reply. The callee owns bytes. */
     void perform(String operation, long[] arguments, byte[] bytes);
 
     /** Executes an operation that changes nothing; the reply has no state, which takes longer to read than most results. */

@@ -3,11 +3,11 @@ package conformance;
 import java.io.IOException;
 
 /**
- * One release that performs the steps of scripts, and stops behind the first that comes out otherwise. Its reply and its
- * files then stay as that step has left them, for the harness to look at.
+ * One release that executes the steps of batches, and stops after the first that differs. Its reply and its files are
+ * then in the state after that step, for the harness to read.
  */
 final class Follower {
-    // The harness's own steps, those of conformance/implementations/jvm/step_batch.py; the others are the drivers'.
+    // The harness's own steps, as in conformance/implementations/jvm/step_batch.py; all others belong to the drivers.
     private static final int OVERWRITE = 200;
     private static final int LIST = 201;
 
@@ -21,10 +21,10 @@ final class Follower {
     private int steps;
     private boolean stopped;
     private Throwable failure;
-    /** The step that it performs or will perform next; other threads may ask. */
+    /** The step in progress, or the next one; other threads may read it. */
     private volatile int step;
 
-    /** rules: the number of the set of rules it is held to. */
+    /** rules: the number of its set of rules. */
     Follower(Driver driver, int rules) {
         this.driver = driver;
         operations = driver.operations();
@@ -32,7 +32,7 @@ final class Follower {
         files = new WatchedFiles(driver);
     }
 
-    /** Starts an example in an empty directory; so many of its files may stay open. */
+    /** Starts an example in an empty directory; a limited number of its files may remain open. */
     void begin(int openFiles) {
         stopped = false;
         files.release();
@@ -47,7 +47,7 @@ final class Follower {
         files.doubt();
     }
 
-    /** Performs what is left of the script. */
+    /** Executes the rest of the batch. */
     void follow() {
         try {
             while (!stopped && step < steps) {
@@ -59,24 +59,24 @@ final class Follower {
         }
     }
 
-    /** The number of the step that it performs right now; that of steps if it has performed or left them all. */
+    /** Returns the number of the step in progress, or the number of steps if it has executed or skipped all. */
     int performing() {
         return stopped ? steps : step;
     }
 
-    /** Whether it has stopped in the script. Throws what has kept it from performing the script at all, which is a bug. */
+    /** Returns true if it has stopped in the batch. Throws a failure to execute the batch at all, which is a bug. */
     boolean hasStopped() {
         if (failure != null)
-            throw new IllegalStateException("step " + step + " of a script cannot be performed", failure);
+            throw new IllegalStateException("step " + step + " of a batch cannot be executed", failure);
         return stoppedAt() != NOWHERE;
     }
 
-    /** The step behind which it has stopped, or -1. */
+    /** Returns the step after which it has stopped, or -1. */
     int stoppedAt() {
         return stopped ? step - 1 : NOWHERE;
     }
 
-    /** Goes on after the step that has stopped it: the harness has accepted its observation. */
+    /** Continues after the step that has stopped it: the harness has accepted its observation. */
     void resume() {
         stopped = false;
         files.doubt();

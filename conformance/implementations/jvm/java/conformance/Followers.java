@@ -4,8 +4,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * The classes of many releases, which perform the steps of a script while Python makes the next one: a {@link Helper}
- * may begin with them, and {@link #finish} does what is left.
+ * The classes of many releases, which execute the steps of a batch while Python prepares the next one: a {@link Helper}
+ * may begin with them, and {@link #finish} executes the rest.
  */
 public final class Followers {
     /** More than most logs of an example have. */
@@ -16,7 +16,7 @@ public final class Followers {
     private final List<Follower> followers = new ArrayList<>();
     private Helper.Round round;
 
-    /** rules: how many sets of rules the scripts speak of. openFiles: so many may stay open, of all releases together. */
+    /** rules: the number of sets of rules. openFiles: the maximum number of open files of all releases together. */
     public Followers(int rules, int openFiles) {
         this.rules = rules;
         this.openFiles = openFiles;
@@ -41,18 +41,18 @@ public final class Followers {
         round = Helper.post(followers.size(), !alone || followers.size() > 1, number -> followers.get(number).follow());
     }
 
-    /** Waits until every release has performed the script or stopped. Returns how many have stopped. */
+    /** Waits until every release has executed the batch or stopped. Returns the number of stopped ones. */
     public int finish() {
         round.finish();
         return (int) followers.stream().filter(Follower::hasStopped).count();
     }
 
-    /** The step of the last script that a follower performs right now; any thread may ask. */
+    /** Returns the step of the last batch that a member is executing; any thread may call it. */
     public int performing(int number) {
         return followers.get(number).performing();
     }
 
-    /** The step of the last script behind which a follower has stopped; -1 if it has not. */
+    /** Returns the step of the last batch after which a member has stopped, or -1. */
     public int stoppedAt(int number) {
         return followers.get(number).stoppedAt();
     }

@@ -8,10 +8,10 @@ import java.util.function.IntConsumer;
  * A thread that takes part in rounds of independent tasks.
  *
  * <p>The helper and the thread that waits for the round both take tasks. Where there is no second processor, or the
- * helper wakes up late, the waiting thread performs them all.
+ * helper wakes up late, the waiting thread executes them all.
  */
 final class Helper extends Thread {
-    /** Waking the helper costs about as much as so many tasks. */
+    /** Cost of waking the helper, in tasks. */
     private static final int FEW = 4;
 
     private static final Helper HELPER = new Helper();
@@ -27,12 +27,12 @@ final class Helper extends Thread {
         setDaemon(true);
     }
 
-    /** A round of short tasks that may begin at once, and has ended when its {@code finish} returns. */
+    /** A round of short tasks that may begin immediately, and has ended when its {@code finish} returns. */
     static Round post(int tasks, IntConsumer task) {
         return post(tasks, tasks > FEW, task);
     }
 
-    /** A round that may begin at once, if that is worth waking the helper. */
+    /** A round that may begin immediately, if that is worth waking the helper. */
     static Round post(int tasks, boolean worthIt, IntConsumer task) {
         Round round = new Round(tasks, task);
         if (worthIt) {
@@ -56,7 +56,7 @@ final class Helper extends Thread {
         }
     }
 
-    /** Tasks 0 … n - 1, each performed once, by the first free thread. */
+    /** Tasks 0 … n - 1, each executed once, by the first free thread. */
     static final class Round {
         /** Half a millisecond or so: being woken up costs about as much as a short round lasts. */
         private static final int SPINS = 20_000;

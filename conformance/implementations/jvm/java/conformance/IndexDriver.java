@@ -12,7 +12,7 @@ public final class IndexDriver extends ReplyingDriver {
         super(loader, kinds, buffer, operations);
     }
 
-    /** Lets go of what is open, as a killed process does. */
+    /** Releases everything that is open, as a killed process does. */
     @Override
     public void abandon() {
         if (current != null)

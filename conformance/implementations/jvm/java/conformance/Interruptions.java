@@ -6,7 +6,7 @@ import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Performs operations on one index, one of them interrupted by the others. */
+/** Executes operations on one index, one of them interrupted by the others. */
 public final class Interruptions {
     private final Class<?> type;
     private final Method arm;
@@ -31,8 +31,8 @@ public final class Interruptions {
      * and of the others, and the state at the end; null if the others would have had to wait.
      *
      * @param setup operations before: a name, then arguments, with blanks between them
-     * @param first the one that is interrupted
-     * @param others those that run meanwhile
+     * @param first the interrupted operation
+     * @param others the operations that run during the interruption
      * @param point where, or -1 for never: then the others do not run
      */
     public String[] run(String[] setup, String first, String[] others, int point) throws Throwable {

@@ -268,7 +268,7 @@ public final class Journal {
         return named;
     }
 
-    /** A file that moves is one change of two names; whatever else appears or goes is a change of its own. */
+    /** A renamed file is one change of two names; every other new or removed file is a separate change. */
     private static void rename(Map<String, Long> named) throws IOException {
         Map<Long, Integer> before = new HashMap<>(FILES);
         FILES.keySet().retainAll(named.values());

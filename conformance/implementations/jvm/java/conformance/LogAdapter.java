@@ -10,7 +10,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 
-/** kafka.log.Log, kafka.log.UnifiedLog or o.a.k.storage.internals.log.UnifiedLog, asked for what it has. */
+/** Adapter of kafka.log.Log, kafka.log.UnifiedLog or o.a.k.storage.internals.log.UnifiedLog, by reflection. */
 final class LogAdapter {
     final LogParts parts;
     private final LogProducers producers;
@@ -162,7 +162,7 @@ final class LogAdapter {
         }
     }
 
-    /** Records that are refused for their timestamps are told by another exception, which is wrapped. */
+    /** Records that are rejected for their timestamps cause another exception, which is wrapped. */
     private static Throwable told(Throwable thrown) throws Throwable {
         if (!thrown.getClass().getSimpleName().equals("RecordValidationException"))
             return thrown;

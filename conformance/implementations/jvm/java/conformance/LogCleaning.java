@@ -53,7 +53,7 @@ final class LogCleaning {
         partition = new Members.Reader(log, "topicPartition");
     }
 
-    /** Sets when the files of the segments were written: each so many milliseconds after the one before. */
+    /** Sets the modification times of the segments' files, with a fixed distance in milliseconds. */
     static void age(File directory, List<Long> bases, long age) {
         long modified = FIRST_MODIFIED;
         for (long base : bases) {
@@ -100,7 +100,7 @@ final class LogCleaning {
         return Members.call(Members.method(pair.getClass(), name, 0), pair);
     }
 
-    /** A pair in 2.4.0 and 2.5, else a class of its own. */
+    /** A pair in 2.4.0 and 2.5, else a separate class. */
     private static Members.Reader[] boundsOf(Class<?> type) {
         boolean pair = Members.methodOrNull(type, "firstDirtyOffset", 0) == null
             && Members.fieldOrNull(type, "firstDirtyOffset") == null;

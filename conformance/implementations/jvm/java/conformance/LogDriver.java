@@ -6,7 +6,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** Performs the operations of the log machine on one release's own log; one call from Python does one operation. */
+/** Executes the operations of the log machine on one release's own log, one per call from Python. */
 public final class LogDriver extends ReplyingDriver {
     private static final List<String> COMPARED =
         List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".cleaned",
@@ -31,7 +31,7 @@ public final class LogDriver extends ReplyingDriver {
         adapter();
     }
 
-    /** What a fetch from an offset reads first, up to the log's end; null if it is refused, and then text() says why. */
+    /** Returns the first bytes of a fetch from an offset, up to the log's end, or null with the error in text(). */
     public byte[] read(long offset) {
         reply.begin();
         try {
@@ -50,7 +50,7 @@ public final class LogDriver extends ReplyingDriver {
             adapter.forgetGuards();
     }
 
-    /** Lets go of what is open, as a killed process does. */
+    /** Releases everything that is open, as a killed process does. */
     @Override
     public void abandon() {
         if (open)
@@ -137,12 +137,12 @@ public final class LogDriver extends ReplyingDriver {
         });
     }
 
-    /** A round of cleaning that ends at some place, or behind its end, together with the process. */
+    /** A cleaning round that ends at some point, or after its end, together with the process. */
     private void crashCleaning(long[] arguments) {
         try {
             adapter.clean(new File(directory), arguments);
         } catch (Throwable ignored) {
-            // that it was killed, or a refusal that its thread would only have logged
+            // the kill, or an error that its thread would only have logged
         } finally {
             abandon();
         }

@@ -54,7 +54,7 @@ final class LogParts {
         return loader;
     }
 
-    /** The static method that makes a log; the one with the most parameters. */
+    /** Returns the static factory method of a log with the most parameters. */
     private static Method factory(Class<?> log) {
         Method found = null;
         for (Method method : log.getDeclaredMethods())
@@ -65,7 +65,7 @@ final class LogParts {
         return found;
     }
 
-    /** Whether the release is told by an argument, not by a file, that the last shutdown was clean (2.8 and later). */
+    /** True if an argument, not a file, states that the last shutdown was clean (2.8 and later). */
     private boolean toldWhetherClean() {
         for (Class<?> parameter : create.getParameterTypes())
             if (parameter == boolean.class)
@@ -128,7 +128,7 @@ final class LogParts {
         return Class.forName(name, true, loader).getField("MODULE$").get(null);
     }
 
-    /** All logs have one in common, as those of a broker: each has meters that tick as long as there is a process. */
+    /** Shared by all logs, as in a broker: each instance has meters that tick as long as the process lives. */
     private Object topicStats(Class<?> type) throws Throwable {
         if (topicStats == null)
             topicStats = newTopicStats(type);

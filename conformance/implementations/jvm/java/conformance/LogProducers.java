@@ -32,7 +32,7 @@ final class LogProducers {
         return readers;
     }
 
-    /** Forgets those that have been silent for too long, which a broker does now and then. */
+    /** Expires idle producers, as a broker does from time to time. */
     void expire(Object log, long nowMs) throws Throwable {
         Object producers = manager.read(log);
         Members.call(Members.method(producers.getClass(), "removeExpiredProducers", 1), producers, nowMs);

@@ -5,7 +5,7 @@ public final class Operations {
     private final String[] names;
     private final boolean[] replacing;
 
-    /** replacing: whether each may put another file in the place of one, or remove it. */
+    /** replacing: true for operations that may replace or remove a file. */
     public Operations(String[] names, boolean[] replacing) {
         this.names = names;
         this.replacing = replacing;

@@ -1,6 +1,6 @@
 package conformance;
 
-/** A counter that is wrong when it is interrupted: what a check of interruptions has to find before it is believed. */
+/** A counter that is wrong when it is interrupted: a check of interruptions has to find it first. */
 public final class Racy {
     private int value;
 

@@ -27,7 +27,7 @@ final class Reply {
     private final ByteBuffer buffer;
     private final Map<String, Integer> kinds;
     private int length;
-    /** Behind the name of an exception that is of another kind if its text does not have these words. */
+    /** Suffix of the name of an exception that has another kind if its text does not have these words. */
     private static final String WITHOUT_VERSION = " without a version";
     private static final String VERSION = "aborted transaction version";
     private String text;
@@ -40,7 +40,7 @@ final class Reply {
         this.kinds = kinds;
     }
 
-    /** Texts that are compared tell no directory. */
+    /** Compared texts contain no directory. */
     void inside(String directory) {
         this.directory = directory;
     }

@@ -1,6 +1,6 @@
 package conformance;
 
-/** Which step a driver performs, for another thread to look at while it does. */
+/** The step that a driver is executing, for another thread to read. */
 public final class Running {
     private volatile long count;
     private Thread thread;
@@ -8,7 +8,7 @@ public final class Running {
     /** A step begins, in this thread. */
     void begin() {
         thread = Thread.currentThread();
-        count++;  // only one thread at a time performs steps of a driver
+        count++;  // only one thread at a time executes steps of a driver
     }
 
     /** It has ended. */
@@ -16,13 +16,13 @@ public final class Running {
         count++;
     }
 
-    /** A number of the step in progress, another one for each; 0 if there is none. */
+    /** Returns a number that identifies the step in progress, or 0. */
     public long step() {
         long seen = count;
         return (seen & 1) == 0 ? 0 : seen;
     }
 
-    /** Where the thread that performs it is, a frame a line. */
+    /** Returns the stack of the executing thread, one frame per line. */
     public String stack() {
         StringBuilder text = new StringBuilder();
         for (StackTraceElement frame : thread.getStackTrace()) {

@@ -7,8 +7,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * Steps to be performed one after the other, each with what has to come of it in every set of rules, as
- * {@code conformance/implementations/jvm/step_batch.py} writes them. Read once, as far as a follower has got.
+ * A batch of steps, each with its expected results for every set of rules, as
+ * {@code conformance/implementations/jvm/step_batch.py} writes them. Each member reads it once, step by step.
  *
  * <pre>
  *   step:        int operation, int number of longs, longs, int length of the bytes, bytes,
@@ -19,11 +19,11 @@ import java.util.List;
  */
 final class Script {
     static final int NO_FILE = -1;
-    /** Instead of an expectation: that of the set of rules before this one. */
+    /** Instead of an expectation: the same as for the previous set of rules. */
     private static final int AS_BEFORE = -2;
     /** Instead of the number of files, or of a content: what there was after the step before. */
     private static final int UNCHANGED = -2;
-    /** Instead of the number of files: those of the step before, in its order, with other contents. */
+    /** Instead of the number of files: the files of the previous step, in its order, with other contents. */
     private static final int NAMED_AS_BEFORE = -3;
 
     private static final byte[] NONE = {};
@@ -50,7 +50,7 @@ final class Script {
         }
     }
 
-    /** Where a reply lies, how long it is (-1: there is none, the harness compares), and the files. */
+    /** Position and length of a reply (length -1: no reply, the harness compares), and the files. */
     record Expectation(int replyAt, int replyLength, Content[] files) {}
 
     /** The name of a file, where its content lies, and how long it is; NO_FILE: there is no such file. */

@@ -7,7 +7,7 @@ import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Optional;
 
-/** kafka.log.LogSegment (up to 3.6) or o.a.k.storage.internals.log.LogSegment, asked for what it has. */
+/** Adapter of kafka.log.LogSegment (up to 3.6) or o.a.k.storage.internals.log.LogSegment, by reflection. */
 final class SegmentAdapter {
     private static final String[] TXN = {"producerId", "firstOffset", "lastOffset", "lastStableOffset"};
 
@@ -52,7 +52,7 @@ final class SegmentAdapter {
               int initFileSize, boolean preallocate, String suffix) throws Throwable {
         this.directory = directory;
         segment = parts.open(directory, baseOffset, indexInterval, indexSize, exists, initFileSize, preallocate, suffix);
-        rollJitterMs.setLong(segment, jitterMs);  // what is drawn at random otherwise
+        rollJitterMs.setLong(segment, jitterMs);  // random otherwise
     }
 
     void append(byte[] records, long largestOffset, long largestTimestamp, long shallowOffset) throws Throwable {
@@ -192,7 +192,7 @@ final class SegmentAdapter {
         state.read(segment, reply);
     }
 
-    /** Lets go of all files as a killed process does: what is not open stays so, and nothing is written. */
+    /** Releases all files as a killed process does: nothing is opened, and nothing is written. */
     void abandon() {
         if (segment == null)
             return;

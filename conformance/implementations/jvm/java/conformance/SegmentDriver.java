@@ -7,7 +7,7 @@ import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.Map;
 
-/** Performs the operations of the segment machine on one release's own LogSegment; one call is one operation. */
+/** Executes the operations of the segment machine on one release's own LogSegment, one per call. */
 public final class SegmentDriver extends ReplyingDriver {
     private final Stage stage;
     private SegmentAdapter adapter;
@@ -22,7 +22,7 @@ public final class SegmentDriver extends ReplyingDriver {
         adapter();
     }
 
-    /** Lets go of what is open, as a killed process does. */
+    /** Releases everything that is open, as a killed process does. */
     @Override
     public void abandon() {
         if (adapter != null)
@@ -79,7 +79,7 @@ public final class SegmentDriver extends ReplyingDriver {
             arguments[4] != 0, (int) arguments[5], arguments[6] != 0, suffix);
     }
 
-    /** Appends from a file that holds the records, beside the directory and never in it. */
+    /** Appends from a file with the records, next to the directory and never in it. */
     private void appendFromFile(byte[] records, int position) throws Throwable {
         Path source = Path.of(directory + ".source");
         Files.write(source, records);

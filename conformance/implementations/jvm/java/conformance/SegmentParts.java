@@ -130,7 +130,7 @@ final class SegmentParts {
             : Members.create(constructor, A_LONG_TIME_MS, false);
     }
 
-    /** No epoch cache; 4.0 and later cannot do without, so theirs has the highest epoch there is and takes no other. */
+    /** No epoch cache; 4.0 and later need one, so theirs has the highest epoch and accepts no other. */
     Object noEpochCache() throws Throwable {
         if (cacheOption == Optional.class)
             return Optional.empty();

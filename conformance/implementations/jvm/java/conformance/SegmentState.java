@@ -111,7 +111,7 @@ final class SegmentState {
         reply.add(known ? offset : 0);
     }
 
-    /** The index behind a lazy one, or null as long as it is only a file name. */
+    /** Returns the index of a lazy one, or null as long as it is only a file name. */
     private Object opened(Object lazy) throws Throwable {
         if (wrapper == null)
             wrapper = Members.field(lazy.getClass(), "indexWrapper");

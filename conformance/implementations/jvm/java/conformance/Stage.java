@@ -53,7 +53,7 @@ final class Stage {
         tasks.clear();
     }
 
-    /** Runs what was scheduled to run once, as if its delay had passed; a task may schedule another one. */
+    /** Runs what was scheduled to run once, as if its delay had passed; a task may schedule another. */
     void runTasks() throws Throwable {
         while (!tasks.isEmpty()) {
             Object task = tasks.poll();

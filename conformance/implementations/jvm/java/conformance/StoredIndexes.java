@@ -8,7 +8,7 @@ import java.lang.reflect.Proxy;
 import java.util.HashMap;
 import java.util.Map;
 
-/** A RemoteStorageManager in memory: it gives out index files, or fails as it is told. It is of one release's interface. */
+/** A RemoteStorageManager in memory, of one release's interface: it returns index files, or fails on request. */
 final class StoredIndexes {
     // The order of ANSWERS in conformance/operations/cache.py.
     private static final int MISSING = 1;

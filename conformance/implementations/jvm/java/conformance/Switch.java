@@ -14,7 +14,7 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
  * release that is interrupted.
  */
 public final class Switch {
-    /** An operation would have to wait for the one that it interrupts. */
+    /** An operation would have to wait for the interrupted operation. */
     public static final class Waits extends Error {
         private static final long serialVersionUID = 1;
     }

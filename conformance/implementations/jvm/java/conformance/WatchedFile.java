@@ -26,7 +26,7 @@ final class WatchedFile {
         certain = false;
     }
 
-    /** Whether the file holds just these bytes of a script; content is room for one byte more. */
+    /** Returns true if the file has exactly these bytes of a batch; content is a buffer for one byte more. */
     boolean holds(ByteBuffer expected, int at, int length, ByteBuffer content) throws IOException {
         if (!certain && !find())
             return false;
@@ -35,7 +35,7 @@ final class WatchedFile {
         return read == length && content.slice(0, length).mismatch(expected.slice(at, length)) < 0;
     }
 
-    /** Opens the file of that name, unless it is the one that is open; false if there is none. */
+    /** Opens the file of that name, unless it is open already; returns false if it does not exist. */
     private boolean find() throws IOException {
         try {
             if (channel != null

@@ -33,7 +33,7 @@ final class WatchedFiles {
         this.driver = driver;
     }
 
-    /** So many stay open for the next look: opening a file again takes longer than reading it. */
+    /** Maximum number of files that remain open: opening a file again takes longer than reading it. */
     void keep(int most) {
         this.most = most;
     }
