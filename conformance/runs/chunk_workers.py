@@ -93,7 +93,7 @@ class ChunkWorkers:
         try:
             for chunk in queue.chunks:
                 while not queue.is_done(chunk) and (own := queue.take()) is not None:
-                    queue.put(own, run.perform_chunk(own, queue.is_late))
+                    queue.put(own, run.run_chunk(own, queue.is_late))
                 try:
                     yield chunk, queue.wait(chunk)
                 except BrokenProcessPool as error:
@@ -191,7 +191,7 @@ def _perform(machine: str, chunk: Chunk, deadline: float | None) -> ChunkResult:
     assert _Worker.run is not None
     if _Worker.run.unsupported and not _Worker.run.subjects:
         return ChunkResult(chunk.number)  # the run does not use its result
-    return _Worker.run.perform_chunk(chunk, lambda: deadline is not None and time.monotonic() >= deadline)
+    return _Worker.run.run_chunk(chunk, lambda: deadline is not None and time.monotonic() >= deadline)
 
 
 @contextmanager

@@ -61,7 +61,7 @@ class _TimeIsUp(BaseException):
     """Exception that ends Hypothesis between two examples."""
 
 
-def perform_chunk(
+def run_chunk(
     bound: type[Any], how: settings, seed: int, examples: int, is_time_up: Callable[[], bool] = lambda: False
 ) -> bool:
     """Run one chunk.
@@ -119,5 +119,5 @@ def examples_of(
     for number, done in enumerate(range(0, examples, CHUNK)):
         # Bound again, because a participant may have turned out to lack an operation.
         bound = machine.bind(lockstep)
-        if not perform_chunk(bound, how, seed + number * _SEED_OF_CHUNK, min(CHUNK, examples - done), is_time_up):
+        if not run_chunk(bound, how, seed + number * _SEED_OF_CHUNK, min(CHUNK, examples - done), is_time_up):
             return

@@ -111,4 +111,4 @@ def _perform(plan: Plan, ledger: ExpectationTracker, machine: str, chunk: Chunk,
                 file.write(json.dumps(operation.to_json()) + "\n")
 
         run.lockstep.journal = note
-        run.perform_chunk(chunk)
+        run.run_chunk(chunk)

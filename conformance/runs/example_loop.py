@@ -75,4 +75,4 @@ def _evidence_of(
         yield from workers.perform(run, chunks, deadline)
         return
     for chunk in chunks:
-        yield chunk, run.perform_chunk(chunk, lambda: deadline is not None and time.monotonic() >= deadline)
+        yield chunk, run.run_chunk(chunk, lambda: deadline is not None and time.monotonic() >= deadline)

@@ -23,7 +23,7 @@ from conformance.lockstep.decision import Decision, can_continue
 from conformance.lockstep.divergence import DivergenceError
 from conformance.machines import MACHINES
 from conformance.runs.chunk_result import FAILURES, KEPT, ChunkResult
-from conformance.runs.chunks import CHUNK, Chunk, perform_chunk
+from conformance.runs.chunks import CHUNK, Chunk, run_chunk
 from conformance.runs.determinism import without_local_constants
 from conformance.runs.divergences.signatures import signature_detail, signature_of
 from conformance.runs.gc_tuning import infrequent_gc
@@ -122,14 +122,14 @@ class MachineRun:
 
     # -- chunks -------------------------------------------------------------------------------------------------
 
-    def perform_chunk(self, chunk: Chunk, is_time_up: Callable[[], bool] = lambda: False) -> ChunkResult:
+    def run_chunk(self, chunk: Chunk, is_time_up: Callable[[], bool] = lambda: False) -> ChunkResult:
         """Run the examples of a chunk, at least one."""
 
         def is_over() -> bool:
             return is_time_up() and self.lockstep.failure is None
 
         def perform() -> None:
-            self._evidence.cut = not perform_chunk(self._bound, self._settings, chunk.seed, chunk.examples, is_over)
+            self._evidence.cut = not run_chunk(self._bound, self._settings, chunk.seed, chunk.examples, is_over)
 
         return self._collect_result(chunk.number, perform)
 
@@ -224,7 +224,7 @@ class MachineRun:
             if evidence.departed.get(divergence.participant, 0) >= self.patience:
                 self._sidelined.add(divergence.participant)
         if divergence.participant not in self._sidelined and can_continue(divergence, self.plan.level):
-            subject.discredit(self._doubtful(divergence))
+            subject.exclude_step(self._doubtful(divergence))
             return Decision.CONTINUE
         subject.excuse(clauses)
         return Decision.SKIP_EXAMPLE

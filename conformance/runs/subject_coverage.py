@@ -102,7 +102,7 @@ class SubjectCoverage:
         self._absent_since = self._counted()
         self._absent_since.subtract(clauses)
 
-    def discredit(self, clauses: Iterable[str]) -> None:
+    def exclude_step(self, clauses: Iterable[str]) -> None:
         """Continue after a divergence: the step is no evidence for its ``clauses``."""
         self._missed.update(clauses)
 

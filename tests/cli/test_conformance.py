@@ -506,7 +506,7 @@ GOOD = {"format": "kidx-trace", "version": 1, "machine": "offset", "release": "4
         (GOOD | {"version": 2}, "is a trace of version 2; this program reads version 1"),
         (GOOD | {"version": None}, "is a trace of version None"),
         ({"format": "kidx-trace", "version": 1}, "machine is missing"),
-        (GOOD | {"machine": "nothing"}, "there are offset, time, transaction"),
+        (GOOD | {"machine": "nothing"}, "choose from offset, time, transaction"),
         (GOOD | {"release": "1.0.0"}, "Kafka 1.0.0 is not locked"),
         (GOOD | {"release": 4}, "release is 4"),
         (GOOD | {"steps": {}}, "steps is {}"),
