@@ -89,7 +89,7 @@ class EntriesOnlyParticipant(IndexParticipant):
 
     def exclude_step(self, clauses: tuple[str, ...]) -> None:
         """See the base class."""
-        exclude_step = getattr(self.implementation, "discredit", None)
+        exclude_step = getattr(self.implementation, "exclude_step", None)
         if exclude_step is not None and self.own_clauses is not None:
             exclude_step([clause for clause in clauses if clause not in self.own_clauses])
 
