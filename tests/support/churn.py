@@ -11,12 +11,13 @@ import contextlib
 import dataclasses
 import itertools
 import random
+import re
 import shutil
 import sys
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -27,11 +28,13 @@ from conformance.kafka.broker import BrokerError, LocalBroker
 from conformance.kafka.client import ClientError
 from conformance.kafka.client.library import request_class
 from kidx.records import build_batch
+from kidx.startup import predict
 from kidx.verify import verify_paths
 
 if TYPE_CHECKING:
     from conformance.kafka.client import Client, Producer
     from kidx.findings import Finding
+    from kidx.verify import Verification
 
 DISKS: Final = ("data", "disk2", "disk3")
 _SMALL: Final = {"segment.index.bytes": "1024", "index.interval.bytes": "512", "segment.ms": "700"}
@@ -248,8 +251,9 @@ def churn(release: str, looks: int, *, seed: int = 0, limit: float = 900.0, evid
                 if time.monotonic() - started > limit:
                     break
                 state = _pass_on(broker, number, looks)
-                _look(home, state, result, evidence)
+                found = _look(home, state, result, evidence)
                 if state != "living":
+                    _remove_duplicates(home, found, release, result)
                     start_again(broker)
                 assert driver.error is None, driver.error
         finally:
@@ -277,7 +281,27 @@ def _pass_on(broker: LocalBroker, number: int, looks: int) -> str:
     return "killed"
 
 
-def _look(home: Path, state: str, result: Churned, evidence: Path | None) -> None:
+def _remove_duplicates(home: Path, found: Verification, release: str, result: Churned) -> None:
+    """Remove one of two directories of a partition, which a kill during a move leaves: the broker would not start.
+
+    Raises:
+        AssertionError: the prediction of the start does not name the partition.
+    """
+    places: dict[str, list[Path]] = defaultdict(list)
+    for path in sorted(home.glob("*/*-*/")):
+        if path.parent.name in DISKS and re.fullmatch(r".+-\d+", path.name):
+            places[path.name].append(path)
+    twins = {name: paths for name, paths in places.items() if len(paths) > 1}
+    if not twins:
+        return
+    fatal = predict([home / disk for disk in DISKS], found, release).fatal
+    for name, paths in twins.items():
+        assert any(name in blocker.reason for blocker in fatal), f"{name} is in {paths}; predicted: {fatal}"
+        shutil.rmtree(min(paths, key=lambda path: sum(log.stat().st_size for log in path.glob("*.log"))))
+        result.seen["duplicates"] += 1
+
+
+def _look(home: Path, state: str, result: Churned, evidence: Path | None) -> Verification:
     found = verify_paths([home / disk for disk in DISKS], processes=1)
     result.looks += 1
     result.verdicts[state, found.verdict] += 1
@@ -294,6 +318,7 @@ def _look(home: Path, state: str, result: Churned, evidence: Path | None) -> Non
                 shutil.copytree(directory, target / directory.name)
                 for checkpoint in directory.parent.glob("*-checkpoint"):
                     shutil.copy(checkpoint, target)
+    return found
 
 
 def main() -> int:
