@@ -283,7 +283,7 @@ def _run_here(plan: Plan, report: Path | None, shown: OutputOptions | None, *, w
 def _execute(
     plan: Plan, report: Path | None, shown: OutputOptions | None
 ) -> tuple[list[Event], StaleExpectationError | CoverageError | None]:
-    """Return the events of a run, and its error beside the verdict; events are written and printed as they happen.
+    """Return the events of a run, and an error that is not its verdict; events are written as they happen.
 
     Raises:
         ToolError: The run conforms, and its report could not be written.

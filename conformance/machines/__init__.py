@@ -29,7 +29,7 @@ class Machine(Protocol):
 
     @classmethod
     def bind(cls, lockstep: Any) -> type[Any]:
-        """Return the machine, bound to a lockstep of its own kind."""
+        """Return the machine, bound to a lockstep of the same kind."""
 
     @classmethod
     def subject(cls, specification: str, release: str, progress: Progress | None = None) -> Any:

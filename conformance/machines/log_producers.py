@@ -29,7 +29,7 @@ class ProducerRules(LogBase):
     """Appends of producers and coordinators."""
 
     def written(self, write: Write, *, base: int | None = None) -> dict[str, Any]:
-        """Return the batch of a write; ``base`` is None for a leader, which assigns the offsets."""
+        """Return the batch of a write; a leader, which assigns the offsets, has no ``base``."""
         _, epoch, coordinator, _, _, batches = next(
             (entry for entry in self.state.producers if entry[0] == write.producer), (0, 0, 0, 0, 0, ())
         )
