@@ -46,7 +46,13 @@ def divergence_event(
         **origin: further entries of the trace's ``made_by``.
     """
     failure = failure_json(divergence)
-    made_by: dict[str, Any] = {"kidx": version("kidx"), "hypothesis": version("hypothesis"), "seed": seed, **origin}
+    made_by: dict[str, Any] = {
+        "kidx": version("kidx"),
+        "hypothesis": version("hypothesis"),
+        "seed": seed,
+        **origin,
+        "level": level,
+    }
     if shrinking:
         made_by["shrinking"] = shrinking
     kept = keep(Trace(machine, divergence.release, tuple(operations), failure, made_by=made_by), traces)

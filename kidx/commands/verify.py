@@ -148,7 +148,7 @@ def verify_command(
 
 
 def _check_engine(engine: str, **of_local: bool) -> None:
-    """Raise ToolError for an unknown engine, or for an option of the local engine that is given with another one."""
+    """Raise ToolError for an unknown engine, or for an option of the local engine that a different one is given."""
     if engine not in _ENGINES:
         raise ToolError(f"unknown engine {engine!r}; choose from {', '.join(_ENGINES)}")
     for option, is_given in of_local.items():

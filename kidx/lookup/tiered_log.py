@@ -126,7 +126,7 @@ class TieredLog(ReadOnlyLog):
             return TimestampAndOffset(NO_TIMESTAMP, self.highest_remote, epoch)
         if target == EARLIEST_PENDING_UPLOAD:
             return self._pending_upload()
-        return fetch_offset(self, target)  # the largest timestamp is that of the local segments alone
+        return fetch_offset(self, target)  # the largest timestamp is the one of the local segments alone
 
     def _pending_upload(self) -> TimestampAndOffset | None:
         if self.highest_remote >= 0:

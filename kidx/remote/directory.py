@@ -110,7 +110,7 @@ def read_remote(url: str | os.PathLike[str] | Store) -> RemoteDirectory:
     if not found.partitions:
         if any(_OBJECTS.fullmatch(name) for name in found.strays):
             raise ToolError(
-                f"{store.url} has the layout of Aiven's plugin; only that of LocalTieredStorage is supported"
+                f"{store.url} has the layout of Aiven's plugin; only the layout of LocalTieredStorage is supported"
             )
         raise ToolError(f"{store.url} has no remote segments: no directory TOPIC-PARTITION-TOPIC_ID in it")
     found.partitions.sort(key=lambda each: (each.topic, each.partition, each.topic_id))

@@ -44,7 +44,7 @@ def is_within(segment_epochs: Mapping[int, int], end_offset: int, lineage: Mappi
     first, *later = own
     if first != oldest and own[first] < lineage[first]:
         return False
-    # The epochs of the segment follow each other as those of the log do.
+    # The epochs of the segment follow each other as the epochs of the log do.
     of_log = [epoch for epoch in lineage if epoch > first]
     if of_log[: len(later)] != later or any(own[epoch] != lineage[epoch] for epoch in later):
         return False
@@ -96,7 +96,7 @@ def before_local(
 
     Args:
         segments: the remote segments of the partition.
-        lineage: start offset of each leader epoch of the log; empty if unknown, and then all segments are the log's.
+        lineage: start offset of each leader epoch of the log; empty if unknown: all segments belong to the log then.
         first_local: base offset of the first local segment.
 
     Raises:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Answer = Literal["yes", "yes, but", "no", "running", "unknown"]
 Outcome = Literal["kept", "cut", "stray", "empty", "offline", "unknown"]
 """What becomes of a partition. *kept*: all records stay; *cut*: records are lost or hidden; *stray*: its directory is
-renamed, and it comes up empty; *empty*: it has no directory or no segment, and comes up empty; *offline*: it lies in a
+renamed, and it starts empty; *empty*: it has no directory or no segment, and starts empty; *offline*: it lies in a
 log directory that the broker gives up."""
 
 _NAMED: Final = 3
@@ -232,7 +232,7 @@ class Start:
         """Say what speaks against a start, the worst first."""
         lost, strays = self.of("cut"), self.of("stray", "empty")
         besides = [f"{counted(len(lost), 'partition')} would lose records"] if lost else []
-        besides += [f"{counted(len(strays), 'partition')} would come up empty"] if strays else []
+        besides += [f"{counted(len(strays), 'partition')} would start empty"] if strays else []
         then = f"; and then {' and '.join(besides)}, above" if besides else ""
         if self.fatal:
             return f"no: a broker of Kafka {self.release} would not start: {_folded(self.fatal)}{then}"
@@ -248,7 +248,7 @@ class Start:
             number = sum(each.readable for each in lost)
             records = counted(number, "readable record") if number else "records"
             return f"no: {counted(len(lost), 'partition')} would lose {records}, {named}{first}"
-        return f"no: {counted(len(strays), 'partition')} would come up empty: {_folded(strays)}"
+        return f"no: {counted(len(strays), 'partition')} would start empty: {_folded(strays)}"
 
     def lines(self) -> list[str]:
         """Return the obstacles to a start and their remedies as text; the last line is the answer."""

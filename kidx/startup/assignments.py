@@ -90,7 +90,7 @@ def _directory_id(data: dict[str, Any], node: int) -> str:
 def lost_partitions(
     directories: Sequence[Path], recorded: Iterable[Assignment]
 ) -> tuple[list[PartitionStart], list[Blocker]]:
-    """Return the partitions that come up empty, and remarks about partitions in other log directories.
+    """Return the partitions that start empty, and remarks about partitions in other log directories.
 
     A partition was on a disk if a checkpoint has an offset of it. Without one it may be of a topic that was created
     while the broker stopped.
@@ -141,7 +141,7 @@ def _with_a_log(directory: Path) -> Iterator[str]:
 
 def _empty(path: Path) -> PartitionStart:
     what = "there is no segment in it" if path.is_dir() else "there is no such directory"
-    reason = f"{what}, though KRaft's metadata and a checkpoint have the partition: it comes up empty"
+    reason = f"{what}, though KRaft's metadata and a checkpoint have the partition: it starts empty"
     return PartitionStart(path, "empty", reason, remedy=LOST)
 
 

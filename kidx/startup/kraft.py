@@ -115,7 +115,7 @@ def _duplicates(known: Mapping[Path, dict[str, str]]) -> Iterator[Blocker]:
     for directory, properties in known.items():
         directory_id = properties.get("directory.id")
         if directory_id is not None and (owner := owners.setdefault(directory_id, directory)) != directory:
-            reason = f"its directory.id is that of {shell_word(owner)}, too"
+            reason = f"it has the directory.id of {shell_word(owner)}, too"
             yield Blocker(directory / META_PROPERTIES, reason, COPIED_DISK)
 
 

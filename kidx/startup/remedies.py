@@ -38,7 +38,7 @@ LOST: Final = (
 ELSEWHERE: Final = "name all log directories of the broker; see whether one of its disks is not mounted"
 EMPTY_DISK: Final = (
     "see whether its disk is not mounted. A new disk is formatted with kafka-storage.sh format --ignore-formatted, and "
-    "the partitions that were on the old one come up empty"
+    "the partitions that were on the old one start empty"
 )
 COPIED_DISK: Final = (
     "see whether this is a copy of the other disk. If it holds partitions of its own, write its own directory.id, as "
@@ -49,7 +49,7 @@ OTHER_BROKER: Final = (
     "directories"
 )
 RENAMED: Final = (
-    "if it is a partition that was renamed, give it back its name, TOPIC-N: the partition comes up empty without it; "
+    "if it is a partition that was renamed, give it back its name, TOPIC-N: the partition starts empty without it; "
     "if not, move it out of the log directory"
 )
 OLDER_SNAPSHOT: Final = (

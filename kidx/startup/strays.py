@@ -43,7 +43,7 @@ def strays(ids: Mapping[Path, str | None], recorded: Mapping[str, str]) -> Itera
             reason = f"its {PARTITION_METADATA} has the topic id {topic_id}, and {topic} has {right}"
         else:
             continue
-        reason += ": the directory is renamed to …-stray, and the partition comes up empty"
+        reason += ": the directory is renamed to …-stray, and the partition starts empty"
         yield PartitionStart(path, "stray", reason, remedy=missing_topic_id(topic, right))
 
 

@@ -26,7 +26,7 @@ def guarded_segment(
     index_interval_bytes: int | None = None,
     records: bool = False,
 ) -> SegmentVerdict:
-    """Call :func:`kidx.verify.verify_segment`; an exception, also for lack of memory, is a finding."""
+    """Call :func:`kidx.verify.verify_segment`; an exception, such as a MemoryError, is a finding."""
     try:
         return verify_segment(segment, release=release, index_interval_bytes=index_interval_bytes, records=records)
     except Exception as error:  # noqa: BLE001 -- one file of a million must not stop the others

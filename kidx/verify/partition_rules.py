@@ -110,7 +110,7 @@ def check_lost_logs(partition: Partition, verdicts: Sequence[SegmentVerdict], re
     """Report a ``.log`` that is missing although its index files exist.
 
     A broker renames the log first when it deletes a segment, and deletes files when all are renamed. A directory with
-    index files alone, and no checkpoint of leader epochs either, is no broker's: a copy of them, perhaps.
+    index files alone, and no checkpoint of leader epochs either, was not written by a broker: a copy of them, perhaps.
     """
     if not verdicts and partition.epochs is None:
         return
@@ -144,7 +144,7 @@ def _beside(log: Path) -> str:
         names = sorted(each.name for each in log.parent.iterdir() if each.name.startswith(f"{log.name}."))
     except OSError:
         return ""
-    return f"; see {', '.join(map(shortened, names[:_NAMED]))} beside it" if names else ""
+    return f"; see {', '.join(map(shortened, names[:_NAMED]))} next to it" if names else ""
 
 
 def check_strays(partition: Partition, reporter: PartitionReporter) -> None:
@@ -156,7 +156,7 @@ def check_strays(partition: Partition, reporter: PartitionReporter) -> None:
             path,
             "SEG-35",
             verdict,
-            f"there is no {base:020d}.log beside it: a broker deletes it when it starts, and if there were records, "
+            f"there is no {base:020d}.log next to it: a broker deletes it when it starts, and if there were records, "
             "they are lost",
             base,
         )

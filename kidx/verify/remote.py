@@ -1,6 +1,6 @@
 """Remote storage beside local logs: is each copy what its segment says, and do both tiers together have all offsets.
 
-The files are verified as local ones are. A broker reads only the remote segments whose leader epochs are those of the
+The files are verified as local ones are. A broker reads only the remote segments whose leader epochs belong to the
 log (:mod:`kidx.remote.lineage`); remote storage may have others after an election, or after a copy that failed.
 """
 
@@ -139,7 +139,7 @@ def _judge(
 
 
 class _Judge:
-    """Judge of the remote segments of one partition, beside its local log."""
+    """Verifier of the remote segments of one partition, next to its local log."""
 
     def __init__(self, here: Partition, release: str | None) -> None:
         self.here, self.release = here, release
@@ -185,7 +185,7 @@ class _Judge:
         for suffix in segment.missing:
             lacks = f"remote storage has no .{suffix} of this segment"
             if again:
-                why = f"{lacks}: a copy that failed; there is another one, {again[0].id}"
+                why = f"{lacks}: a copy that failed; a complete copy exists, {again[0].id}"
                 self._add(segment, suffix, "sound", why)
             elif is_local and not self.stopped:
                 self._add(segment, suffix, "changing", f"{lacks} yet: the local log still has it")
@@ -207,7 +207,9 @@ class _Judge:
         logged = dict(reversed(verdict.epochs))
         if is_within(logged, verdict.last_offset + 1, lineage, _LOG_END_UNKNOWN):
             return True  # its checkpoint is wrong, which is a finding; its batches are not
-        said = "its leader epochs are not those of the local log, which has diverged from it: no broker reads it"
+        said = (
+            "its leader epochs differ from the epochs of the local log, which has diverged from it: no broker reads it"
+        )
         self._add(segment, LOG, "sound", said)
         return False
 

@@ -124,7 +124,7 @@ class _Checks:
             self.files.append(FileVerdict(str(path), "exact", size=len(data)))
 
     def epochs(self, path: Path) -> None:
-        """Check the leader epochs against those of the batches (LG-4)."""
+        """Check the leader epochs against the epochs of the batches (LG-4)."""
         try:
             entries = read_epochs(path)
         except OSError as error:

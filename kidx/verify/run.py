@@ -115,7 +115,7 @@ class Verification:
         self.bytes_read += partition.bytes_read
 
     def include(self, other: Verification) -> None:
-        """Add another verification, such as that of remote storage."""
+        """Add another verification, such as the one of remote storage."""
         self.files = sorted([*self.files, *other.files], key=lambda file: file.path)
         self.findings = in_order([*self.findings, *other.findings])
         self.problems += other.problems
@@ -211,7 +211,7 @@ def verdicts_on(
                     yield verdict
             except BrokenProcessPool:
                 pass  # every call that waits has failed with it; where anything else ends the block, its workers end
-        # A worker was killed, usually for want of memory, on an unknown one of these: each gets a worker of its own.
+        # A worker was killed, usually because memory is missing, by an unknown one of these: each gets its own worker.
         while waiting:
             yield _alone(look, waiting.popleft())
 

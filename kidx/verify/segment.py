@@ -63,7 +63,7 @@ def verify_segment(
         records: True to read every record, and not batches alone.
 
     Raises:
-        InvalidArgumentError: the path is not a segment's.
+        InvalidArgumentError: the path does not belong to a segment.
     """
     found = segment if isinstance(segment, Segment) else _segment_at(Path(segment))
     dialect = None if release is None else dialect_of(release)

@@ -21,7 +21,7 @@ TRIED = {
         "end 16, 12 cut to 478, 24 deleted, 36 deleted, 48 deleted, 60 deleted, 72 deleted"
     ),
     "active .log torn (killed)": "end 82",
-    "partition.metadata deleted (killed)": "stray, comes up empty",
+    "partition.metadata deleted (killed)": "stray, starts empty",
     "a segment renamed to .swap (killed)": "end 84",
     "foo.log in a partition (clean)": "does not start",
     "cleaner-offset-checkpoint is garbage (clean)": "other offline, partition offline",

@@ -1,4 +1,4 @@
-"""The site: built with its links checked, and looked at, wide and narrow, light and dark.
+"""The site: built with its links checked, and rendered, wide and narrow, light and dark.
 
 ``KIDX_SCREENSHOTS=DIR`` saves the screenshots.
 """
@@ -31,7 +31,7 @@ TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clie
 
 
 def build(directory):
-    """Build the site with the traces of two machines: those of logs take a minute."""
+    """Build the site with the traces of two machines: logs take a minute."""
     words = ("--machine", "offset", "--machine", "segment")
     return subprocess.run(
         [sys.executable, "docs/build_site.py", directory, *words], cwd=ROOT, capture_output=True, text=True, check=False

@@ -35,7 +35,7 @@ def test_a_broker_that_conforms_is_unchanged_afterwards(typed, address):
     done = typed("run", "-i", f"wire:{address}", *SMALL, "--json")
     assert done.returncode == 0
     assert done.stderr.startswith("creates topics named kidx-wire-")
-    assert f"on {address}, deletes them in the end, and touches no other topic" in done.stderr
+    assert f"on {address}, deletes them at the end, and touches no other topic" in done.stderr
     document = json.loads(done.stdout)
     (result,) = document["results"]
     assert result["machine"] == "wire"

@@ -1,4 +1,4 @@
-"""What is published: source distribution and wheel are checked, and install the same files."""
+"""Published distributions: source distribution and wheel are checked, and install the same files."""
 
 import re
 import subprocess

@@ -35,7 +35,7 @@ def test_each_clause_has_its_address_and_its_statement(pages):
 
 
 def test_no_answer_has_a_path_of_this_machine():
-    """The refusal of CL-25 names a file."""
+    """The error of CL-25 names a file."""
     (trace,) = (
         each for each in load_regression_traces("cleaned") if f"cleaned-{each.id}" == load_clauses()["CL-25"].trace
     )

@@ -49,7 +49,7 @@ def test_the_machines_of_the_nightly_run_exist():
 
 
 def run_action(work, implementation):
-    """Run the steps of the action as a workflow does, but for the installation; return their exit codes."""
+    """Run the steps of the action as a workflow does, except for the installation; return their exit codes."""
     inputs = {name: each.get("default", "") for name, each in ACTION["inputs"].items()}
     inputs |= {"implementation": implementation, "kafka": "4.4.0", "machine": "offset", "profile": "dev"}
     inputs["report"] = str(work / "report")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TOPIC: Final = "many"
 FIRST: Final = 4_000_000_000_000
-"""Timestamp of the first records, milliseconds, above those of transaction markers."""
+"""Timestamp of the first records, milliseconds, above the timestamps of transaction markers."""
 _SETTINGS: Final = {
     "remote.storage.enable": "true",
     "index.interval.bytes": "1",
@@ -36,7 +36,7 @@ _CODECS: Final = (Codec.NONE, Codec.NONE, Codec.GZIP, Codec.ZSTD, Codec.LZ4)
 
 
 class Answered(NamedTuple):
-    """What a broker answered, and what its consumers read.
+    """Answers of a broker, and the records that its consumers read.
 
     Attributes:
         answers: answers of ListOffsets, by target.

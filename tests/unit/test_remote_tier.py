@@ -1,4 +1,4 @@
-"""Remote storage beside local logs: its layout, verification, and lookups across tiers."""
+"""Remote storage next to local logs: its layout, verification, and lookups across tiers."""
 
 from __future__ import annotations
 
@@ -250,7 +250,7 @@ class TestLookup:
         with TieredLog(whole, str(remote), RELEASE) as log:
             visited = [visit.segment.base_offset for visit in log.path_to(target) if visit.start is not None]
             found = log.fetch_offset_by_timestamp(target)
-        # The records of the segment behind it are late enough, and are not looked at.
+        # The records of the following segment are late enough, and are ignored.
         assert visited == [bases[1], bases[3]]
         assert found.offset >= bases[3]
 

@@ -76,7 +76,7 @@ BROKEN = [
     ("bad/null_resize", EVERY, '"resize"', "expected true or false", "schemas/protocol.json"),
     ("bad/talkative_flush", EVERY, '"flush"', 'returns nothing is {"ok": null}', "schemas/protocol.json"),
     ("bad/bare_state", EVERY, '"state"', "is an object of entries, full, last", "schemas/protocol.json"),
-    ("bad/corrupt_by_class", CORRUPT, '"sanity_check"', "no error kind 'CorruptIndexException'", "protocol.json"),
+    ("bad/corrupt_by_class", CORRUPT, '"sanity_check"', "unknown error kind 'CorruptIndexException'", "protocol.json"),
     ("bad/dies_of_corruption", CORRUPT, '"sanity_check"', "uncaught: corrupt index", "exit status"),
     ("bad/elsewhere", FILE, '"append"', '{"ok": null}', "use the path of open as it is"),
     ("bad/unknown_kind", REFUSAL, '"append"', "IllegalArgumentException", "schemas/protocol.json"),

@@ -159,12 +159,12 @@ def test_a_torn_end_is_truncated_and_reported(data):
 
 
 def test_one_obstacle_does_not_hide_the_others(data):
-    """A partition without its topic id comes up empty, also in a log directory that is given up before."""
+    """A partition without its topic id starts empty, also in a log directory that is given up before."""
     (data / "orders-0" / "leader-epoch-checkpoint").write_text("0\n3\n0 0\n")
     (data / "orders-1" / "partition.metadata").unlink()
     found = start(data)
     assert [each.directory.name for each in found.of("stray")] == ["orders-1"]
-    assert found.line.endswith("; and then 1 partition would come up empty, above")
+    assert found.line.endswith("; and then 1 partition would start empty, above")
     assert any("there is no partition.metadata" in line for line in found.lines())
 
 
@@ -198,7 +198,7 @@ def test_a_sealed_segment_that_is_cut_loses_its_readable_batches_though_the_end_
 
 
 def test_the_effect_of_the_last_stop_is_reported(data):
-    """The same damage after a clean stop and after a kill has opposite answers."""
+    """The same corruption after a clean stop and after a kill has opposite answers."""
     write_offsets(data / "recovery-point-offset-checkpoint", {0: 12, 1: 48, 2: 48})
     assert not any("stopped cleanly" in line for line in start(data).lines())
     flip(data / "orders-0" / log(12), 700)
@@ -402,7 +402,7 @@ def test_a_partition_of_another_topic_becomes_a_stray(data):
     (data / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAZw")
     found = start(data)
     assert [each.directory.name for each in found.of("stray")] == ["orders-0"]
-    assert "comes up empty" in found.line
+    assert "starts empty" in found.line
     (data / "meta.properties").write_text("version=0\ncluster.id=c1\nbroker.id=1\n")
     assert start(data).answer == "yes"
 
@@ -657,7 +657,7 @@ def test_a_partition_of_the_metadata_that_is_on_no_disk_comes_up_empty(data, dam
     found = start(data)
     of_topic = [(each.directory, each.outcome) for each in found.partitions if each.directory.name.startswith("orders")]
     assert (found.answer, of_topic) == ("no", [(path, "empty")])
-    assert "no: 1 partition would come up empty" in found.line
+    assert "no: 1 partition would start empty" in found.line
     assert any("find its directory and put it back" in line for line in found.lines())
 
 
@@ -665,7 +665,7 @@ def test_a_partition_of_the_metadata_that_is_on_no_disk_comes_up_empty(data, dam
     ("records", "checkpointed"),
     [
         ([partition_record(0, [2, 3])], True),  # of other brokers
-        ([partition_record(0, [1]), change_record(0, [2])], True),  # was moved to another one
+        ([partition_record(0, [1]), change_record(0, [2])], True),  # was moved to a different disk
         ([partition_record(0, [1]), b"\1\x09\0" + base64.urlsafe_b64decode(ID + "==") + b"\0"], True),  # was deleted
         ([partition_record(0, [1])], False),  # was created while the broker stopped
         ([], True),
@@ -684,7 +684,7 @@ def test_partitions_in_a_log_directory_that_was_not_looked_at_are_a_remark(data)
     write_metadata(data, *(partition_record(number, [1], DISKS[number > 2 :][:1]) for number in range(5)))
     found = start(data)
     assert found.answer != "no"
-    (said,) = (line for line in found.lines() if "which was not looked at" in line)
+    (said,) = (line for line in found.lines() if "which was not verified" in line)
     assert f"it has orders-3 and 1 more in the log directory with the id {ids[1]}" in said
 
 
@@ -708,7 +708,7 @@ def test_a_log_of_another_segment_that_prevents_the_start_has_instructions(data)
 
 
 def test_logs_that_were_deleted_before_the_first_one_prevent_the_start(data, capfd, monkeypatch):
-    """Their index files are there: ``find -name '*.log' -mtime +7 -delete`` was run, for example."""
+    """Their index files exist: ``find -name '*.log' -mtime +7 -delete`` was run, for example."""
     for base in (0, 12, 24):
         (data / "orders-1" / log(base)).unlink()
     (data / "orders-1" / f"{24:020d}.log.1.gz").write_bytes(b"x")
@@ -717,7 +717,7 @@ def test_logs_that_were_deleted_before_the_first_one_prevent_the_start(data, cap
     assert [(each.clause, each.verdict, each.base_offset) for each in missing] == [
         ("LG-5", "missing", base) for base in (0, 12, 24)
     ]
-    assert "see '00000000000000000024.log.1.gz' beside it" in missing[2].message
+    assert "see '00000000000000000024.log.1.gz' next to it" in missing[2].message
     found = start(data)
     (lost,) = found.partitions
     assert (found.answer, lost.outcome, lost.start, lost.end) == ("no", "cut", (0, 36), (48, 48))
@@ -741,7 +741,7 @@ def test_a_partition_that_has_lost_all_its_logs_is_no_copy_of_index_files(data):
 def test_an_index_file_without_a_log_is_not_always_a_loss(data, reason):
     path = data / "orders-1"
     (path / log(0)).unlink()
-    if reason == "deleted":  # by the broker, which was killed meanwhile
+    if reason == "deleted":  # by the broker, which was killed in the meantime
         (path / f"{log(0)}.deleted").touch()
     elif reason == "log start":
         write_offsets(data / "log-start-offset-checkpoint", {1: 12})
@@ -763,7 +763,7 @@ def test_log_directories_with_one_id_prevent_the_start_since_directories_have_id
         (directory / ".kafka_cleanshutdown").touch()
     found = start(data, other)
     assert (found.answer, [each.path for each in found.fatal]) == ("no", [other / "meta.properties"])
-    assert "its directory.id is that of" in found.line
+    assert "it has the directory.id of" in found.line
     assert start(data, other, release="3.6.2").answer == "yes"
 
 

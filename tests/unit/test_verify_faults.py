@@ -394,7 +394,7 @@ def test_an_epoch_that_begins_at_the_end_of_the_log_is_right(disk):
 
 @pytest.mark.parametrize("emptied", [(".index",), (".index", ".timeindex")])
 def test_offset_indexes_without_entries_are_not_exact_if_times_tell_of_some(disk, emptied):
-    """Nothing else tells the interval if all offset indexes of a partition are empty."""
+    """Nothing else shows the interval if all offset indexes of a partition are empty."""
     for suffix in emptied:
         for path in (disk / ONE).glob(f"*{suffix}"):
             os.truncate(path, 0)

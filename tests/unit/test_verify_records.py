@@ -90,7 +90,7 @@ def test_records_are_read_without_spark(log):
     directory = log(patched(batch(3), ATTRIBUTES, Codec.GZIP))
     without = "; ".join(f"sys.modules[{name!r}] = None" for name in ("pyspark", "py4j", "pandas", "pyarrow", "numba"))
     code = f"import sys; {without}; sys.argv = ['kidx', 'verify', sys.argv[1], '--records']"
-    done = subprocess.run(  # noqa: PLW1510 -- its exit code is looked at
+    done = subprocess.run(  # noqa: PLW1510 -- its exit code is checked
         [sys.executable, "-c", f"{code}; from kidx.cli import main; main()", directory], capture_output=True, text=True
     )
     assert (done.returncode, done.stderr) == (1, "")

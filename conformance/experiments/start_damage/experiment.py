@@ -220,9 +220,9 @@ def _predicted(start: Start, site: Site, log: _Log) -> str:
         return f"{said}partition offline"
     found = next((each for each in start.partitions if each.directory == site.partition), None)
     if found is not None and found.outcome == "stray":
-        return f"{said}stray, comes up empty"
+        return f"{said}stray, starts empty"
     if found is not None and found.outcome == "empty":
-        return f"{said}no log, comes up empty"
+        return f"{said}no log, starts empty"
     if found is not None and found.outcome == "unknown":
         return f"{said}unknown: {found.reason}"
     changed = {int(change.file.stem): change.after for change in found.changes} if found is not None else {}
@@ -238,9 +238,9 @@ def _happened(observed: Observed, partition: Partition, site: Site, log: _Log) -
     if site.log_dir.name in observed.offline:
         return said + ("partition offline" if partition.end is None else f"partition ends at {partition.end}")
     if partition.strays and log.is_there and partition.end == 0:
-        return f"{said}stray, comes up empty"
+        return f"{said}stray, starts empty"
     if not log.sizes and partition.end == 0:
-        return f"{said}no log, comes up empty"
+        return f"{said}no log, starts empty"
     if partition.end is None:
         return f"{said}no answer: {partition.error}"
     return said + log.words(next(iter(partition.segments.values()), {}), partition.end)
