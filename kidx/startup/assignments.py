@@ -153,5 +153,5 @@ def _remarks(directories: Iterable[Path], elsewhere: Sequence[Assignment]) -> It
     for directory_id in unknown:
         names = sorted(each.name for each in elsewhere if each.directory_id == directory_id)
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-        reason = f"it has {names[0]}{more} in the log directory with the id {directory_id}, which was not looked at"
+        reason = f"it has {names[0]}{more} in the log directory with the id {directory_id}, which was not verified"
         yield Blocker(metadata, f"{reason}: {ELSEWHERE}")
