@@ -61,6 +61,6 @@ def test_a_drawn_run_conforms_with_the_expectations_and_lists_what_was_skipped(t
     (result,) = run_wire([RELEASE], run, told.append)
     assert [event.shape for event in events if isinstance(event, Diverged)] == []
     assert result.details["without"] == ["delete-records", "timestamps", "topic-requests", "transactions"]
-    assert "leaves them in the end" in told[0]
+    assert "leaves them at the end" in told[0]
     assert result.verdicts["LO-2b"] == "conforms"
     assert result.verdicts["LO-6"] == "not-run"

@@ -104,7 +104,7 @@ def test_a_trace_is_replayed_with_it(address, certificate, tmp_path):
 
 
 def test_without_settings_one_line_says_what_to_pass(address):
-    with pytest.raises(ToolError, match=r"; for TLS or a log-in give --command-config FILE$") as raised:
+    with pytest.raises(ToolError, match=r"; for TLS or SASL give --command-config FILE$") as raised:
         WireBroker(address, limit=5.0)
     assert "\n" not in str(raised.value)
 
