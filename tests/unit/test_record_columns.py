@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kidx.errors import KidxError
-from kidx.records import Codec, SimpleRecord, TimestampType, build_batch, iter_memory_batches
+from kidx.records import (
+    Codec,
+    DefaultRecordBatch,
+    InvalidRecordError,
+    SimpleRecord,
+    TimestampType,
+    build_batch,
+    iter_memory_batches,
+)
 from kidx.records.varint import write_varint
 from kidx.scan import RecordColumns, decode_batch, decode_records
 
@@ -21,10 +29,13 @@ MADE = [SimpleRecord(5, None, b""), SimpleRecord(9, b"", None), SimpleRecord(7, 
 
 
 def read(data: bytes) -> tuple[list, str | None]:
-    """Return the records of the reference, batch by batch up to the first error, and its text."""
+    """Return the records of the reference, batch by batch up to the first error, and its text; only v2 has columns."""
     found: list = []
     try:
         for batch in iter_memory_batches(data):
+            if not isinstance(batch, DefaultRecordBatch):
+                where = f"a batch of format v{batch.magic} at position {batch.position}"
+                raise InvalidRecordError(f"{where}: only v2 has columns")
             found += [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in list(batch)]
     except KidxError as error:
         return found, repr(error)
@@ -111,6 +122,16 @@ def test_corrupt_batches_have_the_same_records_or_errors(made, data):
         damaged[place] = data.draw(st.sampled_from([0, 1, 2, 3, 14, 127, 128, 129, 254, 255]))
     end = data.draw(st.sampled_from([len(damaged), len(damaged) - 1, len(damaged) // 2]))
     assert read_columns(bytes(damaged[:end])) == read(bytes(damaged[:end]))
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_batch_that_corruption_makes_old_is_an_error_after_the_records_before_it(magic):
+    data = bytearray(build_batch(MADE) + build_batch(MADE))
+    data[len(data) // 2 + 16] = magic
+    found, error = read_columns(bytes(data))
+    assert len(found) == len(MADE)
+    assert f"a batch of format v{magic} at position {len(data) // 2}: only v2 has columns" in error
+    assert (found, error) == read(bytes(data))
 
 
 def nearly(value: int) -> st.SearchStrategy[bytes]:
