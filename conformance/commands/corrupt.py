@@ -21,7 +21,7 @@ from conformance.commands.options import (
     echo,
     resolve_releases,
 )
-from conformance.errors import ToolError
+from conformance.commands.output_files import write_texts
 from conformance.events import Diverged, Measured, Result, RunFinished, RunStarted
 from conformance.kafka.progress import show_progress
 from conformance.report.ndjson import NdjsonWriter
@@ -85,8 +85,9 @@ def corrupt_command(
     if report is not None:
         chosen = " ".join(f"--kafka {release}" for release in releases)
         made_by = f"Made by `conformance corrupt {chosen}` with kidx {version('kidx')}."
-        _write(report / "hands.md", f"# File damage\n\n{made_by}\n\n{markdown(outcomes)}")
-        _write(report / "hands.json", json.dumps(to_json(outcomes), indent=1) + "\n")
+        page = f"# File damage\n\n{made_by}\n\n{markdown(outcomes)}"
+        figures = json.dumps(to_json(outcomes), indent=1) + "\n"
+        write_texts({report / "hands.md": page, report / "hands.json": figures})
     if as_json:
         typer.echo(json.dumps({"verdict": "conforms" if predicted else "diverges", "cases": to_json(outcomes)}))
     else:
@@ -122,10 +123,3 @@ def _events(release: str, outcomes: list[Outcome], seconds: float) -> list[Event
     asked = sum(outcome.cost.asked for outcome in outcomes)
     events.append(Result(MACHINE, "broker", release, len(outcomes), asked, seconds, differing, {}, {}, details))
     return events
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise ToolError(f"cannot write the report {path}: {error.strerror or error}") from error

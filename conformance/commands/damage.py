@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from conformance.commands.options import JsonOption, QuietOption, ReleaseOption, echo, resolve_releases
+from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
 from conformance.kafka.broker import default_mode
 
@@ -70,18 +71,11 @@ def damage_command(
         tried = dict.fromkeys(outcome.release for outcome in outcomes)
         chosen = " ".join(f"--kafka {release}" for release in tried)
         made_by = f"Made by `conformance damage {chosen}` with kidx {version('kidx')}."
-        _write(report / "damage.md", f"# Damage and the next start\n\n{made_by}\n\n{markdown(outcomes)}")
-        _write(report / "damage.json", json.dumps(to_json(outcomes), indent=1) + "\n")
+        page = f"# Damage and the next start\n\n{made_by}\n\n{markdown(outcomes)}"
+        figures = json.dumps(to_json(outcomes), indent=1) + "\n"
+        write_texts({report / "damage.md": page, report / "damage.json": figures})
     if as_json:
         typer.echo(json.dumps({"verdict": "conforms" if is_right else "diverges", "cases": to_json(outcomes)}))
     else:
         echo(markdown(outcomes), nl=False)
     return 0 if is_right else 1
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise ToolError(f"cannot write the report {path}: {error.strerror or error}") from error

@@ -23,6 +23,7 @@ from conformance.commands.options import (
     resolve_releases,
     state_directory,
 )
+from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
 from conformance.implementations.forms import is_server
 from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
@@ -123,13 +124,7 @@ def _write(directory: Path, results: list[FuzzResult]) -> None:
     from conformance.experiments.fuzz.summary import markdown  # noqa: PLC0415
 
     figures = json.dumps([result.to_json() for result in results], indent=1)
-    for name, text in (("fuzz.md", f"# Fuzzing\n\n{markdown(results)}"), ("fuzz.json", f"{figures}\n")):
-        path = directory / name
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, "utf-8")
-        except OSError as error:
-            raise ToolError(f"cannot write the report {path}: {error.strerror or error}") from error
+    write_texts({directory / "fuzz.md": f"# Fuzzing\n\n{markdown(results)}", directory / "fuzz.json": f"{figures}\n"})
 
 
 def _show(console: Console, results: list[FuzzResult]) -> None:
