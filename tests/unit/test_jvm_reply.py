@@ -19,7 +19,7 @@ encode_reply = JvmIndex.encode_reply
 def unpacked(name, reply, text=None):
     """Return the observation in a reply; an error's text is on the Java side."""
     index = object.__new__(JvmIndex)
-    index.name, index._directory, index._reply = "jvm", "/", bytearray(reply) + b"the rest of the buffer"
+    index.name, index.directory, index._reply = "jvm", "", bytearray(reply) + b"the rest of the buffer"
     index.driver = SimpleNamespace(text=lambda: text)
     return index.observation(Operation(name))
 

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Final
 
 from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.requests import Requests, performed
-from conformance.operations import Outcome
 from conformance.operations.cache import CACHE_ERROR_KINDS, CACHE_OPS, DIRECTORY, CacheObservation, CacheState
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
+
+    from conformance.operations import Outcome
 
 CACHE_KIND_OF: Final = {
     "org.apache.kafka.storage.internals.log.CorruptIndexException": "corrupt",
@@ -44,23 +44,15 @@ class JvmCache(JvmClasses[CacheObservation]):
     silent = CACHE_SILENT
     step_of = Requests(_OPERATIONS)
     lends = False
-    _directory = ""
-
-    def begin(self, directory: Path) -> None:
-        """Begin an example; see the protocol."""
-        self._directory = f"{directory}/{DIRECTORY}/"
-        self.driver.begin(str(directory))
 
     @staticmethod
     def numbers_of_state(state: CacheState) -> Sequence[int]:
         """Return the numbers of a state; see the base class."""
         return state.to_numbers()
 
-    def refusal(self, kind: str, text: str | None) -> Outcome:
-        """Return the outcome of an exception; see the base class."""
-        if kind in CACHE_SILENT or text is None:
-            return Outcome(kind)
-        return Outcome(kind, None, text.replace(self._directory, ""))
+    def comparable(self, text: str) -> str:
+        """Return a message without the directory of the cache; see the base class."""
+        return text.replace(f"{self.directory}/{DIRECTORY}/", "")
 
     def observed(self, outcome: Outcome, state: tuple[int, ...]) -> CacheObservation:
         """Return an observation; see the base class."""

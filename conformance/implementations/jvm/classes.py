@@ -22,6 +22,8 @@ from conformance.implementations.jvm.step_batch import Language
 from conformance.operations import Operation, Outcome
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
     from conformance.kafka.releases import Group
@@ -82,6 +84,7 @@ class JvmClasses(ABC, Generic[ObservationType]):
         self.name = display_name(release, build)
         self.release = release
         self.build = build
+        self.directory = ""
         numbers = {exception: self._number(kind) for exception, kind in self.kind_of.items()}
         self._reply = bytearray(self.reply_bytes)
         loader = loader_of(release, self.group, progress, build) if loader is None else loader
@@ -105,6 +108,11 @@ class JvmClasses(ABC, Generic[ObservationType]):
 
     def _number(self, kind: str) -> int:
         return self.error_kinds.index(kind) + 1 + (_SILENT if kind in self.silent else 0)
+
+    def begin(self, directory: Path) -> None:
+        """Begin an example; see the protocol."""
+        self.directory = str(directory)
+        self.driver.begin(self.directory)
 
     def end(self) -> None:
         """End the example; see the protocol."""
@@ -179,9 +187,15 @@ class JvmClasses(ABC, Generic[ObservationType]):
     def numbers_of_state(state: Any) -> Sequence[int]:
         """Return the numbers that :meth:`observed` decodes to the state."""
 
-    @abstractmethod
     def refusal(self, kind: str, text: str | None) -> Outcome:
-        """Return the outcome of an exception of that kind, with its message."""
+        """Return the outcome of an exception of that kind, with its message unless that is not compared."""
+        if kind in self.silent or text is None:
+            return Outcome(kind)
+        return Outcome(kind, None, self.comparable(text))
+
+    def comparable(self, text: str) -> str:
+        """Return a message without the parts that no two implementations have in common."""
+        return text.replace(f"{self.directory}/", "")
 
     @abstractmethod
     def observed(self, outcome: Outcome, state: tuple[int, ...]) -> ObservationType:

@@ -10,14 +10,13 @@ from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
 from conformance.implementations.jvm.requests import Requests, numbered, performed
 from conformance.implementations.jvm.step_batch import Language
-from conformance.operations import ERROR_KINDS, KINDS, Observation, Outcome, State
+from conformance.operations import ERROR_KINDS, KINDS, Observation, State
 from conformance.operations.index import INDEX_OPS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
+    from conformance.operations import Outcome
 
 OPERATIONS: Final = performed(INDEX_OPS)
 CODES: Final = numbered(OPERATIONS)
@@ -41,7 +40,6 @@ class JvmIndex(JvmClasses[Observation]):
     ) -> None:
         super().__init__(release, progress, build, loader)
         self.takes_negative_sizes = build is None or build.is_kafka
-        self._directory = ""
 
     def prepare(self) -> None:
         """Prepare nothing: a build may have one kind of index and not another (see :meth:`require`)."""
@@ -56,11 +54,6 @@ class JvmIndex(JvmClasses[Observation]):
         if self.build is not None:
             probe_build(self.build, lambda: self.driver.prepare(KINDS.index(kind)))
 
-    def begin(self, directory: Path) -> None:
-        """Begin an example; see the protocol."""
-        self._directory = f"{directory}/"
-        self.driver.begin(str(directory))
-
     def supports(self, operation: str) -> bool:
         """Return True if an operation is supported; see the protocol."""
         return operation in INDEX_OPS
@@ -71,12 +64,6 @@ class JvmIndex(JvmClasses[Observation]):
         entries, max_entries, full, length, last = state
         sizes = (-1, 0, 0) if max_entries is None else (max_entries, full, length)
         return (entries, *sizes, *last)
-
-    def refusal(self, kind: str, text: str | None) -> Outcome:
-        """Return the outcome of an exception; see the base class."""
-        if kind in SILENT or text is None:
-            return Outcome(kind)
-        return Outcome(kind, None, text.replace(self._directory, ""))
 
     def observed(self, outcome: Outcome, state: tuple[int, ...]) -> Observation:
         """Return an observation; see the base class."""

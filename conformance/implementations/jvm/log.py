@@ -103,7 +103,7 @@ class JvmLog(JvmClasses[LogObservation]):
 
     def begin(self, directory: Path) -> None:
         """Begin an example; see the protocol."""
-        self.driver.begin(str(directory / TOPIC_DIRECTORY))
+        super().begin(directory / TOPIC_DIRECTORY)
 
     def perform_bytes(self, records: bytes, epoch: int) -> LogObservation:
         """Append bytes as a follower."""

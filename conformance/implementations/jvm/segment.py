@@ -6,12 +6,11 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
 from conformance.implementations.jvm.requests import Requests, performed
-from conformance.operations import Outcome
 from conformance.operations.segment import (
     SEGMENT_ERROR_KINDS,
     SEGMENT_OPS,
@@ -23,8 +22,8 @@ from conformance.operations.segment import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.kafka.builds import Build
-    from conformance.kafka.jar_fetch import Progress
+    from conformance.operations import Outcome
+
 
 SEGMENT_KIND_OF: Final = KIND_OF | {
     "kafka.common.LogSegmentOffsetOverflowException": "offset_overflow",  # up to 3.6
@@ -78,17 +77,6 @@ class JvmSegment(JvmClasses[SegmentObservation]):
     silent = SEGMENT_SILENT
     step_of = Requests(_OPERATIONS)
 
-    def __init__(
-        self, release: str, progress: Progress | None = None, build: Build | None = None, loader: Any = None
-    ) -> None:
-        super().__init__(release, progress, build, loader)
-        self._directory = ""
-
-    def begin(self, directory: Path) -> None:
-        """Begin an example; see the protocol."""
-        self._directory = str(directory)
-        self.driver.begin(self._directory)
-
     @staticmethod
     def numbers_of_state(state: SegmentState) -> Sequence[int]:
         """Return the numbers of a state; see the base class."""
@@ -104,11 +92,9 @@ class JvmSegment(JvmClasses[SegmentObservation]):
             *((0, 0) if last is None else (1, last)),
         )
 
-    def refusal(self, kind: str, text: str | None) -> Outcome:
-        """Return the outcome of an exception; see the base class."""
-        if kind in SEGMENT_SILENT or text is None:
-            return Outcome(kind)
-        return Outcome(kind, None, comparable(text, self._directory))
+    def comparable(self, text: str) -> str:
+        """Return a message without directories and times of change; see the base class."""
+        return comparable(text, self.directory)
 
     def observed(self, outcome: Outcome, state: tuple[int, ...]) -> SegmentObservation:
         """Return an observation; see the base class."""
