@@ -79,6 +79,29 @@ class Finding:
     message: str = ""
     release: str | None = None
 
+    @classmethod
+    def about(
+        cls,
+        path: str | Path,
+        place: tuple[str | None, int | None, int | None],
+        clause: str,
+        verdict: Verdict,
+        message: str,
+        **rest: Any,
+    ) -> Finding:
+        """Return a finding about a file.
+
+        Args:
+            path: path of the file; also its name within an object store.
+            place: topic, partition, and base offset of the segment.
+            clause: id of the clause.
+            verdict: severity.
+            message: full description.
+            **rest: further columns.
+        """
+        name = str(path)
+        return cls(name, *place, name.rpartition("/")[2], clause, verdict, message=message, **rest)
+
     def to_json(self) -> dict[str, Any]:
         """Return an object of ``kidx verify --json``."""
         values = ((name, getattr(self, name)) for name in COLUMNS)

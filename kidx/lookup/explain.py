@@ -142,15 +142,7 @@ def explain_timestamp(log: ReadOnlyLog, timestamp: int) -> Explanation:
         explanation.segments.append(
             SegmentVisit(segment.base_offset, largest, True, f"{description} is the first not before it")
         )
-        entry, explanation.time_index = search(segment.reader.time_index, timestamp)
-        found, explanation.offset_index = search(segment.offset_index, max(entry.offset, start))
-        scan(
-            explanation,
-            segment,
-            found.position,
-            lambda batch: batch.max_timestamp >= timestamp,
-            lambda record: record.timestamp >= timestamp and record.offset >= start,
-        )
+        search_by_time(explanation, segment, start)
         break
     count(explanation, log)
     return explanation
@@ -201,6 +193,20 @@ def search(index: OffsetIndex | TimeIndex, target: int) -> tuple[OffsetPosition 
         slot = -1
     name = Path(index.path).name
     return found, IndexVisit(name, index.entries, index.entry_size, target, slot, found, tuple(probes))
+
+
+def search_by_time(explanation: Explanation, segment: FileSegment, start: int) -> None:
+    """Search a segment for the first record from an offset on whose timestamp is not before the target."""
+    timestamp = explanation.target
+    entry, explanation.time_index = search(segment.reader.time_index, timestamp)
+    found, explanation.offset_index = search(segment.offset_index, max(entry.offset, start))
+    scan(
+        explanation,
+        segment,
+        found.position,
+        lambda batch: batch.max_timestamp >= timestamp,
+        lambda record: record.timestamp >= timestamp and record.offset >= start,
+    )
 
 
 def scan(

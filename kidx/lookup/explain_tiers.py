@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kidx.lookup.explain import Explanation, SegmentVisit, count, scan, search
+from kidx.lookup.explain import Explanation, SegmentVisit, count, search_by_time
 
 if TYPE_CHECKING:
-    from kidx.lookup.tiered_log import TieredLog, Visit
+    from kidx.lookup.tiered_log import TieredLog
 
 
 def explain_across_tiers(log: TieredLog, timestamp: int) -> Explanation:
@@ -25,21 +25,8 @@ def explain_across_tiers(log: TieredLog, timestamp: int) -> Explanation:
             )
         )
         if visit.start is not None:
-            _search(explanation, visit, visit.start)
+            search_by_time(explanation, segment, visit.start)
         if explanation.answer is not None:
             break
     count(explanation, log)
     return explanation
-
-
-def _search(explanation: Explanation, visit: Visit, start: int) -> None:
-    timestamp, segment = explanation.target, visit.segment
-    entry, explanation.time_index = search(segment.reader.time_index, timestamp)
-    found, explanation.offset_index = search(segment.offset_index, max(entry.offset, start))
-    scan(
-        explanation,
-        segment,
-        found.position,
-        lambda batch: batch.max_timestamp >= timestamp,
-        lambda record: record.timestamp >= timestamp and record.offset >= start,
-    )

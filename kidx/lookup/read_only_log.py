@@ -34,6 +34,7 @@ class ReadOnlyLog:
 
     Attributes:
         segments: the segments, oldest first.
+        all_segments: the segments of all tiers, oldest first.
         start_offset: start offset from the log directory's checkpoint, or the first segment's base offset.
         search_start: the same offset.
         epochs: the leader epochs in the checkpoint.
@@ -52,6 +53,7 @@ class ReadOnlyLog:
         self._scratch = tempfile.TemporaryDirectory(prefix="kidx-lookup-")
         self.scratch = Path(self._scratch.name)
         self.segments = [FileSegment(segment, self.dialect, self.scratch) for segment in partition.segments]
+        self.all_segments = self.segments
         self._used: set[FileSegment] = set()
         self.checkpointed_start = partition.start_offset
         self.start_offset = max(partition.start_offset or 0, self.segments[0].base_offset)
@@ -106,11 +108,6 @@ class ReadOnlyLog:
 
     def _fetch(self, target: int) -> TimestampAndOffset | None:
         return fetch_offset(self, target)
-
-    @property
-    def all_segments(self) -> list[FileSegment]:
-        """The segments of all tiers, oldest first."""
-        return self.segments
 
     def check_target(self, target: int) -> None:
         """Reject a target that a broker of the release rejects.

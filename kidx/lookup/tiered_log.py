@@ -59,6 +59,7 @@ class TieredLog(ReadOnlyLog):
 
     Attributes:
         remote: the remote segments that belong to this log, by base offset.
+        all_segments: the segments of both tiers, oldest first; of an offset in both, the local one.
         local_start: the local log start offset.
         highest_remote: the highest offset in remote storage, or -1.
 
@@ -105,12 +106,7 @@ class TieredLog(ReadOnlyLog):
         self.local_start = max(self.start_offset, first_local)
         self.begins_before = None
         older = [each for each in chain(own) if each.base_offset < first_local]
-        self._all = [*(self.remote[each] for each in older), *self.segments]
-
-    @property
-    def all_segments(self) -> list[FileSegment]:
-        """The segments of both tiers, oldest first; of an offset in both, the local one."""
-        return getattr(self, "_all", self.segments)
+        self.all_segments = [*(self.remote[each] for each in older), *self.segments]
 
     def epoch_of(self, offset: int) -> int | None:
         """Return the leader epoch of an offset (``LeaderEpochFileCache.epochForOffset``); None if it is unknown."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from kidx.discovery import INDEX_SUFFIXES, LOG
 from kidx.errors import InvalidArgumentError, KidxError
 from kidx.index.lazy import LazyIndex
+from kidx.index.transaction import TransactionIndex
+from kidx.segment.file_records import FileRecords
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.index.offset import OffsetIndex
     from kidx.index.time import TimeIndex
-    from kidx.index.transaction import TransactionIndex
-    from kidx.segment.file_records import FileRecords
 
 LOG_SUFFIX = LOG
 OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX = INDEX_SUFFIXES
@@ -56,6 +56,22 @@ class SegmentFiles:
         self.txn_index = txn_index
         self.base_offset = base_offset
         self.dialect = dialect
+
+    @classmethod
+    def _open_log(cls, path: Path, dialect: Dialect, **options: Any) -> FileRecords:
+        """Open the log; ``options`` are the other arguments of :class:`FileRecords`."""
+        return FileRecords(path, dialect=dialect, **options)
+
+    @classmethod
+    def _open_indexes(
+        cls, path: Callable[[str], Path], base_offset: int, size: int, dialect: Dialect
+    ) -> tuple[LazyIndex[OffsetIndex], LazyIndex[TimeIndex], TransactionIndex]:
+        """Return the indexes at the paths of their suffixes; the first use opens offset and time index."""
+        return (
+            LazyIndex.for_offset(path(OFFSET_INDEX_SUFFIX), base_offset, size, dialect=dialect),
+            LazyIndex.for_time(path(TIME_INDEX_SUFFIX), base_offset, size, dialect=dialect),
+            TransactionIndex(base_offset, path(TRANSACTION_INDEX_SUFFIX), dialect=dialect),
+        )
 
     @property
     def offset_index(self) -> OffsetIndex:

@@ -10,28 +10,22 @@ from typing import TYPE_CHECKING, Final, Self
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import KidxError
 from kidx.index.entries import AbortedTxn, TimestampOffset
-from kidx.index.lazy import LazyIndex
-from kidx.index.transaction import TransactionIndex
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN, to_int, to_long
 from kidx.records import iter_memory_batches
 from kidx.segment.append_info import AppendInfo, follower_append_info
 from kidx.segment.config import Clock, RollParams, SegmentConfig, system_clock
 from kidx.segment.errors import SegmentOffsetOverflowError
-from kidx.segment.file_records import FileRecords
-from kidx.segment.files import (
-    LOG_SUFFIX,
-    OFFSET_INDEX_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
-    file_name,
-)
+from kidx.segment.files import LOG_SUFFIX, file_name
 from kidx.segment.reader import SegmentReader
 from kidx.segment.recovery import recover
 
 if TYPE_CHECKING:
+    from kidx.index.lazy import LazyIndex
     from kidx.index.offset import OffsetIndex
     from kidx.index.time import TimeIndex
+    from kidx.index.transaction import TransactionIndex
     from kidx.producers import CompletedTxn, ProducerState
+    from kidx.segment.file_records import FileRecords
     from kidx.segment.recovery import EpochCache
 
 _CHUNK: Final = 1 << 20
@@ -123,19 +117,16 @@ class LogSegment(SegmentReader):
         def path(suffix: str) -> Path:
             return parent / (file_name(base_offset, suffix) + file_suffix)
 
-        size = config.segment_index_bytes
-        log = FileRecords(
+        log = cls._open_log(
             path(LOG_SUFFIX),
+            rules,
             file_already_exists=file_already_exists,
             init_file_size=init_file_size,
             preallocate=preallocate,
-            dialect=rules,
         )
         return cls(
             log,
-            LazyIndex.for_offset(path(OFFSET_INDEX_SUFFIX), base_offset, size, dialect=rules),
-            LazyIndex.for_time(path(TIME_INDEX_SUFFIX), base_offset, size, dialect=rules),
-            TransactionIndex(base_offset, path(TRANSACTION_INDEX_SUFFIX), dialect=rules),
+            *cls._open_indexes(path, base_offset, config.segment_index_bytes, rules),
             base_offset,
             index_interval_bytes=config.index_interval_bytes,
             roll_jitter_ms=config.random_segment_jitter(),

@@ -9,22 +9,23 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
-from kidx.dialect import Dialect, dialect_of
-from kidx.discovery import EPOCHS, LOG
+from kidx.discovery import EPOCHS
 from kidx.files import pieces_with_data, read_small, regular
 from kidx.index.lazy import LazyIndex
 from kidx.index.offset import OffsetIndex
 from kidx.index.time import TimeIndex
 from kidx.index.transaction import TransactionIndex
 from kidx.log import UnifiedLog
-from kidx.segment import Clock, LogSegment, SegmentConfig, file_name, system_clock
+from kidx.segment import LogSegment
 from kidx.segment.file_records import FileRecords
 from kidx.segment.files import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+    from kidx.dialect import Dialect
 
 _MARK: Final = f"kidx {secrets.token_hex(16)} ".encode()
 """How a file begins that stands for another one; drawn, so that no file of a broker begins like that."""
@@ -117,46 +118,30 @@ class _ViewedSegment(LogSegment):
     """A segment of a view."""
 
     @classmethod
-    def open(
-        cls,
-        directory: str | os.PathLike[str],
-        base_offset: int,
-        config: SegmentConfig | None = None,
-        *,
-        file_already_exists: bool = False,
-        init_file_size: int = 0,
-        preallocate: bool = False,
-        file_suffix: str = "",
-        clock: Clock = system_clock,
-        dialect: str | Dialect | None = None,
-    ) -> Self:
-        """Open or create the segment, as :meth:`LogSegment.open`."""
-        del init_file_size, preallocate
-        config, rules, parent = config or SegmentConfig(), dialect_of(dialect), Path(directory)
+    def _open_log(cls, path: Path, dialect: Dialect, **options: Any) -> FileRecords:
+        """Open the log, for which a view reserves no bytes."""
+        return _ViewedLog(path, dialect=dialect, file_already_exists=options["file_already_exists"])
 
-        def path(suffix: str) -> Path:
-            return parent / (file_name(base_offset, suffix) + file_suffix)
+    @classmethod
+    def _open_indexes(
+        cls, path: Callable[[str], Path], base_offset: int, size: int, dialect: Dialect
+    ) -> tuple[LazyIndex[OffsetIndex], LazyIndex[TimeIndex], TransactionIndex]:
+        """Return the indexes, whose files are fetched when they are opened."""
 
         def offset_index(path: Path) -> OffsetIndex:
             _fetch(path)
-            return OffsetIndex(path, base_offset, config.segment_index_bytes, dialect=rules)
+            return OffsetIndex(path, base_offset, size, dialect=dialect)
 
         def time_index(path: Path) -> TimeIndex:
             _fetch(path)
-            return TimeIndex(path, base_offset, config.segment_index_bytes, dialect=rules)
+            return TimeIndex(path, base_offset, size, dialect=dialect)
 
         transactions = path(TRANSACTION_INDEX_SUFFIX)
         _fetch(transactions)
-        return cls(
-            _ViewedLog(path(LOG), dialect=rules, file_already_exists=file_already_exists),
+        return (
             LazyIndex(path(OFFSET_INDEX_SUFFIX), offset_index),
             LazyIndex(path(TIME_INDEX_SUFFIX), time_index),
-            TransactionIndex(base_offset, transactions, dialect=rules),
-            base_offset,
-            index_interval_bytes=config.index_interval_bytes,
-            roll_jitter_ms=0,
-            clock=clock,
-            dialect=rules,
+            TransactionIndex(base_offset, transactions, dialect=dialect),
         )
 
 

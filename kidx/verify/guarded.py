@@ -36,9 +36,8 @@ def guarded_segment(
 def unreadable_segment(segment: Segment, why: str) -> SegmentVerdict:
     """Return the verdict on a segment that could not be verified."""
     path = segment.log
-    finding = Finding(
-        str(path), segment.topic, segment.partition, segment.base_offset, path.name, "SEG-35", "unreadable", message=why
-    )
+    at = segment.topic, segment.partition, segment.base_offset
+    finding = Finding.about(path, at, "SEG-35", "unreadable", why)
     return SegmentVerdict(segment, (FileVerdict(str(path), "unreadable", why=why),), (finding,), readable=False)
 
 
@@ -69,16 +68,9 @@ def guarded_partition(
             )
         return verify_partition(partition, verdicts, **options)
     except Exception as error:  # noqa: BLE001 -- as above
-        finding = Finding(
-            str(partition.directory),
-            partition.topic,
-            partition.partition,
-            None,
-            partition.directory.name,
-            "SEG-35",
-            "unreadable",
-            message=f"the verifier failed: {_words(error)}",
-        )
+        at = partition.topic, partition.partition, None
+        why = f"the verifier failed: {_words(error)}"
+        finding = Finding.about(partition.directory, at, "SEG-35", "unreadable", why)
         return PartitionVerdict(
             partition.directory,
             partition.name,

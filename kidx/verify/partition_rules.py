@@ -35,20 +35,8 @@ class PartitionReporter:
     ) -> None:
         """Add a finding; ``base`` is the base offset of the segment."""
         where = self.partition
-        self.findings.append(
-            Finding(
-                str(path),
-                where.topic,
-                where.partition,
-                base,
-                path.name,
-                clause,
-                verdict,
-                message=message,
-                release=self.release,
-                **place,
-            )
-        )
+        at = where.topic, where.partition, base
+        self.findings.append(Finding.about(path, at, clause, verdict, message, release=self.release, **place))
 
 
 def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> dict[str, Verdict]:

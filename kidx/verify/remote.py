@@ -233,21 +233,18 @@ class _Judge:
             self._gap(partition, end, self.local_start)
 
     def _gap(self, partition: StoredPartition, first: int, behind: int) -> None:
-        path = partition.store.name_of(partition.directory)
+        offsets = f"offsets {first} to {behind - 1}"
         self.findings.append(
-            Finding(
-                path,
-                partition.topic,
-                partition.partition,
-                first,
-                path.rpartition("/")[2],
+            Finding.about(
+                partition.store.name_of(partition.directory),
+                (partition.topic, partition.partition, first),
                 _CLAUSE,
                 "missing",
+                f"{offsets} are in no remote segment, and the local log begins with {self.local_start}: a consumer "
+                "never gets their records",
                 offset=first,
-                expected=f"offsets {first} to {behind - 1}",
+                expected=offsets,
                 actual="none of them",
-                message=f"offsets {first} to {behind - 1} are in no remote segment, and the local log begins with "
-                f"{self.local_start}: a consumer never gets their records",
                 release=self.release,
             )
         )
@@ -282,21 +279,9 @@ class _Judge:
     def _add(self, segment: StoredSegment, suffix: str, verdict: Verdict, message: str, **place: Any) -> None:
         path = segment.name(suffix)
         if suffix not in segment.files:
-            self.files = [*self.files, FileVerdict(path, verdict)]
-        self.findings.append(
-            Finding(
-                path,
-                self.here.topic,
-                self.here.partition,
-                segment.base_offset,
-                path.rpartition("/")[2],
-                _CLAUSE,
-                verdict,
-                message=message,
-                release=self.release,
-                **place,
-            )
-        )
+            self.files.append(FileVerdict(path, verdict))
+        at = self.here.topic, self.here.partition, segment.base_offset
+        self.findings.append(Finding.about(path, at, _CLAUSE, verdict, message, release=self.release, **place))
 
 
 def _with_store_paths(segment: StoredSegment, verdict: SegmentVerdict) -> SegmentVerdict:

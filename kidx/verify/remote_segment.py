@@ -6,7 +6,7 @@ import dataclasses
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kidx.discovery import Segment
 from kidx.findings import Finding, Verdict
@@ -158,31 +158,8 @@ class _Checks:
             return
         self.files.append(FileVerdict(str(path), "exact", entries=len(entries)))
 
-    def _add(
-        self,
-        path: Path,
-        clause: str,
-        verdict: Verdict,
-        message: str,
-        offset: int | None = None,
-        expected: str = "",
-        actual: str = "",
-    ) -> None:
+    def _add(self, path: Path, clause: str, verdict: Verdict, message: str, **place: Any) -> None:
         segment = self._segment
         self.files.append(FileVerdict(str(path), verdict))
-        self.findings.append(
-            Finding(
-                str(path),
-                segment.topic,
-                segment.partition,
-                segment.base_offset,
-                path.name,
-                clause,
-                verdict,
-                offset=offset,
-                expected=expected,
-                actual=actual,
-                message=message,
-                release=self._release,
-            )
-        )
+        at = segment.topic, segment.partition, segment.base_offset
+        self.findings.append(Finding.about(path, at, clause, verdict, message, release=self._release, **place))

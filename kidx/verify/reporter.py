@@ -40,18 +40,8 @@ class Reporter:
         plain: dict[str, Any] = {
             name: str(value) if name in {"expected", "actual"} else value for name, value in place.items()
         }
-        return Finding(
-            str(path),
-            segment.topic,
-            segment.partition,
-            segment.base_offset,
-            path.name,
-            clause,
-            verdict,
-            message=message,
-            release=self.release,
-            **plain,
-        )
+        at = segment.topic, segment.partition, segment.base_offset
+        return Finding.about(path, at, clause, verdict, message, release=self.release, **plain)
 
     def verdict(self, suffix: str) -> Verdict:
         """Return the worst verdict on a file; *exact* without a finding."""

@@ -180,7 +180,7 @@ def verify_paths(
 
 def _problem(problem: Problem) -> Finding:
     path = problem.path
-    return Finding(str(path), None, None, None, path.name, problem.clause, "unreadable", message=problem.message)
+    return Finding.about(path, (None, None, None), problem.clause, "unreadable", problem.message)
 
 
 def verdicts_on(
