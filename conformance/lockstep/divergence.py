@@ -59,11 +59,6 @@ class Divergence:
         return isinstance(self.actual, Outcome) and self.actual.error == FAILURE
 
     @property
-    def observed_only(self) -> bool:
-        """True if only OBSERVED behaviour differs, which no implementation has to copy (``--level must``)."""
-        return not self._breaks("must")
-
-    @property
     def is_unnoticed(self) -> bool:
         """True if only callers of Kafka's classes can notice the divergence, and it has no consequences."""
         return not self.is_failure and not noticed_facets(self._difference)
@@ -77,9 +72,6 @@ class Divergence:
         """Return True if the divergence counts at a level of ``--level``; a failure and a wrong reference always do."""
         if level == "observed" or self.is_failure or self.against != "kidx":
             return True
-        return self._breaks(level)
-
-    def _breaks(self, level: str) -> bool:
         return (self.promised or level != "must") and counts_at_level(self._difference, level)
 
 

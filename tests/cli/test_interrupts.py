@@ -83,6 +83,12 @@ def test_helpers_of_a_run_end_with_it():
     assert done.err.endswith("conformance: interrupted\n")
 
 
+def outcome_of(program):
+    """Return exit code, output and errors of a Python program."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
 def test_a_signal_whose_exception_python_drops_is_raised_again():
     """As one that comes while a finalizer runs."""
     program = (
@@ -94,8 +100,7 @@ def test_a_signal_whose_exception_python_drops_is_raised_again():
         "    Dropping()\n"
         "    time.sleep(60)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (143, "", "x: ended by SIGTERM\n")
+    assert outcome_of(program) == (143, "", "x: ended by SIGTERM\n")
 
 
 def test_a_signal_is_reported_where_code_replaces_its_exception():
@@ -107,8 +112,7 @@ def test_a_signal_is_reported_where_code_replaces_its_exception():
         "    try: os.kill(os.getpid(), signal.SIGTERM)\n"
         "    except BaseException: raise SyntaxError('no module')\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (143, "", "x: ended by SIGTERM\n")
+    assert outcome_of(program) == (143, "", "x: ended by SIGTERM\n")
 
 
 def test_a_signal_is_deferred_in_the_block():
@@ -121,8 +125,7 @@ def test_a_signal_is_deferred_in_the_block():
         "        print('done', flush=True)\n"
         "    print('never')\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (143, "done\n", "x: ended by SIGTERM\n")
+    assert outcome_of(program) == (143, "done\n", "x: ended by SIGTERM\n")
 
 
 @pytest.mark.parametrize(

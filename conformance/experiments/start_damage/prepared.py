@@ -30,7 +30,6 @@ BATCHES: Final = 6
 SEGMENT_OFFSETS: Final = 2 * BATCHES
 END: Final[Mapping[Shutdown, int]] = {"clean": 4 * SEGMENT_OFFSETS, "killed": 7 * SEGMENT_OFFSETS}
 """End of every intact partition."""
-RECOVERY_POINT: Final = END["clean"]
 HOUR_MS: Final = 3_600_000
 LOG_DIRS: Final = ("data", "other")
 """Log directories of the broker; the first also contains KRaft's own log."""
