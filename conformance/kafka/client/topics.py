@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 _BY_CONTROLLER: Final = -1
 _UNCLEAN: Final = 1
 _NOT_NEEDED: Final = "ELECTION_NOT_NEEDED"
+# Kafka 2.4 may elect at once and never say so: the next request has the answer that there is a leader.
+_ELECTION_LIMIT_MS: Final = 2000
 _TOPIC: Final = 2
 
 
@@ -126,7 +128,7 @@ class TopicRequests(Requests):
         kind = request_class("ElectLeaders")
         wanted = kind.TopicPartitions(topic=topic, partitions=[0])
         request = self._request(
-            "ElectLeaders", election_type=_UNCLEAN, topic_partitions=[wanted], timeout_ms=self._limit_ms
+            "ElectLeaders", election_type=_UNCLEAN, topic_partitions=[wanted], timeout_ms=_ELECTION_LIMIT_MS
         )
         deadline = Deadline(self.limit)
         while (error := _election_error(self._exchange(request))) not in (None, _NOT_NEEDED):
