@@ -176,7 +176,11 @@ class Measured(Event):
 
 @dataclass(frozen=True)
 class Result(Event):
-    """Result of one implementation on one machine in one release's dialect."""
+    """Result of one implementation on one machine in one release's dialect.
+
+    ``details`` has ``cut_by_time`` if ``--max-time`` ended the machine early, and in ``not_executed`` the numbers of
+    regression traces and examples: those that were not executed, and all.
+    """
 
     machine: str
     implementation: str

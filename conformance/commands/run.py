@@ -80,7 +80,11 @@ def run_command(
     max_time: Annotated[
         float | None,
         typer.Option(
-            min=0.1, metavar="S", help="Seconds for the whole run.", show_default="no limit", rich_help_panel=PANEL_RUN
+            min=0.1,
+            metavar="S",
+            help="Seconds for regression traces and examples; shrinking divergences takes more.",
+            show_default="no limit",
+            rich_help_panel=PANEL_RUN,
         ),
     ] = None,
     shrink_time: Annotated[

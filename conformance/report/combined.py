@@ -17,6 +17,7 @@ from conformance.implementations.forms import is_server, machine_of
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep.generator_coverage import is_coverage
 from conformance.report.failures import describe_failures
+from conformance.report.time_limit import stopped_by_time
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,13 +53,13 @@ class Throughput(NamedTuple):
     checks: int
     """Number of steps, multiplied by the implementations that executed each."""
     seconds: float
-    cut: bool = False
-    """True if ``--max-time`` ended it before its last example."""
+    cut: str = ""
+    """Remark about a machine that ``--max-time`` ended before its last example; otherwise empty."""
 
     @property
     def label(self) -> str:
         """Name of the machine, with a remark if it was cut."""
-        return f"{self.machine} (stopped by --max-time)" if self.cut else self.machine
+        return f"{self.machine} ({self.cut})" if self.cut else self.machine
 
 
 @dataclass
@@ -215,7 +216,7 @@ class CombinedReport:
                     known.steps + first.steps,
                     known.checks + sum(result.steps for result in results),
                     known.seconds + first.seconds,
-                    known.cut or bool(first.details.get("cut_by_time")),
+                    known.cut or stopped_by_time(first),
                 )
         return list(found.values())
 

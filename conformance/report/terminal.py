@@ -11,6 +11,7 @@ from conformance.events import Diverged, Progressed, Replayed, Result, RunFinish
 from conformance.report.console import escape_for_console, in_lines, sanitizing
 from conformance.report.divergence import format_divergence
 from conformance.report.failures import describe_failures
+from conformance.report.time_limit import not_executed
 from conformance.report.tolerated import in_few_words, tolerated
 from conformance.runs import broker_table
 from conformance.runs.seeds import format_seed
@@ -217,9 +218,10 @@ class TerminalWriter:
 
     def _print_cut(self) -> None:
         """Print the machines that did not finish their examples."""
-        cut = dict.fromkeys(result.machine for result in self._results if result.details.get("cut_by_time"))
+        cut = {result.machine: not_executed(result) for result in self._results if result.details.get("cut_by_time")}
         if cut:
-            self.console.print(f"stopped by --max-time: {', '.join(cut)}", highlight=False)
+            machines = (f"{machine} ({missing})" if missing else machine for machine, missing in cut.items())
+            self.console.print(f"stopped by --max-time: {', '.join(machines)}", highlight=False, soft_wrap=True)
 
     def _print_not_run(self) -> None:
         """Print the clauses that no step exercised; releases with the same ones share a line."""

@@ -49,6 +49,7 @@ class ChunkResult:
         left: For each participant that has dropped out, the number of examples and steps until then.
         broken: A divergence of the reference itself; nothing can be compared with it then.
         cut: True if the time was up.
+        not_replayed: The number of regression traces that were not executed because the time was up.
     """
 
     number: int = KEPT
@@ -69,6 +70,7 @@ class ChunkResult:
     left: dict[str, tuple[int, int]] = field(default_factory=dict)
     broken: Shown | None = None
     cut: bool = False
+    not_replayed: int = 0
 
     def add(self, chunk: ChunkResult, limit: int) -> None:
         """Add the next chunk. The results of a participant after it has dropped out do not count.
@@ -102,6 +104,7 @@ class ChunkResult:
             self.left[participant] = self.examples, self.steps
         self.broken = self.broken or chunk.broken
         self.cut = self.cut or chunk.cut
+        self.not_replayed += chunk.not_replayed
 
     def done_by(self, participant: str) -> tuple[int, int]:
         """Return the number of examples and steps in which a participant took part."""

@@ -25,7 +25,7 @@ def run_examples(
     workers: ChunkWorkers | None = None,
     departed: Callable[[ChunkResult], None] = lambda _: None,
 ) -> ChunkResult:
-    """Replay the regression traces, then run chunks until the examples or the time are used up; at least one example.
+    """Replay the regression traces, then run chunks of examples, until the time is used up; at least one of each.
 
     Args:
         run: The machine run of this process.
@@ -37,13 +37,17 @@ def run_examples(
     """
     started = time.monotonic()
     deadline = None if limit is None else started + limit
+
+    def is_late() -> bool:
+        return deadline is not None and time.monotonic() >= deadline
+
     wanted = run.plan.examples_of(run.name)
     names = [subject.name for _, subject in run.subjects]
     total = run.total = ChunkResult()
     if not names and run.unsupported:
         return total
     if run.plan.kept:
-        kept, traces, diverged = run.replay_regression_traces()
+        kept, traces, diverged = run.replay_regression_traces(is_late)
         total.add(kept, run.patience)
         departed(total)
         if traces:
@@ -52,8 +56,7 @@ def run_examples(
     for chunk, evidence in _evidence_of(run, seed, wanted, workers, deadline, total):
         total.add(evidence, run.patience)
         departed(total)
-        late = deadline is not None and time.monotonic() >= deadline
-        total.cut = (total.cut or late) and total.examples - before < wanted
+        total.cut = (total.cut or is_late()) and total.examples - before < wanted
         over = is_over(total, names, run.patience)
         if chunk.ends_round or over:
             used = (time.monotonic() - started) / limit if limit else 0.0

@@ -133,14 +133,23 @@ class MachineRun:
 
         return self._collect_result(chunk.number, perform)
 
-    def replay_regression_traces(self) -> tuple[ChunkResult, tuple[str, ...], tuple[str, ...]]:
-        """Replay the regression traces: return the result, their ids, and the ids of the ones that diverged."""
+    def replay_regression_traces(
+        self, is_time_up: Callable[[], bool] = lambda: False
+    ) -> tuple[ChunkResult, tuple[str, ...], tuple[str, ...]]:
+        """Replay the regression traces, at least one, until the time is up.
+
+        Returns:
+            The result, the ids of the executed traces, and the ids of the ones that diverged.
+        """
         performed: list[str] = []
         differing: list[str] = []
 
         def perform() -> None:
             for trace in load_regression_traces(self.name):
                 if not self.lockstep.can_execute(trace.operations):
+                    continue
+                if performed and is_time_up():
+                    self._evidence.not_replayed += 1
                     continue
                 before = self._seen
                 performed.append(trace.id)

@@ -72,7 +72,14 @@ def _has_nothing(evidence: ChunkResult, subject: SubjectCoverage) -> bool:
 def _details(run: MachineRun, evidence: ChunkResult, subject: SubjectCoverage) -> dict[str, Any]:
     excused = evidence.excused.get(subject.name)
     failed = evidence.failed.get(subject.name)
-    details: dict[str, Any] = {"cut_by_time": True} if evidence.cut else {}
+    details: dict[str, Any] = {}
+    if evidence.cut or evidence.not_replayed:
+        wanted = run.plan.examples_of(run.name)
+        details["cut_by_time"] = True
+        details["not_executed"] = {
+            "regression traces": [evidence.not_replayed, evidence.examples - evidence.drawn + evidence.not_replayed],
+            "examples": [max(0, wanted - evidence.drawn), wanted],
+        }
     partners = run.turns.partners(subject.name)
     if partners > 1:
         details["takes_turns"] = partners

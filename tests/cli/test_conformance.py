@@ -533,7 +533,11 @@ def test_a_trace_that_cannot_be_performed(conformance, content, said):
 
 def test_a_trace_that_cannot_be_read(conformance):
     assert "is a directory, not a trace" in refused(conformance("replay", conformance.work))
-    assert "cannot read" in refused(conformance("replay", "nowhere.json"))
+    for trace in ("nowhere.json", "no/where.json", "nowhere.ndjson", "nowhere.ndjson#0ef8e1700cc1"):
+        for options in ((), ("--level", "must"), ("--export", "out.py"), ("--each", ".")):
+            said = refused(conformance("replay", trace, *options))
+            assert said.startswith("cannot read the trace")
+            assert "No such file" in said
     assert "neither a file nor the id" in refused(conformance("replay", "nowhere"))
     assert "neither a file nor the id" in refused(conformance("replay", "**"))
     assert "neither a file nor the id" in refused(conformance("replay", "a" * 5000))

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
 from rich.console import Console
 from thorough_params import thorough_param
 
-from conformance.events import Result
+from conformance.events import Replayed, Result
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.machines import MACHINES
+from conformance.report.combined import CombinedReport
+from conformance.report.html import html
+from conformance.report.ndjson import NdjsonWriter
+from conformance.report.stream import read_streams
 from conformance.report.terminal import TerminalWriter
 from conformance.runs.determinism import without_local_constants
 from conformance.runs.profiles import PROFILES
+from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.runner import CHUNK, Plan, examples_of, run
 from conformance.scratch import scratch_directory
 
@@ -54,24 +60,48 @@ def test_the_examples_up_to_the_limit_are_those_of_the_seed(machine, limit):
     assert cut == whole[:limit]
 
 
-def results_of(implementations, tmp_path, max_time: float | None) -> list[Result]:
+def events_and_text(implementations, tmp_path, max_time: float | None, *, kept: bool = False) -> tuple[list[Any], str]:
     implementations["sound"] = ReferenceIndex
-    events = []
-    plan = Plan(("4.4.0",), ("sound",), ("offset",), PROFILES["dev"], tmp_path, 1, 30, max_time, kept=False)
+    events: list[Any] = []
+    plan = Plan(("4.4.0",), ("sound",), ("offset",), PROFILES["dev"], tmp_path, 1, 30, max_time, kept=kept)
     assert run(plan, events.append)
     text = io.StringIO()
     with TerminalWriter(Console(file=text, width=200)) as write:
         for event in events:
             write(event)
+    return events, text.getvalue()
+
+
+def results_of(implementations, tmp_path, max_time: float | None) -> list[Result]:
+    events, text = events_and_text(implementations, tmp_path, max_time)
     results = [event for event in events if isinstance(event, Result)]
-    assert ("stopped by --max-time: offset" in text.getvalue()) == any(r.details.get("cut_by_time") for r in results)
+    assert ("stopped by --max-time: offset" in text) == any(r.details.get("cut_by_time") for r in results)
     return results
 
 
 def test_a_run_without_time_runs_one_example_and_reports_it(implementations, tmp_path):
     (result,) = results_of(implementations, tmp_path, 0.0)
     assert result.examples == 1
-    assert result.details == {"cut_by_time": True}
+    assert result.details == {
+        "cut_by_time": True,
+        "not_executed": {"regression traces": [0, 0], "examples": [29, 30]},
+    }
+
+
+def test_the_limit_holds_for_regression_traces_and_the_text_says_what_was_not_executed(implementations, tmp_path):
+    events, text = events_and_text(implementations, tmp_path, 0.0, kept=True)
+    (replayed,) = [event for event in events if isinstance(event, Replayed)]
+    (result,) = [event for event in events if isinstance(event, Result)]
+    known = len(load_regression_traces("offset"))
+    assert len(replayed.traces) == 1 < known
+    assert result.examples == 2
+    missing = f"{known - 1} of {known} regression traces and 29 of 30 examples not executed"
+    assert f"stopped by --max-time: offset ({missing})" in text
+    assert text.splitlines()[-1].startswith("conforms · ")
+    with NdjsonWriter(tmp_path / "out") as writer:
+        for event in events:
+            writer(event)
+    assert f"offset (stopped by --max-time: {missing})" in html(CombinedReport(read_streams([tmp_path / "out"])))
 
 
 @pytest.mark.parametrize("max_time", [thorough_param(None), 10_000.0])
