@@ -102,6 +102,39 @@ class TestOmissions:
 
         assert shrink([OPEN, bulk], still).operations[-1] == Operation("append", (0, 0))
 
+    @pytest.mark.parametrize(
+        ("needed", "count", "shown"),
+        [
+            ({0, 1}, 2, [0, 1]),
+            ({0, 1, 2, 3}, 4, [0, 1, 2, 3]),
+            ({1, 2}, 9, [1, 2]),
+            ({0, 8}, 9, [0, 8]),
+        ],
+    )
+    def test_a_few_appends_are_written_out(self, needed, count, shown):
+        """Single appends are what a person writes, if their numbers matter."""
+        bulk = Operation("bulk_append", (0, 0, 1, 1, count))
+
+        def still(operations):
+            pairs: set[tuple[int, int]] = set()
+            for name, arguments in operations[1:]:
+                first, second, *many = arguments
+                steps, length = (many[:2], many[2]) if name == "bulk_append" else ((0, 0), 1)
+                pairs |= {(first + i * steps[0], second + i * steps[1]) for i in range(length)}
+            return "seen" if {(offset, offset) for offset in needed} <= pairs else None
+
+        _, *appends = shrink([OPEN, bulk], still).operations
+        assert appends == [Operation("append", (offset, offset)) for offset in shown]
+
+    def test_many_appends_remain_one_bulk_operation(self):
+        bulk = Operation("bulk_append", (0, 0, 1, 1, 40))
+
+        def still(operations):
+            times = sum(arguments[-1] if name == "bulk_append" else 1 for name, arguments in operations[1:])
+            return "seen" if times >= 8 else None
+
+        assert shrink([OPEN, bulk], still).operations[1:] == (Operation("bulk_append", (0, 0, 0, 0, 8)),)
+
     def test_the_last_of_many_operations_may_be_the_divergent_one(self):
         bulk = Operation("bulk_append", (0, 0, 1000, 0, 700))
 

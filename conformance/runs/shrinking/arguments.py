@@ -22,14 +22,23 @@ _NO_CODEC: Final = "none"
 _ROOMY: Final = 120
 """A maximum size of an index with room for several entries of either kind."""
 _SKIP_FULL_CHECK: Final = {"maybe_append": (False,)}
+_FEW: Final = 5
+"""The largest number of single operations that read better than one bulk operation."""
 
 
 def cost(operations: Sequence[Operation]) -> tuple[int, int, int, int]:
-    """Return the cost that shrinking reduces: operations, items of arguments, base offsets, then numbers."""
+    """Return the cost that shrinking reduces: operations, items of arguments, base offsets, then numbers.
+
+    A bulk operation costs more than the few operations that it repeats.
+    """
     items = sum(_items(operation.args) for operation in operations)
     found = [pair for operation in operations for pair in numbers(operation)]
     bases = sum(1 for name, value in found if name in BASES and value)
-    return len(operations), items, bases, sum(cost_of_number(value) for _, value in found)
+    return sum(map(_length, operations)), items, bases, sum(cost_of_number(value) for _, value in found)
+
+
+def _length(operation: Operation) -> int:
+    return min(operation.args[-1], _FEW + 1) + 1 if operation.name in BULK else 1
 
 
 def _items(value: Any) -> int:
@@ -61,6 +70,16 @@ def singly(operation: Operation, most: int) -> Iterator[Operation]:
         return
     for number in range(min(operation.args[-1], most + 1)):
         yield one_of(operation, number)
+
+
+def written_out(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]]:
+    """Yield the operations with one bulk operation replaced by those that it repeats, or by the two outer ones."""
+    for number in reversed(range(len(operations))):
+        operation = operations[number]
+        if operation.name in BULK and (count := operation.args[-1]) > 1:
+            several = [range(count)] if count <= _FEW else []
+            for chosen in (*several, (0, count - 1)):
+                yield *operations[:number], *(one_of(operation, one) for one in chosen), *operations[number + 1 :]
 
 
 def opened_once(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from conformance.runs.shrinking.arguments import cost, opened_once, simplified
+from conformance.runs.shrinking.arguments import cost, opened_once, simplified, written_out
 from conformance.runs.shrinking.deletions import is_valid_sequence, renumbered_without, reopen_cycles
 from conformance.runs.shrinking.integers import rebased, replaced, shifted, single
 
@@ -225,7 +225,7 @@ class _Search(Generic[T]):
 
     def _fewer_options(self) -> None:
         """Shorten lists, and delete openings, options and settings, operation by operation."""
-        for candidate in opened_once(self.best):
+        for candidate in (*opened_once(self.best), *written_out(self.best)):
             self._is_better(candidate)
         for number in reversed(range(len(self.best))):
             while number < len(self.best) and any(
