@@ -137,7 +137,7 @@ except OSError as error:
     assert (tmp_path / "a").read_bytes() == (records(FIRST) + records(AbortedTxn(2, 5, 20, 21)))[:50]
 
 
-# Collecting what a fetch must hide.
+# Collecting the aborted transactions of a fetch.
 
 
 @pytest.mark.parametrize(

@@ -241,7 +241,7 @@ def _refuse(entry: CacheEntry, target: int) -> OffsetPosition:
 
 @defect("RC-9b")
 class RefusesMarkedEntries(RemoteIndexCache):
-    """A removed entry answers nothing from its removal on."""
+    """A removed entry rejects lookups from its removal on."""
 
     entry_type = entries_with(lookup_offset=_refuse)
 
