@@ -26,7 +26,7 @@ from conformance.implementations.process import ProcessIndex
 from conformance.implementations.python.objects import load_factory
 from conformance.implementations.spec import parse_spec
 from conformance.implementations.wire.endpoint import is_wire
-from conformance.report.divergence import format_divergence
+from conformance.report.divergence import contradicted_first, format_divergence
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
 from conformance.runs.profiles import PROFILES
@@ -44,6 +44,7 @@ BROKER: Final = "broker"
 """Name of the implementation, and of the machine that tests only brokers."""
 _UNCOVERED_ITEM: Final = "everything else"
 _REPORTED_KEY: Final = "conformance verdicts"
+_DIVERGENCES_KEY: Final = "conformance divergences"
 
 
 class DivergedError(Exception):
@@ -209,6 +210,9 @@ class ClauseItem(pytest.Item):
     def runtest(self) -> None:
         """Evaluate the events of the run.
 
+        A divergence fails one test: that of the clause that it contradicts. The tests of the clauses that are also
+        implicated are skipped and name it; if the first one is not selected, the next one fails in its place.
+
         Raises:
             DivergedError: the implementation, or the reference, diverges in the clause.
         """
@@ -224,10 +228,11 @@ class ClauseItem(pytest.Item):
         )
         if self.clause is not None:
             self.user_properties.append((_REPORTED_KEY, dict(verdicts)))
-        if found := [event for event in stream.divergences if self._is_mine(event)]:
-            raise DivergedError("\n\n\n".join(map(format_divergence, found)))
-        if self.clause is not None and verdicts["diverges"]:
-            raise DivergedError("\n\n\n".join(map(format_divergence, stream.divergences)))
+        found = {number: event for number, event in enumerate(stream.divergences) if self._is_mine(event)}
+        if not found and self.clause is not None and verdicts["diverges"]:
+            found = dict(enumerate(stream.divergences))
+        if found:
+            self._fail_or_skip(found)
         if not verdicts.keys() & {"conforms", "expected-divergence", "diverges"}:
             pytest.skip("the implementation does not have the operations" if verdicts["unsupported"] else "not run")
         if verdicts["not-run"]:
@@ -237,6 +242,30 @@ class ClauseItem(pytest.Item):
         if self.clause is not None:
             return self.clause.id in event.clauses
         return not any(clause in self.elsewhere for clause in event.clauses)
+
+    def _fail_or_skip(self, found: dict[int, Diverged]) -> None:
+        """Fail with the divergences that no other selected test reports; skip if there are none.
+
+        Raises:
+            DivergedError: this test reports a divergence.
+        """
+        reporters = {number: self._reporter(event) for number, event in found.items()}
+        mine = [number for number, item in reporters.items() if item in (self, None)]
+        if mine:
+            self.user_properties.append((_DIVERGENCES_KEY, [f"{self.parent.name} {number}" for number in mine]))
+            raise DivergedError("\n\n\n".join(format_divergence(found[number]) for number in mine))
+        others = dict.fromkeys(item.name.partition(" ")[0] for item in reporters.values() if item is not None)
+        pytest.skip(f"also implicated in the divergence of {', '.join(others)}, which fails")
+
+    def _reporter(self, event: Diverged) -> ClauseItem | None:
+        """Return the selected test that fails because of a divergence; None if no selected test has its clauses."""
+        tests = {
+            item.clause.id: item
+            for item in self.session.items
+            if isinstance(item, ClauseItem) and item.parent is self.parent and item.clause is not None
+        }
+        ranked = (clause for clause, _, _ in contradicted_first(event))
+        return next((tests[clause] for clause in (*ranked, *event.clauses) if clause in tests), None)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the text of the divergence, or one line for another error; without a traceback through the harness."""
@@ -262,6 +291,7 @@ class ConformancePlugin:
         except ToolError as error:
             raise pytest.UsageError(str(error)) from error
         self._verdicts: Counter[str] = Counter()
+        self._divergences: set[str] = set()
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
@@ -287,14 +317,19 @@ class ConformancePlugin:
         return f"conformance: {implementations} against kidx, Kafka {releases}"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Count the verdicts."""
+        """Count the verdicts and the divergences."""
         if report.when == "call":
             properties: list[tuple[str, Any]] = report.user_properties
-            for counts in (value for name, value in properties if name == _REPORTED_KEY):
-                self._verdicts.update(counts)
+            for name, value in properties:
+                if name == _REPORTED_KEY:
+                    self._verdicts.update(value)
+                elif name == _DIVERGENCES_KEY:
+                    self._divergences.update(value)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the verdicts: a clause that no step exercised has not passed, so the summary counts it."""
         if self._verdicts:
-            text = ", ".join(f"{count} {verdict}" for verdict, count in sorted(self._verdicts.items()))
-            terminalreporter.write_line(f"conformance: of the clauses that passed or were skipped, {text}")
+            count = len(self._divergences)
+            text = ", ".join(f"{number} {verdict}" for verdict, number in sorted(self._verdicts.items()))
+            found = f"{count} unique divergence{'' if count == 1 else 's'}"
+            terminalreporter.write_line(f"conformance: {found}; clauses: {text}")

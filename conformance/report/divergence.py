@@ -60,8 +60,7 @@ def format_divergence(event: Diverged) -> str:
 def _requirement(event: Diverged) -> Iterator[str]:
     """Yield the contradicted clause, and on one line the other clauses that the step exercises.
 
-    MUST clauses come before OBSERVED ones, unless only the text of an error differs, which no MUST clause covers. For a
-    failure, the requirement to return a result comes first unless a MUST clause applies.
+    For a failure, the requirement to return a result comes first unless a MUST clause applies.
     """
     if event.shape.endswith(": failure") and all(level != "MUST" for _, level, _ in event.requirements):
         yield f"  requirement  {_ANSWERED}"
@@ -70,14 +69,22 @@ def _requirement(event: Diverged) -> Iterator[str]:
     if not event.requirements:
         yield "  requirement  (not covered by any clause)"
         return
-    only_text = list(event.failure["aspects"]) == ["text"]
-    ranks = {"MUST": 0, "API": 1, "OBSERVED": 2}
-    first, *others = sorted(
-        event.requirements, key=lambda each: (not only_text and ranks.get(each[1], 2), each[0] != event.clause)
-    )
+    first, *others = contradicted_first(event)
     clause, level, statement = first
     yield f"  requirement  {clause} ({level}): {statement}"
     yield from _implicated(others)
+
+
+def contradicted_first(event: Diverged) -> list[tuple[str, str, str]]:
+    """Return the requirements of a divergence, beginning with the one that a failure is reported under.
+
+    MUST clauses come before OBSERVED ones, unless only the text of an error differs, which no MUST clause covers.
+    """
+    only_text = list(event.failure["aspects"]) == ["text"]
+    ranks = {"MUST": 0, "API": 1, "OBSERVED": 2}
+    return sorted(
+        event.requirements, key=lambda each: (not only_text and ranks.get(each[1], 2), each[0] != event.clause)
+    )
 
 
 def _implicated(requirements: Sequence[tuple[str, str, str]]) -> Iterator[str]:

@@ -14,6 +14,8 @@ import pytest
 from conformance.attribution.tables import clauses_for
 from conformance.kafka.releases import newest
 from conformance.pytest_plugin import tiers
+from conformance.report.divergence import contradicted_first
+from conformance.report.stream import read_stream
 
 pytest_plugins = ["pytester"]
 
@@ -69,7 +71,7 @@ def test_a_clause_is_a_test(theirs):
             "conformance::offset::AI-1 * PASSED*",
             "conformance::offset::OI-7 * PASSED*",
             "conformance::offset::everything else PASSED*",
-            "conformance: of the clauses that passed or were skipped, * conforms, * not-run",
+            "conformance: 0 unique divergences; clauses: * conforms, * not-run",
         ]
     )
     outcomes = done.parseoutcomes()
@@ -115,6 +117,54 @@ def test_a_failure_has_the_details_and_replays(theirs, pytester):
         [EXECUTABLE, *shlex.split(command)], cwd=pytester.path, capture_output=True, text=True, check=False
     )
     assert (replayed.returncode, replayed.stdout.splitlines()[-1].split(" ")[0]) == (1, "FAILED"), replayed.stderr
+
+
+TWO_DEFECTS = """
+from kidx import OffsetIndex
+
+
+class Index(OffsetIndex):
+    def append(self, offset, position):
+        if self.is_full:
+            return None
+        return super().append(offset, position)
+
+    def lookup(self, target):
+        return super().lookup(target - 1)
+
+
+def open_index(kind, path, base_offset, max_index_size, writable, release):
+    if kind != "offset":
+        raise NotImplementedError
+    return Index(path, base_offset, max_index_size, writable, dialect=release)
+"""
+
+
+def test_a_divergence_is_one_failed_test_and_the_other_clauses_name_it(theirs, pytester):
+    done = theirs(*OFFSET, "-rs", "--conformance-report", "out", index=TWO_DEFECTS)
+    events = read_stream(pytester.path / "out/offset/events.ndjson").divergences
+    assert len(events) >= 2
+    implicated = {clause for event in events for clause in event.clauses}
+    told = {contradicted_first(event)[0][0] for event in events}
+    assert len(implicated) > len(told)
+    outcomes = done.parseoutcomes()
+    assert outcomes["failed"] == len(told)
+    assert sum(outcomes.values()) == clauses_of("offset") + 2
+    done.stdout.fnmatch_lines(
+        [
+            f"conformance: {len(events)} unique divergences; clauses: *",
+            "*SKIPPED * also implicated in the divergence of *, which fails",
+        ]
+    )
+
+
+def test_a_clause_that_is_implicated_fails_if_it_is_the_only_one_selected(theirs, pytester):
+    whole = theirs(*OFFSET, "--conformance-report", "out", index=TWO_DEFECTS)
+    assert whole.ret == 1
+    events = read_stream(pytester.path / "out/offset/events.ndjson").divergences
+    told = {contradicted_first(event)[0][0] for event in events}
+    clause = next(clause for event in events for clause in event.clauses if clause not in told)
+    theirs(*OFFSET, "-k", clause, index=TWO_DEFECTS).assert_outcomes(failed=1)
 
 
 @pytest.mark.thorough
