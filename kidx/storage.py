@@ -72,6 +72,11 @@ class Store:
         return "::" not in self.url and ("://" not in self.url or self.url.startswith("file://"))
 
     @property
+    def has_files(self) -> bool:
+        """True if its files can be read in place, as those of this machine."""
+        return self.is_local
+
+    @property
     def root(self) -> str:
         """The path within the store that the URL names."""
         return os.path.abspath(self.url.removeprefix("file://")) if self.is_local else self._opened[1]  # noqa: PTH100

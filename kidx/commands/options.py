@@ -17,7 +17,9 @@ ReleaseOption = Annotated[
 
 RemoteOption = Annotated[
     str | None,
-    typer.Option("--remote", metavar="DIR|URL", help="Remote storage, as LocalTieredStorage stores it."),
+    typer.Option(
+        "--remote", metavar="DIR|URL", help="Remote storage, as LocalTieredStorage or Aiven's plugin stores it."
+    ),
 ]
 
 

@@ -32,9 +32,9 @@ class RemoteFileSegment(FileSegment):
     def __init__(self, stored: StoredSegment, dialect: Dialect, scratch: Path) -> None:
         self.stored = stored
         log = Path(stored.path(LOG))
-        if not stored.store.is_local:
+        if not stored.store.has_files:
             log = scratch / log.name
-        existing = frozenset(f".{suffix}" for suffix in stored.files)
+        existing = frozenset(f".{suffix}" for suffix in stored.suffixes)
         super().__init__(
             Segment(log, stored.base_offset, existing=existing, is_last=False, clean=True), dialect, scratch
         )
@@ -60,7 +60,7 @@ class RemoteFileSegment(FileSegment):
         if missing := self.stored.missing:
             name = self.stored.name(missing[0])
             raise RemoteStorageError(f"{name} is missing in remote storage: a broker answers with an error", None)
-        if not self.stored.store.is_local:
+        if not self.stored.store.has_files:
             for entry in self.stored.files.values():
                 self.stored.store.fetch(entry.path, self.files.log.with_name(entry.name))
         return super()._open()

@@ -54,7 +54,7 @@ class TieredLog(ReadOnlyLog):
 
     Args:
         directory: directory of the partition.
-        remote: the remote storage directory, in the layout of ``LocalTieredStorage``: a path or a URL of fsspec.
+        remote: the remote storage directory, in a layout of :mod:`kidx.remote.directory`: a path or a URL of fsspec.
         dialect: as for :class:`~kidx.lookup.ReadOnlyLog`.
 
     Attributes:

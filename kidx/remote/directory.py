@@ -1,8 +1,8 @@
-"""Directory of remote storage in the layout of Kafka's ``LocalTieredStorage``.
+"""Directory of remote storage in the layout of Kafka's ``LocalTieredStorage``, or of Aiven's plugin.
 
 ``DIR/kafka-tiered-storage/<topic>-<partition>-<topic id>/<base offset>-<segment id>.<suffix>``: a base offset has 20
 digits, an id 22 characters of base64 (``LocalTieredStorage``, ``RemoteTopicPartitionDirectory``,
-``RemoteLogSegmentFileset``).
+``RemoteLogSegmentFileset``). For the other layout, see :mod:`kidx.remote.objects`.
 """
 
 from __future__ import annotations
@@ -14,20 +14,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import ToolError
-from kidx.java_numbers import INT_MAX, LONG_MAX
-from kidx.remote.stored import SUFFIXES, StoredSegment
+from kidx.java_numbers import INT_MAX
+from kidx.remote.objects import ObjectStore, object_segments, parse_number, parse_topic
+from kidx.remote.stored import ID, SUFFIXES, StoredSegment, by_segment
 from kidx.storage import Store
 
 if TYPE_CHECKING:
     from kidx.storage import Entry
 
-_ID: Final = "[A-Za-z0-9_-]{22}"
-_PARTITION: Final = re.compile(rf"(?P<topic>.+)-(?P<partition>\d+)-(?P<id>{_ID})", re.DOTALL | re.ASCII)
-_FILE: Final = re.compile(rf"(?P<base>\d{{20}})-(?P<id>{_ID})\.(?P<suffix>{'|'.join(SUFFIXES)})", re.ASCII)
-_LEVELS: Final = 3
-"""Levels below the path that are searched: storage, ``kafka-tiered-storage``, partitions."""
-_OBJECTS: Final = re.compile(r".+\.(?:rsm-manifest|indexes)")
-"""Objects of Aiven's plugin, which stores a manifest and one object with all indexes of a segment."""
+_PARTITION: Final = re.compile(rf"(?P<topic>.+)-(?P<partition>\d+)-(?P<id>{ID})", re.DOTALL | re.ASCII)
+_LEVELS: Final = 6
+"""Levels below the path that are searched: prefixes of object names have several parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +90,12 @@ def read_remote(url: str | os.PathLike[str] | Store) -> RemoteDirectory:
     """Return the partitions and segments of remote storage; only directories are read.
 
     Args:
-        url: the storage directory, ``kafka-tiered-storage`` in it, or a partition in that: a path or a URL of fsspec.
+        url: the storage directory, one below it, or a partition: a path or a URL of fsspec.
 
     Raises:
-        ToolError: the path does not exist, cannot be listed, or has another layout.
+        ToolError: the path does not exist, cannot be listed, or has another layout; or a segment is encrypted.
     """
-    store = url if isinstance(url, Store) else Store(os.fspath(url))
+    store = Store(url.url, url.options) if isinstance(url, Store) else Store(os.fspath(url))
     found = RemoteDirectory(store)
     try:
         root = store.entry(store.root)
@@ -108,11 +105,11 @@ def read_remote(url: str | os.PathLike[str] | Store) -> RemoteDirectory:
     except OSError as error:
         raise ToolError(f"cannot read {store.url}: {error.strerror or error}") from error
     if not found.partitions:
-        if any(_OBJECTS.fullmatch(name) for name in found.strays):
-            raise ToolError(
-                f"{store.url} has the layout of Aiven's plugin; only the layout of LocalTieredStorage is supported"
-            )
         raise ToolError(f"{store.url} has no remote segments: no directory TOPIC-PARTITION-TOPIC_ID in it")
+    kinds = {type(each.store): each.store for each in found.partitions}
+    if len(kinds) > 1:
+        raise ToolError(f"{store.url} has partitions in two layouts; name the directory of one of them")
+    (found.store,) = kinds.values()
     found.partitions.sort(key=lambda each: (each.topic, each.partition, each.topic_id))
     return found
 
@@ -126,10 +123,24 @@ def parse_remote_partition(name: str) -> tuple[str, int, str] | None:
 
 
 def _search(found: RemoteDirectory, path: str, levels: int) -> None:
-    named = parse_remote_partition(path.rpartition("/")[2])
+    above, _, name = path.rpartition("/")
     entries = sorted(found.store.list(path), key=lambda entry: entry.name)
+    topic, number = parse_topic(above.rpartition("/")[2]), parse_number(name)
+    if topic is not None and number is not None:
+        _add_objects(found, path, topic, number, entries)
+        return
+    numbers = [
+        (entry, number) for entry in entries if entry.is_directory and (number := parse_number(entry.name)) is not None
+    ]
+    topic, named = parse_topic(name), parse_remote_partition(name)
+    if topic is not None and numbers:
+        for entry, number in numbers:
+            _add_objects(found, entry.path.rstrip("/"), topic, number, found.store.list(entry.path))
+        return
     if named is not None:
-        found.partitions.append(StoredPartition(found.store, path, *named, *_segments(found.store, path, entries)))
+        grouped, strays = by_segment(entries, path, SUFFIXES)
+        segments = (StoredSegment(found.store, path, base, id_, files) for (base, id_), files in grouped)
+        found.partitions.append(StoredPartition(found.store, path, *named, tuple(segments), tuple(strays)))
         return
     for entry in entries:
         if entry.path.rstrip("/") == path:  # some stores list the directory itself
@@ -140,19 +151,12 @@ def _search(found: RemoteDirectory, path: str, levels: int) -> None:
             found.strays.append(found.store.name_of(entry.path))
 
 
-def _segments(
-    store: Store, directory: str, entries: Iterable[Entry]
-) -> tuple[tuple[StoredSegment, ...], tuple[str, ...]]:
-    files: dict[tuple[int, str], dict[str, Entry]] = {}
-    strays = []
-    for entry in entries:
-        match = _FILE.fullmatch(entry.name)
-        if match is not None and not entry.is_directory and int(match["base"]) <= LONG_MAX:
-            files.setdefault((int(match["base"]), match["id"]), {})[match["suffix"]] = entry
-        elif entry.path.rstrip("/") != directory:
-            strays.append(entry.name)
-    segments = (StoredSegment(store, directory, base, name, found) for (base, name), found in sorted(files.items()))
-    return tuple(segments), tuple(strays)
+def _add_objects(
+    found: RemoteDirectory, path: str, topic: tuple[str, str], number: int, entries: Iterable[Entry]
+) -> None:
+    store = ObjectStore(found.store.url, found.store.options)
+    segments, strays = object_segments(store, path, entries)
+    found.partitions.append(StoredPartition(store, path, topic[0], number, topic[1], tuple(segments), tuple(strays)))
 
 
 def unused(found: RemoteDirectory, used: Iterable[StoredPartition]) -> Iterator[StoredPartition]:

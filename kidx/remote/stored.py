@@ -6,8 +6,9 @@ A broker keeps the end offset, the largest timestamp and the leader epochs of ea
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,9 @@ REQUIRED: Final = (LOG, "index", "timeindex", "snapshot", EPOCHS)
 """Suffixes of the files that each remote segment has."""
 SUFFIXES: Final = (*REQUIRED, "txnindex")
 """Suffixes of all files; a segment without aborted transactions may have no ``.txnindex``."""
+ID: Final = "[A-Za-z0-9_-]{22}"
+"""Pattern of an id: base64 of sixteen bytes."""
+_FILE: Final = re.compile(rf"(?P<base>\d{{20}})-(?P<id>{ID})\.(?P<suffix>.+)", re.ASCII | re.DOTALL)
 
 # fmt: off
 _BATCH_START: Final = struct.Struct(
@@ -62,6 +66,11 @@ class StoredSegment:
     def name(self, suffix: str) -> str:
         """Return the path or URL of a file, for messages."""
         return self.store.name_of(self.path(suffix))
+
+    @property
+    def suffixes(self) -> frozenset[str]:
+        """Suffixes of its files."""
+        return frozenset(self.files)
 
     @property
     def missing(self) -> list[str]:
@@ -124,6 +133,31 @@ class StoredSegment:
         """
         text = self.store.read_all(self.path(EPOCHS)).decode("utf-8", "replace")
         return dict(epoch_entries(text, self.name(EPOCHS)))
+
+
+def by_segment(
+    entries: Iterable[Entry], directory: str, suffixes: Iterable[str]
+) -> tuple[list[tuple[tuple[int, str], dict[str, Entry]]], list[str]]:
+    """Group the entries of a partition by segment.
+
+    Args:
+        entries: the entries of its directory.
+        directory: the directory, which some stores list, too.
+        suffixes: suffixes of the files that a segment may have.
+
+    Returns:
+        Base offset, id and files of each segment, in that order; and the names of entries of no segment.
+    """
+    known = frozenset(suffixes)
+    files: dict[tuple[int, str], dict[str, Entry]] = {}
+    strays = []
+    for entry in entries:
+        match = _FILE.fullmatch(entry.name)
+        if match is not None and match["suffix"] in known and not entry.is_directory and int(match["base"]) <= LONG_MAX:
+            files.setdefault((int(match["base"]), match["id"]), {})[match["suffix"]] = entry
+        elif entry.path.rstrip("/") != directory:
+            strays.append(entry.name)
+    return sorted(files.items()), strays
 
 
 def epoch_entries(text: str, name: str) -> Iterator[tuple[int, int]]:

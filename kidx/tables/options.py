@@ -33,8 +33,8 @@ option                              meaning
 ``maxTriggerDelay``                 streams: a time such as ``15m``, the default
 ``maxBytesPerTrigger``              streams: maximum bytes of logs of a micro-batch; at least a batch per partition
 ``storageOptions``                  JSON, for fsspec
-``remote``                          remote storage of the topics, as Kafka's ``LocalTieredStorage`` stores it: a path or
-                                    a URL; its records come before those of the local log
+``remote``                          remote storage of the topics, as ``LocalTieredStorage`` or Aiven's plugin stores it:
+                                    a path or a URL; its records come before those of the local log
 =================================== ====================================================================================
 
 Options that begin with ``kafka.``, and the connection options of Spark's Kafka source, are accepted and ignored, so

@@ -156,7 +156,7 @@ def find_partitions(
     Args:
         stores: the roots.
         wanted: a predicate of the requested partitions; all by default. Errors of other partitions are ignored.
-        remote: the remote storage of the partitions, in the layout of ``LocalTieredStorage``.
+        remote: the remote storage of the partitions, in a layout of :mod:`kidx.remote.directory`.
 
     Raises:
         ToolError: a root does not exist; or all partitions are requested, and no root contains a segment; or remote

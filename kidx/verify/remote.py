@@ -52,7 +52,7 @@ def verify_remote(
 
     Args:
         paths: log directories; or what :func:`kidx.discovery.discover` found there.
-        remote: remote storage in the layout of ``LocalTieredStorage``: a path or a URL of fsspec.
+        remote: remote storage in a layout of :mod:`kidx.remote.directory`: a path or a URL of fsspec.
         release: as for :func:`kidx.verify.verify_paths`.
         index_interval_bytes: as there.
         processes: as there.
@@ -278,7 +278,7 @@ class _Judge:
 
     def _add(self, segment: StoredSegment, suffix: str, verdict: Verdict, message: str, **place: Any) -> None:
         path = segment.name(suffix)
-        if suffix not in segment.files:
+        if suffix not in segment.suffixes:
             self.files.append(FileVerdict(path, verdict))
         at = self.here.topic, self.here.partition, segment.base_offset
         self.findings.append(Finding.about(path, at, _CLAUSE, verdict, message, release=self.release, **place))

@@ -26,7 +26,7 @@ SNAPSHOT = "snapshot"
 
 def segment_of(stored: StoredSegment, topic: str, partition: int) -> Segment:
     """Return a remote segment in the form in which local ones are verified; its paths are within the store."""
-    existing = frozenset(f".{suffix}" for suffix in stored.files)
+    existing = frozenset(f".{suffix}" for suffix in stored.suffixes)
     log = Path(stored.path(LOG))
     return Segment(log, stored.base_offset, topic, partition, existing, is_last=False, clean=True)
 
@@ -50,7 +50,7 @@ class RemoteVerifier:
     def __call__(self, segment: Segment) -> SegmentVerdict:
         """Return the verdict on a remote segment; whatever fails is a finding about it."""
         try:
-            if self.store.is_local:
+            if self.store.has_files:
                 return self._verify(segment)
             with tempfile.TemporaryDirectory(prefix="kidx-remote-") as scratch:
                 local = dataclasses.replace(segment, log=Path(scratch) / segment.log.name)

@@ -86,12 +86,6 @@ class TestLayout:
         with pytest.raises(ToolError, match="is missing"):
             read_remote(str(tmp_path / "none"))
 
-    def test_aivens_layout_is_named(self, tmp_path):
-        (tmp_path / "orders-x" / "0").mkdir(parents=True)
-        (tmp_path / "orders-x" / "0" / f"{0:020d}-{TOPIC_ID}.rsm-manifest").touch()
-        with pytest.raises(ToolError, match="layout of Aiven's plugin"):
-            read_remote(str(tmp_path))
-
 
 class TestLineage:
     """As ``isRemoteSegmentWithinLeaderEpochs``: the log has epoch 1 from 0, 2 from 10, and 4 from 20."""

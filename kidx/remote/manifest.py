@@ -1,0 +1,199 @@
+"""Manifest of a segment that Aiven's plugin for tiered storage stores: where each file lies, and how the log is cut.
+
+Version 1 of the manifest. The log is stored in chunks of one original size, the last one smaller; compression makes
+their stored sizes differ. The other files lie one after the other in one object.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import struct
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import msgspec
+import zstandard
+
+from kidx.java_numbers import INT_MAX
+from kidx.remote.stored import EPOCHS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_SIZE: Final = 16 << 20
+"""Bytes of a manifest, and of its list of chunk sizes, beyond which it is not read; the plugin's limit is lower."""
+
+_Size = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
+_ChunkSize = Annotated[int, msgspec.Meta(ge=1, le=INT_MAX)]
+
+
+class ManifestError(OSError):
+    """Manifest or object that kidx cannot read; the message has its name and the reason."""
+
+
+class EncryptedSegmentError(ManifestError):
+    """Segment that is encrypted."""
+
+
+class _Place(msgspec.Struct, frozen=True):
+    """Range of the object with the indexes: first byte, and number of bytes."""
+
+    position: _Size
+    size: _Size
+
+
+class _Places(msgspec.Struct, frozen=True, rename="camel"):
+    """Ranges of all files in the object with the indexes; there may be no transaction index."""
+
+    offset: _Place
+    timestamp: _Place
+    producer_snapshot: _Place
+    leader_epoch: _Place
+    transaction: _Place | None = None
+
+
+class _Fixed(msgspec.Struct, frozen=True, tag="fixed", rename="camel"):
+    """Chunks of one stored size, the last one excepted."""
+
+    original_chunk_size: _ChunkSize
+    original_file_size: _Size
+    transformed_chunk_size: _Size
+    final_transformed_chunk_size: _Size
+
+
+class _Variable(msgspec.Struct, frozen=True, tag="variable", rename="camel"):
+    """Chunks of different stored sizes, which are listed: packed, compressed and in base64."""
+
+    original_chunk_size: _ChunkSize
+    original_file_size: _Size
+    transformed_chunks: str
+
+
+class _Manifest(msgspec.Struct, frozen=True, rename="camel"):
+    version: Literal["1"]
+    chunk_index: _Fixed | _Variable
+    segment_indexes: _Places
+    compression: bool
+    encryption: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunks:
+    """Chunks of a stored log.
+
+    Attributes:
+        size: bytes of the log.
+        chunk_size: bytes of the log in each chunk; fewer in the last one.
+        compressed: True if each chunk is a zstd frame.
+        ends: end of each stored chunk in the object; empty if it is ``chunk_size`` after its start.
+    """
+
+    size: int
+    chunk_size: int
+    compressed: bool
+    ends: Sequence[int] = ()
+
+    def original(self, number: int) -> tuple[int, int]:
+        """Return the first byte of a chunk in the log, and the number of its bytes there."""
+        start = number * self.chunk_size
+        return start, min(self.chunk_size, self.size - start)
+
+    def stored(self, number: int) -> tuple[int, int]:
+        """Return the first byte of a chunk in the object, and the number of its bytes there."""
+        if not self.ends:
+            return self.original(number)
+        start = self.ends[number - 1] if number else 0
+        return start, self.ends[number] - start
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What the manifest says of a segment.
+
+    Attributes:
+        log: the chunks of the log.
+        places: first byte and size of each other file in the object with the indexes, by suffix.
+    """
+
+    log: Chunks
+    places: dict[str, tuple[int, int]]
+
+
+def parse_manifest(data: bytes, name: str) -> Manifest:
+    """Return the content of a manifest.
+
+    Args:
+        data: the JSON.
+        name: path or URL, for messages.
+
+    Raises:
+        EncryptedSegmentError: the segment is encrypted.
+        ManifestError: it is not a manifest of version 1, or contradicts itself.
+    """
+    try:
+        found = msgspec.json.decode(data, type=_Manifest)
+    except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
+        raise ManifestError(f"{name} is not a manifest of Aiven's plugin: {error}") from error
+    if found.encryption is not None:
+        raise EncryptedSegmentError(f"{name}: the segment is encrypted, and kidx reads no encrypted segments")
+    places = found.segment_indexes
+    named = {
+        "index": places.offset,
+        "timeindex": places.timestamp,
+        "snapshot": places.producer_snapshot,
+        EPOCHS: places.leader_epoch,
+        "txnindex": places.transaction,
+    }
+    return Manifest(
+        _chunks(found, name),
+        {suffix: (place.position, place.size) for suffix, place in named.items() if place is not None},
+    )
+
+
+def _chunks(found: _Manifest, name: str) -> Chunks:
+    index = found.chunk_index
+    size, chunk_size = index.original_file_size, index.original_chunk_size
+    count = -(-size // chunk_size)
+    if isinstance(index, _Variable):
+        sizes = _unpacked(index.transformed_chunks, name)
+        if len(sizes) != count:
+            raise ManifestError(f"{name} lists {len(sizes)} chunks of a log that has {count}")
+        return Chunks(size, chunk_size, found.compression, tuple(accumulate(sizes)))
+    last = size - (count - 1) * chunk_size
+    if found.compression or (count > 1 and index.transformed_chunk_size != chunk_size):
+        raise ManifestError(f"{name} lists chunks of one stored size, which neither compression nor a copy has")
+    if count and index.final_transformed_chunk_size != last:
+        raise ManifestError(f"{name} has a last chunk of {index.final_transformed_chunk_size} bytes, not of {last}")
+    return Chunks(size, chunk_size, compressed=False)
+
+
+def _unpacked(text: str, name: str) -> list[int]:
+    """Return the listed sizes: count, smallest size, bytes per difference to it, differences, and the last size."""
+    try:
+        data = decompressed(base64.b64decode(text, validate=True), MAX_SIZE)
+        (count,) = struct.unpack_from(">i", data)
+        if count <= 1:
+            return list(struct.unpack_from(f">{max(count, 0)}i", data, 4))
+        smallest, width = struct.unpack_from(">iB", data, 4)
+        (last,) = struct.unpack_from(">i", data, 9 + (count - 1) * width)
+    except (binascii.Error, ValueError, struct.error, zstandard.ZstdError) as error:
+        raise ManifestError(f"{name} has no readable list of chunks: {error}") from error
+    rest = (data[at : at + width] for at in range(9, 9 + (count - 1) * width, width)) if width else ()
+    sizes = [*(smallest + int.from_bytes(each, "big") for each in rest), last]
+    if min(sizes) < 0:
+        raise ManifestError(f"{name} lists a chunk of a negative size")
+    return sizes
+
+
+def decompressed(frame: bytes, limit: int) -> bytes:
+    """Return the content of a zstd frame that states its size.
+
+    Raises:
+        ZstdError: it is no such frame, or its content exceeds the limit.
+    """
+    size = zstandard.get_frame_parameters(frame).content_size
+    if not 0 <= size <= limit:
+        raise zstandard.ZstdError(f"its content of {size} bytes exceeds {limit} bytes")
+    return zstandard.ZstdDecompressor().decompress(frame, max_output_size=limit)
