@@ -34,7 +34,13 @@ from conformance.commands.options import (
     resolve_releases,
     state_directory,
 )
-from conformance.commands.wire_options import CommandConfigOption, SkipFeatureOption, StartCommandOption, wire_options
+from conformance.commands.wire_options import (
+    CommandConfigOption,
+    SkipFeatureOption,
+    StartCommandOption,
+    TopicConfigOption,
+    wire_options,
+)
 from conformance.errors import CoverageError, ToolError
 from conformance.events import Diverged, RunFinished
 from conformance.expectations import StaleExpectationError, load_expectations
@@ -161,6 +167,7 @@ def run_command(
     command_config: CommandConfigOption = None,
     start_command: StartCommandOption = "",
     without: SkipFeatureOption = None,
+    topic_config: TopicConfigOption = None,
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write events and traces here.", rich_help_panel=PANEL_OUTPUT)
     ] = None,
@@ -239,7 +246,7 @@ def run_command(
         stop_at_first=stop_at_first,
         jobs=jobs,
         step_timeout=step_timeout,
-        wire=wire_options(implementations, command_config, tuple(without or ()), start_command),
+        wire=wire_options(implementations, command_config, tuple(without or ()), start_command, topic_config or ()),
         demand_coverage=demand_coverage,
     )
     load_expectations(expectations)

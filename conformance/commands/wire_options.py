@@ -38,9 +38,22 @@ SkipFeatureOption = Annotated[
     ),
 ]
 
+TopicConfigOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME=VALUE",
+        help="Property of every topic that is created, such as remote.storage.enable=true. Repeatable.",
+        rich_help_panel=_PANEL,
+    ),
+]
+
 
 def wire_options(
-    implementations: Collection[str], command_config: Path | None, without: Collection[str], start_command: str = ""
+    implementations: Collection[str],
+    command_config: Path | None,
+    without: Collection[str],
+    start_command: str = "",
+    topic_config: Collection[str] = (),
 ) -> WireOptions | None:
     """Return the connection options of brokers (``wire:``), or None if there are none.
 
@@ -48,7 +61,12 @@ def wire_options(
         ToolError: An option does not apply, or a file cannot be read.
     """
     if not any(map(is_wire, implementations)):
-        given = {"--command-config": command_config, "--start-command": start_command, "--skip-feature": without}
+        given = {
+            "--command-config": command_config,
+            "--start-command": start_command,
+            "--skip-feature": without,
+            "--topic-config": topic_config,
+        }
         if names := [name for name, value in given.items() if value]:
             verb = "requires" if len(names) == 1 else "require"
             raise ToolError(f"{' and '.join(names)} {verb} -i wire:HOST:PORT")
@@ -65,4 +83,13 @@ def wire_options(
         raise ToolError(f"--start-command requires exactly one -i wire:HOST:PORT, not {len(addresses)}")
     if start_command:
         words_of(start_command)
-    return WireOptions(command_config, tuple(without), start_command=start_command)
+    for each in topic_config:
+        if not each.partition("=")[0] or "=" not in each:
+            raise ToolError(f"--topic-config: {each!r} is not NAME=VALUE")
+    if topic_config and "topic-requests" in without:
+        raise ToolError(
+            "--topic-config requires a broker that creates topics by request; omit --skip-feature topic-requests"
+        )
+    return WireOptions(
+        command_config, tuple(without), start_command=start_command, topic_config=tuple(sorted(topic_config))
+    )

@@ -38,7 +38,7 @@ class WireMachine(BrokerMachine):
     @initialize(data=st.data(), shapes=st.lists(strategies.shapes(3), min_size=4, max_size=8))
     def create(self, data: st.DataObject, shapes: list[strategies.Shape]) -> None:
         """Create a topic with a few batches, so that the simplest example has something to look up."""
-        settings = data.draw(wire.settings(self.lockstep.release), "settings")
+        settings = data.draw(wire.settings(self.lockstep.release), "settings") | self.lockstep.broker.topic_config
         self.large = int(settings["segment.bytes"] >= strategies.ROLLS_BY_SIZE)
         self.lockstep.watches = False
         self.do("create_topic", settings)

@@ -93,4 +93,5 @@ class Plan:
             words += [word for feature in self.wire.without for word in ("--skip-feature", feature)]
             words += ["--command-config", str(self.wire.command_config)] if self.wire.command_config is not None else []
             words += ["--start-command", self.wire.start_command] if self.wire.start_command else []
+            words += [word for each in self.wire.topic_config for word in ("--topic-config", each)]
         return shlex.join(words)

@@ -22,12 +22,14 @@ class WireOptions:
         limit: The timeout of a response in seconds; None for the client's own.
         start_command: A command that starts the broker, which is then also stopped and killed; empty for a running
             broker.
+        topic_config: Properties of every topic that is created, as ``name=value``.
     """
 
     command_config: Path | None = None
     without: tuple[str, ...] = ()
     limit: float | None = None
     start_command: str = ""
+    topic_config: tuple[str, ...] = ()
 
     @contextmanager
     def open(self, implementation: str) -> Iterator[WireBroker]:
@@ -40,4 +42,10 @@ class WireOptions:
         with open_endpoint(implementation, self.start_command) as (address, lacks, process):
             without = (*self.without, *lacks)
             with WireBroker(address, connect=connect, without=without, limit=self.limit, process=process) as broker:
+                broker.topic_config = dict(map(_property, self.topic_config))
                 yield broker
+
+
+def _property(text: str) -> tuple[str, str | int]:
+    name, _, value = text.partition("=")
+    return name, int(value) if value.lstrip("-").isdecimal() else value

@@ -68,8 +68,8 @@ def read(
             read what is readable.
         check_crcs: True if an invalid checksum is corruption.
         storage_options: options of fsspec, such as ``{"anon": True}``.
-        remote: remote storage of the topics, as Kafka's ``LocalTieredStorage`` or Aiven's plugin stores it: a path, or a URL
-            that fsspec opens. Its records come before those of the local log, and each offset once.
+        remote: remote storage of the topics, as ``LocalTieredStorage`` or Aiven's plugin stores it: a path or a URL of
+            fsspec. Its records come before those of the local log, and each offset once.
 
     Raises:
         ToolError: at the call, and while batches are read: an unknown column, content, topic, partition or path, a

@@ -410,6 +410,8 @@ def test_missing_operations_of_an_implementation_are_unsupported(conformance):
             ("--start-command", "x", "--skip-feature", "timestamps"),
             "--start-command and --skip-feature require -i wire:HOST",
         ),
+        (("--topic-config", "a=b"), "--topic-config requires -i wire:HOST"),
+        (("-i", "wire:127.0.0.1:1", "--topic-config", "a"), "--topic-config: 'a' is not NAME=VALUE"),
         (("surplus",), "unexpected extra argument"),
     ],
 )

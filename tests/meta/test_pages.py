@@ -84,7 +84,9 @@ def data(tmp_path):
 def test_pages_show_the_output_of_a_command(command, data, tmp_path, in_process):
     words = shlex.split(command.replace(DATA, data))
     done = in_process(*words, work=ROOT, environment={"XDG_STATE_HOME": str(tmp_path), "COLUMNS": "200"})
-    assert done.stderr == "" or "fetch" in done.stderr
+    # Progress of what takes long, as on a machine whose cores are busy.
+    lines = [line for line in done.stderr.splitlines() if not line.startswith("verified ")]
+    assert not lines or "fetch" in done.stderr
     everything = "".join(SHOWN[command])
     assert done.returncode == (1 if re.search(r"DIVERGES|BROKEN|  replay  ", everything) else 0)
     for expected in SHOWN[command]:

@@ -45,6 +45,8 @@ _FAILURES: Final = 20_000
 _ALWAYS: Final = ("Metadata", "Produce", "Fetch", "ListOffsets")
 _OPTIONAL: Final = ("segment.index.bytes", "index.interval.bytes", "segment.bytes", "segment.ms", "compression.type")
 """Settings that a broker without Kafka's files may not know."""
+NOT_YET: Final = frozenset({"REPLICA_NOT_AVAILABLE", "OFFSET_NOT_AVAILABLE", "REQUEST_TIMED_OUT"})
+"""Errors of a broker that does not know its remote segments yet, or whose lookup there took too long."""
 _SETTING_REFUSED: Final = frozenset({"INVALID_CONFIG", "INVALID_REQUEST", "POLICY_VIOLATION"})
 
 
@@ -84,6 +86,8 @@ class WireBroker:
         self.prefix = f"{PREFIX}{uuid.uuid4().hex[:10]}-"
         self.made: list[str] = []
         self.refused_settings: dict[str, str] = {}
+        self.topic_config: dict[str, str | int] = {}
+        """Properties of every topic, besides the drawn ones."""
         self.process = None if "restarts" in self.without else process
         self._numbers = itertools.count(1)
         self._failures = 0
@@ -188,6 +192,24 @@ class WireBroker:
             # The requests in flight are sent one by one, which shows which of them failed.
             alone, rest = rest[done : done + MAX_IN_FLIGHT], rest[done + MAX_IN_FLIGHT :]
             yield from map(self._ask_alone, alone)
+
+    def request_settled(self, requests: Iterable[OffsetsRequest]) -> list[list[PartitionOffsetResponse]]:
+        """Return the responses to each request; what the broker cannot answer yet is requested again for a while.
+
+        A broker with tiered storage first has to read which segments are remote, and remote lookups take their time.
+
+        Raises:
+            ClientError: As :meth:`request_each`.
+        """
+        wanted = list(requests)
+        found = list(self.request_each(wanted))
+        deadline = Deadline(self.client.limit)
+        while True:
+            late = [n for n, answers in enumerate(found) if any(each.error in NOT_YET for each in answers)]
+            if not late or not deadline.pause():
+                return found
+            for number, answers in zip(late, self.request_each(wanted[n] for n in late), strict=True):
+                found[number] = answers
 
     def _ask_alone(self, request: OffsetsRequest) -> list[PartitionOffsetResponse]:
         first = request.queries[0]

@@ -24,6 +24,8 @@ EPOCHS_SINCE: Final = 4
 """First request version whose response has a leader epoch."""
 ANY_TIME: Final = -(1 << 63)
 LATEST, EARLIEST, LARGEST, _LOCAL, _TIERED, _PENDING = -1, -2, -3, -4, -5, -6
+TIERED_TARGETS: Final = (LARGEST, _LOCAL, _TIERED, _PENDING)
+"""Targets whose result depends on which segments a broker with tiered storage has copied and deleted so far."""
 
 
 class Pair(NamedTuple):
@@ -48,10 +50,13 @@ class ListOffsetsContract:
 
     Args:
         history: The history of the partition.
+        is_partly_remote: True if the largest timestamp may be the one of the local segments, as with Kafka's tiered
+            storage (LO-10).
     """
 
-    def __init__(self, history: PartitionHistory) -> None:
+    def __init__(self, history: PartitionHistory, *, is_partly_remote: bool = False) -> None:
         self.history = history
+        self._is_partly_remote = is_partly_remote
         self._allowed: dict[tuple[int, View], frozenset[Pair]] = {}
 
     def broken(
@@ -153,7 +158,7 @@ class ListOffsetsContract:
                     found = []
                 if not found or record.timestamp == found[0].timestamp:
                     found.append(Pair(record.offset, record.timestamp))
-            if batch.base_offset <= start:
+            if batch.base_offset <= start or self._is_partly_remote:
                 yield from self._visible(found, ends)
         yield from self._visible(found, ends)
 

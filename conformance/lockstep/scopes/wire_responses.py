@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.clauses import load_clauses
-from conformance.implementations.wire.contract import LARGEST, LATEST, ListOffsetsContract, clause_of
+from conformance.implementations.wire.contract import LARGEST, LATEST, TIERED_TARGETS, ListOffsetsContract, clause_of
 from conformance.implementations.wire.expected import ExpectedRows, Row
 from conformance.implementations.wire.partition_history import StoredBatch, StoredRecord, committed
 from conformance.implementations.wire.queries import (
@@ -118,8 +118,11 @@ class WireComparison:
         self._compare_refusals(topic, list(error_queries(topic.name, epoch, versions)))
 
     def _compare_answers(self, topic: Topic, asked: list[Query]) -> None:
-        promises, expected = ListOffsetsContract(topic.account), ExpectedRows(topic.reference)
-        for question, answers in zip(asked, self.broker.request_each(a.request for a in asked), strict=True):
+        is_partly_remote = topic.is_tiered and self.level == "observed"
+        promises = ListOffsetsContract(topic.account, is_partly_remote=is_partly_remote)
+        expected = ExpectedRows(topic.reference)
+        request = self.broker.request_settled if topic.is_tiered else self.broker.request_each
+        for question, answers in zip(asked, request(each.request for each in asked), strict=True):
             self.statistics.answers += 1
             self.statistics.asked[_target_name(question.target)] += 1
             if len(answers) != 1 or (answers[0].topic, answers[0].partition) != (topic.name, 0):
@@ -129,7 +132,7 @@ class WireComparison:
             clause = self._clause(question.target)
             broken = promises.broken(question.target, question.request.version, question.view, answer)
             row = Row(answer.error, answer.offset, answer.timestamp, answer.leader_epoch)
-            if self.level == "must":
+            if self.level == "must" or (is_partly_remote and question.target in TIERED_TARGETS):
                 if broken is not None:
                     self._record(topic, question, broken.clause, broken.allowed, row, _how(row))
                 else:

@@ -78,6 +78,11 @@ class Topic:
         return bool(self.settings.get("message.timestamp.type") == "LogAppendTime")
 
     @property
+    def is_tiered(self) -> bool:
+        """True if the broker copies its segments to remote storage."""
+        return str(self.settings.get("remote.storage.enable")).lower() == "true"
+
+    @property
     def circumstances(self) -> str:
         """The circumstances that a result may depend on: LogAppendTime, deleted records, an open transaction."""
         where = " of LogAppendTime" if self.is_stamped else ""
