@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from conformance.commands.external_broker import attachment_of
 from conformance.commands.options import (
     PANEL_BROKER,
     PANEL_OUTPUT,
@@ -61,7 +62,6 @@ from kidx.printable import printable
 
 if TYPE_CHECKING:
     from conformance.events import Event, Sink
-    from conformance.runs.external_broker import Attachment
 
 ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
 _DEV = ProfileName("dev")
@@ -225,7 +225,7 @@ def run_command(
     for specification in implementations:
         parse_spec(specification)  # before anything is written, so that a typo leaves no files
     releases = resolve_releases(kafka, implementations)
-    attachment = _attachment(bootstrap, log_dir, implementations, releases)
+    attachment = attachment_of(bootstrap, log_dir, implementations, releases)
     if attachment is None:
         _check_brokers(implementations, releases, broker)  # and container engine or image
     plan = Plan(
@@ -340,30 +340,6 @@ def _proposal(directory: Path | None, stale: StaleExpectationError | None, event
     """Return the output of ``--suggest-expectations``; no file is written."""
     divergences = [event for event in events if isinstance(event, Diverged)]
     return propose(directory, () if stale is None else stale.stale, divergences)
-
-
-def _attachment(
-    bootstrap: str, log_dir: Path | None, implementations: tuple[str, ...], releases: tuple[str, ...]
-) -> Attachment | None:
-    """Return the running broker of ``--bootstrap-server``, or None.
-
-    Raises:
-        ToolError: An option is missing, or the broker does not match.
-    """
-    if not bootstrap and log_dir is None:
-        return None
-    if not bootstrap or log_dir is None:
-        raise ToolError("--bootstrap-server requires --log-dir, and the other way round: the broker, and its files")
-    if implementations != ("broker",):
-        raise ToolError("--bootstrap-server requires -i broker and no other implementation")
-    if len(releases) != 1:
-        raise ToolError("--bootstrap-server requires exactly one --kafka: the broker's release")
-    from conformance.runs.external_broker import Attachment  # noqa: PLC0415 -- part of an extra
-
-    attachment = Attachment(bootstrap, log_dir)
-    with show_progress("Kafka's jars") as progress:
-        attachment.open(releases[0], progress)
-    return attachment
 
 
 def _check_brokers(implementations: tuple[str, ...], releases: tuple[str, ...], broker: BrokerChoice) -> None:

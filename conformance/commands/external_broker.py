@@ -1,0 +1,37 @@
+"""Running broker whose files are read, too: ``--bootstrap-server`` and ``--log-dir``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from conformance.errors import ToolError
+from conformance.kafka.progress import show_progress
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.runs.external_broker import Attachment
+
+
+def attachment_of(
+    bootstrap: str, log_dir: Path | None, implementations: tuple[str, ...], releases: tuple[str, ...]
+) -> Attachment | None:
+    """Return the running broker of ``--bootstrap-server``, or None.
+
+    Raises:
+        ToolError: An option is missing, or the broker does not match.
+    """
+    if not bootstrap and log_dir is None:
+        return None
+    if not bootstrap or log_dir is None:
+        raise ToolError("--bootstrap-server requires --log-dir, and the other way round: the broker, and its files")
+    if implementations != ("broker",):
+        raise ToolError("--bootstrap-server requires -i broker and no other implementation")
+    if len(releases) != 1:
+        raise ToolError("--bootstrap-server requires exactly one --kafka: the broker's release")
+    from conformance.runs.external_broker import Attachment  # noqa: PLC0415 -- part of an extra
+
+    attachment = Attachment(bootstrap, log_dir)
+    with show_progress("Kafka's jars") as progress:
+        attachment.open(releases[0], progress)
+    return attachment
