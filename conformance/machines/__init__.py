@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 
 from conformance.kafka.jar_fetch import Progress
 from conformance.lockstep import Divergence
+from conformance.machines.cache import CacheMachine
 from conformance.machines.compaction import CompactionMachine
 from conformance.machines.files import FilesMachine
 from conformance.machines.index import IndexMachine
@@ -57,8 +58,13 @@ MACHINES: dict[str, type[Machine]] = {
     for machine in (OffsetMachine, TimeMachine, TransactionMachine, SegmentMachine, LogMachine, CompactionMachine)
 }
 
+REPLAYED: dict[str, type[Machine]] = MACHINES | {CacheMachine.kind: CacheMachine}
+"""Machines whose traces are replayed; runs do not have the cache machine."""
+
 __all__ = [
     "MACHINES",
+    "REPLAYED",
+    "CacheMachine",
     "CompactionMachine",
     "FilesMachine",
     "IndexMachine",

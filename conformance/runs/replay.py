@@ -13,7 +13,7 @@ from conformance.implementations.forms import directory_of, is_server
 from conformance.implementations.spec import build_of
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.decision import Decision, can_continue
-from conformance.machines import MACHINES
+from conformance.machines import REPLAYED
 from conformance.operations import Effect
 from conformance.operations.trace import Trace, TraceError
 from conformance.operations.trace_file import SUFFIX, find_in_file, only_trace
@@ -102,9 +102,9 @@ def replay(
 
         difference, steps = replay_on_wire(trace, releases, implementations, tell, wire, _level(trace, level))
         return Replayed("FAILED" if difference is not None else "FIXED", difference, steps)
-    if trace.machine not in MACHINES:
-        raise TraceError(f"unknown machine {trace.machine!r} of the trace; choose from {', '.join(MACHINES)}")
-    machine = MACHINES[trace.machine]
+    if trace.machine not in REPLAYED:
+        raise TraceError(f"unknown machine {trace.machine!r} of the trace; choose from {', '.join(REPLAYED)}")
+    machine = REPLAYED[trace.machine]
     aside = _DivergenceHandler(trace, _level(trace, level))
     subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
     with scratch_directory() as scratch:

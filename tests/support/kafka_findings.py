@@ -136,7 +136,7 @@ def results(release: str, directory: Path, *, fixed: bool = False) -> dict[str, 
     texts = "".join(path.read_text("utf-8") for path in tests)
     helpers = [path for path in _JAVA.glob("findings/*.java") if f"findings.{path.stem};" in texts]
     compile_java([*helpers, *tests], jars, classes)
-    return _run([classes, *jars], classes, directory)
+    return run_tests([classes, *jars], classes, directory)
 
 
 def compile_java(sources: Iterable[Path], jars: Iterable[Path], target: Path) -> None:
@@ -150,7 +150,14 @@ def compile_java(sources: Iterable[Path], jars: Iterable[Path], target: Path) ->
     assert compiler.compile(jpype.JArray(jpype.JClass("java.lang.String"))(words), printer, printer, None), messages
 
 
-def _run(path: list[Path], classes: Path, directory: Path) -> dict[str, str]:
+def run_tests(path: list[Path], classes: Path, directory: Path) -> dict[str, str]:
+    """Run the JUnit tests among compiled classes, and return what each said: nothing if it passed.
+
+    Args:
+        path: class path.
+        classes: directory of the compiled tests.
+        directory: working directory, which gets the reports.
+    """
     java = [Path(find_java().home) / "bin" / "java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
     junit = ["-jar", tool_jar("junit"), "execute", "--scan-class-path", classes, "--disable-banner", "--details=none"]
     joined = os.pathsep.join(map(str, path))

@@ -1,4 +1,4 @@
-"""Export of a trace about one index file as a JUnit 5 test of Kafka's own class, suitable for a ticket.
+"""Export of a trace as a JUnit 5 test of Kafka's own class, suitable for a ticket.
 
 The test is in the package of the class that it tests, like Kafka's own tests, and depends on nothing of this project.
 Releases differ in the location of the classes and in accessors of results: they are Scala's in ``kafka.log`` up to 3.4,
@@ -15,6 +15,7 @@ from conformance.implementations.jvm.exceptions import KIND_OF
 from conformance.operations import FILE_OPERATIONS, KINDS
 from conformance.runs.reproducers.expected import expected_steps, without_zeros
 from conformance.runs.reproducers.java_text import RESERVED, java_comment, java_long_string, java_string
+from conformance.runs.reproducers.java_trace import MACHINES_WITH_TESTS, trace_test
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -71,17 +72,20 @@ public class {name} {{
 
 
 def java_reproducer(trace: Trace, release: str, implementation: str, name: str) -> str:
-    """Return the test class, which asserts every outcome, and the file where it has changed.
+    """Return the test class, which asserts every outcome, and the files where they have changed.
 
     Raises:
-        ToolError: The trace is not about one index file, or ``name`` is not a class name.
+        ToolError: The machine of the trace drives servers, or ``name`` is not a class name.
     """
-    if trace.machine not in KINDS:
-        raise ToolError(f"a Java test can be written of a trace about an index file, not about a {trace.machine}")
+    if trace.machine not in {*KINDS, *MACHINES_WITH_TESTS}:
+        choices = ", ".join((*KINDS, *MACHINES_WITH_TESTS))
+        raise ToolError(f"no Java test can be written of a trace of the {trace.machine} machine; only of {choices}")
     if implementation != "jvm":
         raise ToolError(f"a Java test is one of Kafka's own classes, not of {implementation}; write a .py instead")
     if not name.isidentifier() or not name.isascii() or name in {*RESERVED, *_TAKEN}:
         raise ToolError(f"{name}.java cannot be: a Java class is named like its file, and {name!r} is no such name")
+    if trace.machine not in KINDS:
+        return trace_test(trace, release, name)
     writer = _Writer(trace.machine, release)
     return _TEST.format(
         package=writer.package,
