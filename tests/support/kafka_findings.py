@@ -127,16 +127,32 @@ def results(release: str, directory: Path, *, fixed: bool = False) -> dict[str, 
     ]
     names = {test.split(".")[0] for each in chosen for test in each.tests}
     jars = [*jars_of(release), tool_jar("junit")]
-    classes, before = directory / "classes", directory / "fixes"
+    classes = directory / "classes"
     if fixed:
-        compile_java(_JAVA.glob("fixes/**/*.java"), jars, before)
-        apply(dict.fromkeys(patch for each in chosen for patch in each.patches), jars, before)
-        jars = [before, *jars]
+        jars = _patched(jars, chosen, directory / "fixes")
     tests = [path for path in _JAVA.rglob("*Test.java") if path.stem in names]
     texts = "".join(path.read_text("utf-8") for path in tests)
     helpers = [path for path in _JAVA.glob("findings/*.java") if f"findings.{path.stem};" in texts]
     compile_java([*helpers, *tests], jars, classes)
     return run_tests([classes, *jars], classes, directory)
+
+
+def patched_jars(release: str, numbers: Iterable[int], directory: Path) -> list[Path]:
+    """Return the class path of a release to whose class files the fixes of some findings are applied.
+
+    Args:
+        release: the release.
+        numbers: numbers of the findings.
+        directory: an empty directory for the class files.
+    """
+    chosen = [each for each in findings() if each.number in set(numbers)]
+    return _patched(jars_of(release), chosen, directory / "fixes")
+
+
+def _patched(jars: list[Path], chosen: Iterable[Finding], before: Path) -> list[Path]:
+    compile_java(_JAVA.glob("fixes/**/*.java"), [*jars, tool_jar("junit")], before)
+    apply(dict.fromkeys(patch for each in chosen for patch in each.patches), jars, before)
+    return [before, *jars]
 
 
 def compile_java(sources: Iterable[Path], jars: Iterable[Path], target: Path) -> None:
@@ -165,6 +181,7 @@ def run_tests(path: list[Path], classes: Path, directory: Path) -> dict[str, str
     done = subprocess.run(
         [*java, *junit, "-cp", joined, "--reports-dir", reports],
         cwd=directory,
+        env={**os.environ, "LC_ALL": "C.UTF-8"},  # Java finds no name for a file that its locale cannot say
         capture_output=True,
         text=True,
         check=False,

@@ -217,17 +217,19 @@ class _Writer:
             return [*lines, f"remove({named});" if content is None else f"write({named}, {_bytes(content)});"]
         numbers, data = step.request
         arguments = "".join(f", {_long(value)}" for value in numbers)
-        lines.append(f"perform({java_string(step.operation.name)}, {self._data(step.operation.name, data)}{arguments});")
+        lines.append(
+            f"perform({java_string(step.operation.name)}, {self._data(step.operation.name, data)}{arguments});"
+        )
         lines.append(self._outcome(step))
         if step.state != self.state:
             self.state = step.state
             lines.append("noState();" if step.state is None else f"state({', '.join(map(_long, step.state))});")
-        for name in sorted(self.files.keys() | step.files.keys()):
-            content = step.files.get(name)
-            if name not in self.files or self.files[name] != content:
-                shown = java_string(name)
+        for file in sorted(self.files.keys() | step.files.keys()):
+            content = step.files.get(file)
+            if file not in self.files or self.files[file] != content:
+                shown = java_string(file)
                 lines.append(f"noFile({shown});" if content is None else f"file({shown}, {_bytes(content)});")
-                self.files[name] = content
+                self.files[file] = content
         return [*lines, "check();"]
 
     def _data(self, operation: str, data: bytes) -> str:
