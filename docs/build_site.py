@@ -67,6 +67,7 @@ def main() -> None:
     parser.add_argument("directory", metavar="DIR", type=Path, help="new directory")
     parser.add_argument("runs", metavar="RUN", nargs="*", help="directories of `conformance run --report DIR`")
     parser.add_argument("--machine", action="append", default=[], help="execute the traces of these machines only")
+    parser.add_argument("--history", metavar="FILE", type=Path, help="earlier results, to which these are added")
     asked = parser.parse_args()
     pages = asked.directory / "pages"
     if pages.exists():
@@ -74,6 +75,7 @@ def main() -> None:
     copy_pages(pages)
     tools = Path(sys.executable).parent
     words = [word for name in asked.machine for word in ("--machine", name)]
+    words += ["--history", str(asked.history.resolve())] if asked.history else []
     words += ["--traces", "tests/meta/kills.ndjson", str(pages.resolve() / "specification"), *asked.runs]
     subprocess.run([tools / "conformance", "site", *words], cwd=ROOT, check=True)  # noqa: S603
     known = addresses()

@@ -175,6 +175,7 @@ def _document(board: Board) -> dict[str, Any]:
                 "label": row.label,
                 "release": row.release,
                 "version": row.version,
+                "wire_baseline": row.baseline and row.baseline._asdict(),
                 "cells": {
                     cell.area: {
                         "verdict": cell.state,

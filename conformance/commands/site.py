@@ -1,10 +1,11 @@
-"""``conformance site``: the specification as pages."""
+"""``conformance site``: the specification and the results as pages."""
 
 from __future__ import annotations
 
 from collections import Counter
+from enum import Enum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,6 +16,18 @@ from conformance.machines import MACHINES
 from conformance.operations.trace_file import load_traces
 from conformance.report.stream import read_streams
 from conformance.runs.regression_traces import load_regression_traces
+
+if TYPE_CHECKING:
+    from conformance.report.stream import Stream
+
+NAME: Final = "history.ndjson"
+
+
+class SitePart(Enum):
+    """Part of the site."""
+
+    SPECIFICATION = "specification"
+    RESULTS = "results"
 
 
 def site_command(
@@ -30,31 +43,81 @@ def site_command(
         list[Path] | None,
         typer.Option("--traces", metavar="FILE", help="Choose from the traces of this .ndjson file, too."),
     ] = None,
+    history: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="File of the earlier results, to which these are added.",
+            show_default="DIR/results/history.ndjson",
+        ),
+    ] = None,
+    only: Annotated[SitePart | None, typer.Option(help="Write this part only.", show_default="all")] = None,
     quiet: QuietOption = False,
 ) -> None:
-    """Write the specification in Markdown: a page per chapter, the byte layouts, and the changes between releases.
+    """Write the specification and the results of runs in Markdown, with a scoreboard and badges.
 
-    Each clause has its releases, its source, the smallest trace that shows it with the answers of the releases, and the
-    planted defects that violate it. RUNs add how often each clause was exercised. It takes about a minute.
+    The specification is a page per chapter, the byte layouts, and the changes between releases. Each clause has its
+    releases, its source, the smallest trace that shows it with the answers of the releases, and the planted defects
+    that violate it. RUNs add how often each clause was exercised. It takes about a minute.
+
+    The results say what is new since the earlier ones. `results/drop.html` shows an `events.ndjson` that is dropped on
+    it.
 
     Example: `conformance site out/specification out/ci`
     """
+    if unknown := set(machine or ()) - MACHINES.keys():
+        raise ToolError(f"unknown machine {min(unknown)!r}; choose from {', '.join(MACHINES)}")
+    streams = read_streams(runs) if runs else []
+    texts: dict[Path, str] = {}
+    if only is not SitePart("results"):
+        texts |= {directory / name: page for name, page in _specification(machine, traces, streams).items()}
+    if only is not SitePart("specification"):
+        texts |= _results(directory, history or directory / "results" / NAME, streams)
+    write_texts(texts)
+    if not quiet:
+        pages = sum(path.suffix in (".md", ".html") for path in texts)
+        echo(f"{pages} pages in {directory}")
+
+
+def _specification(machine: list[str] | None, traces: list[Path] | None, streams: list[Stream]) -> dict[str, str]:
+    """Return the pages of the specification by file name."""
     from conformance.experiments.specification.chapters import chapter_pages  # noqa: PLC0415 -- imports every mutant
     from conformance.experiments.specification.shown import smallest_traces  # noqa: PLC0415
     from conformance.experiments.specification.tables import changes_page, formats_page  # noqa: PLC0415
 
-    if unknown := set(machine or ()) - MACHINES.keys():
-        raise ToolError(f"unknown machine {min(unknown)!r}; choose from {', '.join(MACHINES)}")
     named = {f"{trace.machine}-{trace.id}": trace for each in MACHINES for trace in load_regression_traces(each)}
     for file in traces or ():
         named |= {f"{file}#{trace.id}": trace for trace in load_traces(file)}
     chosen = {name: trace for name, trace in named.items() if trace.machine in (machine or MACHINES)}
     exercised = Counter[str]()
-    for stream in read_streams(runs) if runs else ():
+    for stream in streams:
         for result in stream.results:
             exercised.update(result.clauses)
     pages = chapter_pages(smallest_traces(chosen), exercised)
-    pages |= {"formats.md": formats_page(), "changes.md": changes_page()}
-    write_texts({directory / name: page for name, page in pages.items()})
-    if not quiet:
-        echo(f"{len(pages)} pages in {directory}")
+    return pages | {"formats.md": formats_page(), "changes.md": changes_page()}
+
+
+def _results(directory: Path, history: Path, streams: list[Stream]) -> dict[Path, str]:
+    """Return the pages of the results and the new history by path."""
+    from conformance.experiments.results import history as past  # noqa: PLC0415 -- jinja2 only where pages are wanted
+    from conformance.experiments.results.pages import badges, baseline_page, results_page  # noqa: PLC0415
+    from conformance.experiments.scoreboard.making import Source, board_of  # noqa: PLC0415
+    from conformance.report.drop import drop_page  # noqa: PLC0415
+    from conformance.report.scoreboard.html import html  # noqa: PLC0415
+
+    board = board_of([Source("", streams)])
+    editions = past.load_history(history)
+    shown = past.Edition.of_board(board) if streams else editions[-1] if editions else None
+    if shown is not None:
+        editions = past.with_edition(editions, shown)
+    news = past.news_of(shown, editions) if shown else []
+    place = directory / "results"
+    texts = {
+        directory / "results.md": results_page(shown, news, editions),
+        directory / "wire_baseline.md": baseline_page(),
+        place / "scoreboard.html": html(board),
+        place / "drop.html": drop_page(),
+        **{place / path: badge for path, badge in badges(shown.rows if shown else ()).items()},
+    }
+    kept = past.text_of(editions)
+    return texts | ({history: kept} if streams else {}) | {place / NAME: kept}

@@ -1,11 +1,13 @@
-"""JSON for shields' endpoint badge."""
+"""Badges: JSON for shields' endpoint, and SVG files that need no other host."""
 
 from __future__ import annotations
 
 import json
+from html import escape
 from typing import TYPE_CHECKING
 
 from conformance.machines import MACHINES
+from kidx.printable import printable
 
 if TYPE_CHECKING:
     from conformance.report.combined import CombinedReport
@@ -42,3 +44,43 @@ def badge(report: CombinedReport) -> str:
         "isError": report.verdict == "incomplete",
     }
     return json.dumps(document, ensure_ascii=False) + "\n"
+
+
+_CHARACTER = 7
+"""Width of a character in pixels, at least; the text is fitted to the sum."""
+_FILLS = {"blue": "#0072b2", "red": "#b34e00", "orange": "#8a6d00", "grey": "#57606a"}
+"""White text is readable on each of them."""
+_SVG = """\
+<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="{label}: {message}">
+<title>{label}: {message}</title>
+<rect width="{left}" height="20" fill="#1d232a"/><rect x="{left}" width="{right}" height="20" fill="{fill}"/>
+<g fill="#fff" font-family="Verdana,Geneva,DejaVu Sans,sans-serif" font-size="11">
+<text x="5" y="14" textLength="{label_width}">{label}</text>
+<text x="{at}" y="14" textLength="{message_width}">{message}</text>
+</g>
+</svg>
+"""
+
+
+def svg_badge(label: str, message: str, color: str) -> str:
+    """Return a badge as an SVG file.
+
+    Args:
+        label: The text on the left.
+        message: The text on the right.
+        color: ``blue``, ``red``, ``orange`` or ``grey``, behind the message.
+    """
+    label, message = printable(label), printable(message)
+    widths = [_CHARACTER * len(each) for each in (label, message)]
+    left, right = (width + 10 for width in widths)
+    return _SVG.format(
+        width=left + right,
+        left=left,
+        right=right,
+        fill=_FILLS[color],
+        at=left + 5,
+        label_width=widths[0],
+        message_width=widths[1],
+        label=escape(label),
+        message=escape(message),
+    )

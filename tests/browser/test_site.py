@@ -23,6 +23,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.thorough]
 ROOT = Path(__file__).parents[2]
 LOOKS = [(width, scheme) for width in (1400, 400) for scheme in ("light", "dark")]
 SEEN = ("", "docs/operating/", "specification/offset_index/", "specification/changes/", "reports/damage/")
+RESULTS = ("specification/results/", "specification/wire_baseline/", "specification/results/drop.html")
 MORE = tuple(
     f"{path.relative_to(ROOT).with_suffix('')}/".removesuffix("index/")
     for path in sorted((ROOT / "docs").rglob("*.md"))
@@ -76,7 +77,7 @@ def test_nothing_is_loaded_from_another_host(site):
         assert not loaded.search(page.read_text("utf-8")), page
 
 
-@pytest.mark.parametrize("address", dict.fromkeys((*SEEN, *MORE)))
+@pytest.mark.parametrize("address", dict.fromkeys((*SEEN, *RESULTS, *MORE)))
 def test_a_page_of_the_site_can_be_read(address, served, look):
     wrong = {}
     for width, scheme in LOOKS:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from conformance.attribution.baseline import MACHINE, Score, score
 from conformance.clauses import load_clauses
 from conformance.expectations import load_expectations
 from conformance.experiments.scoreboard.areas import load_areas
@@ -108,7 +109,13 @@ def _row(key: _Key, pieces: Sequence[_Piece]) -> Row:
         "" if subject is None else f"{subject.about} · {subject.language} · {subject.home}",
         _cells(key.release, pieces),
         [_made(piece) for piece in pieces],
+        _baseline(key.release, pieces),
     )
+
+
+def _baseline(release: str, pieces: Sequence[_Piece]) -> Score | None:
+    results = [result for piece in pieces for result in piece.results if result.machine == MACHINE]
+    return score([result.verdicts for result in results], release) if results else None
 
 
 def _version(piece: _Piece) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from conformance.attribution.baseline import Score
     from conformance.events import Diverged, Verdict
 
 State = Literal["conforms", "differs", "excused", "unsupported", "absent", "not-run"]
@@ -142,6 +143,7 @@ class Row:
         about: description of the implementation, and its home page.
         cells: one cell for each area.
         made: the runs.
+        baseline: score of the wire baseline, or None if no run drove it over the protocol.
     """
 
     label: str
@@ -150,6 +152,7 @@ class Row:
     about: str
     cells: Sequence[Cell]
     made: Sequence[RunProvenance]
+    baseline: Score | None = None
 
     @property
     def faults(self) -> list[BoardDivergence]:

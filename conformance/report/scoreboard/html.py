@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.attribution.baseline import NAME
 from conformance.report.rendering import render
 from conformance.report.scoreboard.board import STATE_LEGEND, STATE_SYMBOLS
 
@@ -20,4 +21,5 @@ def html(board: Board) -> str:
         board=board,
         signs=STATE_SYMBOLS,
         meanings=STATE_LEGEND,
+        baseline=NAME,
     )

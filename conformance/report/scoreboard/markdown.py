@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from conformance.attribution.baseline import NAME
 from conformance.report.markdown_escape import code, table, text
 from conformance.report.scoreboard.board import STATE_LEGEND, STATE_SYMBOLS
 
@@ -17,9 +18,15 @@ def markdown(board: Board) -> str:
     """Return the board as GitHub-flavoured Markdown."""
     lines = ["# Scoreboard", ""]
     lines += [f"> ⚠ {text(line)}" for line in board.cut_off]
-    header = ["implementation", "version", "compared with", *(text(name) for name, _ in board.areas)]
+    header = ["implementation", "version", "compared with", NAME, *(text(name) for name, _ in board.areas)]
     rows = [
-        [text(row.label), text(row.version), f"Kafka {text(row.release)}", *(cell.symbol for cell in row.cells)]
+        [
+            text(row.label),
+            text(row.version),
+            f"Kafka {text(row.release)}",
+            str(row.baseline or "–"),
+            *(cell.symbol for cell in row.cells),
+        ]
         for row in board.rows
     ]
     lines += table(header, rows, numbers=3)

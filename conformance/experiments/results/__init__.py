@@ -1,0 +1,1 @@
+"""Pages of results: the board of some runs, what is new in them, the earlier results, and badges."""

@@ -1,0 +1,21 @@
+"""Page that shows the events of a run, dropped on it as a file: one file that loads and sends nothing."""
+
+from __future__ import annotations
+
+from conformance.events import FORMAT, VERSION
+from conformance.report.html import VERDICT_LEGEND
+from conformance.report.markdown import VERDICT_SYMBOLS
+from conformance.report.rendering import render
+
+
+def drop_page() -> str:
+    """Return the page."""
+    return render(
+        "drop.html.j2",
+        styles=["report.css", "drop.css"],
+        scripts=["drop.js"],
+        format=FORMAT,
+        version=VERSION,
+        signs=VERDICT_SYMBOLS,
+        meanings=VERDICT_LEGEND,
+    )
