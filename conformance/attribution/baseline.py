@@ -1,4 +1,4 @@
-"""Wire baseline: the MUST clauses that any Kafka-compatible broker can be asked over the protocol, with a score."""
+"""Wire baseline: the MUST clauses that can be checked over the protocol with any Kafka-compatible broker; its score."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from conformance.clauses import load_chapters, load_clauses
-from conformance.commands.site import site_command
+from conformance.commands.site import SitePart, site_command
 from conformance.experiments.specification.bar import release_bar
 from conformance.experiments.specification.shown import smallest_traces
 from conformance.runs.regression_traces import load_regression_traces
@@ -19,7 +19,7 @@ RELEASES = PUBLISHED.split()
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     directory = tmp_path_factory.mktemp("site")
-    site_command(directory, None, ["offset", "time"], None, quiet=True)
+    site_command(directory, None, ["offset", "time"], None, only=SitePart.SPECIFICATION, quiet=True)
     return {path.stem: path.read_text("utf-8") for path in directory.iterdir()}
 
 

@@ -114,7 +114,7 @@ def test_a_badge_loads_nothing_and_says_its_text_to_a_screen_reader():
     assert all("href" not in name for each in badge.iter() for name in each.attrib)
 
 
-def test_the_baseline_is_the_must_clauses_that_a_broker_can_be_asked_over_the_wire():
+def test_the_baseline_is_the_must_clauses_of_the_wire_machine():
     chosen = baseline_clauses("4.4.0")
     wanted = {each.id for each in load_clauses().values() if each.level == "MUST" and "wire" in machines_of(each.id)}
     assert {each.id for each in chosen} == {each for each in wanted if load_clauses()[each].applies_to("4.4.0")}

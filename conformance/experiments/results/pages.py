@@ -31,7 +31,7 @@ Event streams of runs, put together by `conformance site`.
 """
 _BASELINE: Final = """# {name}
 
-Any broker that speaks Kafka's protocol can be asked these {count} clauses over the wire, without access to its files:
+These {count} clauses can be checked with any broker that speaks Kafka's protocol, without access to its files:
 `conformance run -i wire:HOST:PORT`.
 All are MUST clauses: users are promised them, or cannot read what they wrote without them.
 The list is generated: the MUST clauses of the `wire` machine. The score of an implementation is the number of them that
