@@ -31,9 +31,9 @@ MORE = tuple(
 TOO_WIDE = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
-def build(directory):
+def build(directory, *runs):
     """Build the site with the traces of two machines: logs take a minute."""
-    words = ("--machine", "offset", "--machine", "segment")
+    words = (*runs, "--machine", "offset", "--machine", "segment")
     return subprocess.run(
         [sys.executable, "docs/build_site.py", directory, *words], cwd=ROOT, capture_output=True, text=True, check=False
     )
@@ -42,7 +42,10 @@ def build(directory):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     directory = tmp_path_factory.mktemp("built")
-    done = build(directory)
+    tool = Path(sys.executable).with_name("conformance")
+    wrong = ("-i", "python:tests.adapters.python_index:open_off_by_one", "--kafka", "4.4.0", "--machine", "offset")
+    subprocess.run([tool, "run", *wrong, "--max-examples", "5", "--report", directory / "run"], cwd=ROOT, check=False)
+    done = build(directory, directory / "run")
     assert done.returncode == 0, done.stdout + done.stderr
     return directory / "site"
 
@@ -67,6 +70,15 @@ def test_every_clause_has_an_address(site):
     for clause in load_clauses().values():
         page = site / "specification" / clause.chapter / "index.html"
         assert f'id="{clause.id}"' in page.read_text("utf-8")
+
+
+def test_the_results_page_names_what_is_new(site):
+    """The first run of an index that is wrong by one."""
+    page = site / "specification" / "results" / "index.html"
+    assert "the first result" in page.read_text("utf-8")
+    assert (site / "specification" / "results" / "history.ndjson").read_text("utf-8").count("OI-7") == 1
+    scoreboard = site / "specification" / "results" / "scoreboard.html"
+    assert "conformance replay" in scoreboard.read_text("utf-8")
 
 
 def test_nothing_is_loaded_from_another_host(site):
