@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _PARTS: Final = 200
 _ROWS: Final = 2000
 _REMARKS: Final = 200
+_REASONS: Final = 5
 
 
 def _now() -> str:
@@ -58,6 +59,15 @@ class About:
     host: str = field(default_factory=platform.node)
     time: str = field(default_factory=_now)
     version: str = field(default_factory=lambda: metadata.version("kidx"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Obstacle to a start, with its remedy, and the files that the remedy names."""
+
+    text: str
+    remedies: list[str] = field(default_factory=list)
+    files: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +133,12 @@ def render(result: Verification, about: About | None = None, advice: Advice | No
         autoescape=True, undefined=jinja2.StrictUndefined, finalize=displayed, trim_blocks=True, lstrip_blocks=True
     )
     template = environment.from_string(_text("verify.html.j2"))
+    reasons, closing = _reasons(about.reasons if about else ())
     return template.render(
         **_content(result),
+        reasons=reasons[:_REASONS],
+        more_reasons=reasons[_REASONS:],
+        closing=closing,
         about=about or About(),
         advice=advice,
         counted=counted,
@@ -163,6 +177,22 @@ def _content(result: Verification) -> dict[str, Any]:
         "remark_count": len(remarks),
         "more_findings": len(result.findings) - len(remarks) - shown_rows,
     }
+
+
+def _reasons(lines: Iterable[str]) -> tuple[list[_Reason], str]:
+    """Parse the lines of obstacles by their indentation; return also the remedy that belongs to all of them, or ''."""
+    reasons: list[_Reason] = []
+    closing = ""
+    for line in lines:
+        if not line.startswith("  ") or not reasons:
+            reasons.append(_Reason(line))
+        elif line.startswith("    "):
+            reasons[-1].files.append(line.strip())
+        elif reasons[-1].files:  # a remedy that follows the files of another one
+            closing = line.strip()
+        else:
+            reasons[-1].remedies.append(line.strip())
+    return reasons, closing
 
 
 def _part(cause: Cause, by_segment: dict[str, dict[str, FileVerdict]]) -> _CausePart:

@@ -15,13 +15,14 @@ from kidx.findings import Finding
 from kidx.log import LogConfig, UnifiedLog
 from kidx.records import build_batch
 from kidx.records.control import ControlRecordType
+from kidx.report.page import About, render
 from kidx.startup import predict
 from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpoints import UnreadableError, offsets_of, topic_id_of
 from kidx.startup.kraft import check_metadata_log
 from kidx.startup.names import is_partition_name, unparsed_name
 from kidx.startup.simulation import Checkpoints, load
-from kidx.verify import verify_paths
+from kidx.verify import Verification, verify_paths
 
 RELEASE = "3.9.2"
 EPOCH_MS = 1_700_000_000_000
@@ -832,6 +833,21 @@ def test_the_page_has_obstacles_before_the_steps(data, tmp_path, capfd, monkeypa
     reasons, _, steps = page.partition("Before a start")[2].partition("What to do next")
     assert "foo.log: its name does not begin" in reasons
     assert "kidx repair" in steps
+
+
+def test_the_page_folds_what_a_start_does_to_many_partitions():
+    """Each has its advice below it; advice for all of them stays visible."""
+    lines = []
+    for number in range(7):
+        lines += [f"start: t-{number}: cut", "  copy these:", f"    t-{number}/0.log"]
+    about = About("3.9.2", reasons=[*lines, "  then start it"])
+    page = render(Verification(), about).partition("Before a start")[2].partition("</section>")[0]
+    shown, _, folded = page.partition("<details")
+    assert "<li>start: t-0: cut<p>copy these:</p><ul><li><code>t-0/0.log</code></li></ul></li>" in shown
+    assert [f"t-{number}/0.log" in folded for number in range(7)] == [False] * 5 + [True] * 2
+    assert "<summary>2 more</summary>" in folded
+    assert page.count("then start it") == 1
+    assert folded.partition("</details>")[2].strip() == "<p>then start it</p>"
 
 
 CACHED = "100_b-_UbGhWQSyTrDfNnQxAAw"
