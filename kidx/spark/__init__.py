@@ -24,9 +24,16 @@ __all__ = ["register", "session"]
 
 def register(spark: SparkSession) -> None:
     """Register ``kafka_segments`` with a session of any origin."""
+    from pyspark.errors import AnalysisException  # noqa: PLC0415 -- part of an extra
+
     from kidx.spark.source import KafkaSegmentsSource  # noqa: PLC0415 -- part of an extra
 
-    spark.dataSource.register(KafkaSegmentsSource)
+    try:
+        spark.dataSource.register(KafkaSegmentsSource)
+    except AnalysisException as error:
+        # Spark 4.0 has found the source itself, and registers nothing under a name that it has found.
+        if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
+            raise
 
 
 def session(master: str | None = None, **settings: Any) -> SparkSession:

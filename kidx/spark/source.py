@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 
+from kidx.spark.catalog import kept_options, table_options, with_options
 from kidx.tables.contents import columns_of
 from kidx.tables.options import ReadOptions, read_options
 
@@ -36,14 +37,16 @@ class KafkaSegmentsSource(DataSource):
         """Return the name of the format."""
         return "kafka_segments"
 
-    def schema(self) -> str:
+    def schema(self) -> str | StructType:
         """Return the columns of the requested content.
 
         Raises:
             ToolError: an option is wrong.
         """
-        options = self._read_options(may_stream=True)
-        return columns_of(options.content, headers=options.include_headers)
+        of_table = table_options(self.options)
+        options = read_options(dict(self.options) if of_table is None else of_table, may_stream=True)
+        columns = columns_of(options.content, headers=options.include_headers)
+        return columns if of_table is None else with_options(columns, of_table)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader of the columns in ``schema``.
@@ -51,7 +54,7 @@ class KafkaSegmentsSource(DataSource):
         Raises:
             ToolError: an option is wrong, or the content has no such columns.
         """
-        options = self._read_options()
+        options = self._read_options(schema)
         _check(schema, options)
         # While push-down is off in the session, Spark refuses a reader that offers it; only the planner knows.
         pushes = sys._getframe(1).f_code.co_filename.endswith(_PUSHING_PLANNER)  # noqa: SLF001
@@ -65,12 +68,13 @@ class KafkaSegmentsSource(DataSource):
         """
         from kidx.spark.streaming import StreamReader  # noqa: PLC0415
 
-        options = self._read_options(may_stream=True)
+        options = self._read_options(schema, may_stream=True)
         _check(schema, options)
         return StreamReader(SegmentsReader(schema, options), options)
 
-    def _read_options(self, *, may_stream: bool = False) -> ReadOptions:
-        return read_options(dict(self.options), may_stream=may_stream)
+    def _read_options(self, schema: StructType, *, may_stream: bool = False) -> ReadOptions:
+        """Parse the options of a query, and of the table that it reads."""
+        return read_options({**kept_options(schema), **dict(self.options)}, may_stream=may_stream)
 
 
 def _check(schema: StructType, options: ReadOptions) -> None:

@@ -236,11 +236,6 @@ class _Values:
         allowed |= OF_RECORDS if content == "records" else frozenset()
         allowed_in_lower_case = {name.lower() for name in allowed | OF_A_CONNECTION | {*OF_STREAMS}}
         known = {name.lower() for name in OF_BATCHES | OF_RECORDS}
-        if "provider" in self:  # a property of tables in a catalog; Spark passes no option when it reads one
-            raise ToolError(
-                "Spark passes no options to a table whose source is in Python; use"
-                " CREATE TEMPORARY VIEW ... USING kafka_segments OPTIONS (path '...')"
-            )
         for key, (name, _) in self._given.items():
             if key in allowed_in_lower_case or key.startswith("kafka."):
                 continue
@@ -314,7 +309,9 @@ def _stores(values: _Values) -> tuple[Store, ...]:
             listed = values.json("path", "a JSON array of paths")
         paths = [*paths, *(listed if isinstance(listed, list) else [path])]
     if not paths:
-        raise ToolError("kafka_segments requires a path: load(PATH)")
+        raise ToolError(
+            "kafka_segments requires a path: load(PATH), or CREATE TABLE without columns and with OPTIONS (path 'PATH')"
+        )
     options = values.json("storageOptions", "a JSON object") or {}
     if not isinstance(options, dict):
         raise ToolError("storageOptions is not a JSON object")

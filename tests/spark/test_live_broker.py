@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 from busy_broker import CONFIG, HIGH_WATERMARKS_SECONDS, TOPICS, traffic
-from pyspark.errors import StreamingQueryException
+from streaming_query import begin
 
 import kidx
 from conformance.kafka.broker import LocalBroker
@@ -19,20 +19,6 @@ SECONDS = 12
 RATE = 2500
 LIMIT = 120
 SIZES = {"segment.bytes": str(100 << 10), "index.interval.bytes": "4096", "retention.bytes": str(8 << 20)}
-
-
-def start(sink):
-    """Start a query; Spark gives the Python of a source ten seconds to start, which a busy machine exceeds."""
-    for _ in range(5):
-        query = sink.start()
-        try:
-            query.processAllAvailable()
-        except StreamingQueryException as error:
-            if "worker failed to connect back" not in str(error):
-                raise
-        else:
-            return query
-    pytest.fail("Spark never waited for its Python")
 
 
 def test_each_record_of_a_busy_broker_arrives_once(spark, tmp_path):
@@ -50,7 +36,7 @@ def test_each_record_of_a_busy_broker_arrives_once(spark, tmp_path):
         sink = sink.option("checkpointLocation", str(tmp_path / "checkpoint")).option("path", str(tmp_path / "sink"))
         looks = 0
         for _ in range(2):
-            query = start(sink)
+            query = begin(sink)
             for content in ("batches", "offset_index", "segments"):
                 table = kidx.read(broker.log_dir, content).read_all()
                 assert table.num_rows
@@ -64,7 +50,7 @@ def test_each_record_of_a_busy_broker_arrives_once(spark, tmp_path):
             query.stop()
         writing.join()
         time.sleep(HIGH_WATERMARKS_SECONDS)
-        query = start(sink)
+        query = begin(sink)
         query.stop()
         files = {name: len(list((broker.log_dir / name).glob("*.log"))) for name in ends}
     found = Counter(tuple(row) for row in spark.read.parquet(str(tmp_path / "sink")).collect())

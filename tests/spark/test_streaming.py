@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
+from streaming_query import begin
 from thorough_params import thorough_param
 
 from kidx.records import build_batch
@@ -27,27 +28,6 @@ def append(disk, partition, base, first, batches, *, torn=0):
     with log.open("ab") as file:
         file.write(data[: len(data) - torn])
     return data[len(data) - torn :] if torn else b""
-
-
-def begin(sink):
-    """Start a query and wait until it has read the existing records.
-
-    Spark gives the Python of a streaming source 10 s to start, and no setting changes that: on a machine that is too
-    busy for it, the query is started again.
-    """
-    from pyspark.errors import StreamingQueryException
-
-    for left in reversed(range(5)):
-        query = sink.start()
-        try:
-            query.processAllAvailable()
-        except StreamingQueryException as error:
-            query.stop()
-            if not left or "worker failed to connect back" not in str(error):
-                raise
-        else:
-            break
-    return query
 
 
 @pytest.mark.thorough

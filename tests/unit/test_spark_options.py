@@ -39,7 +39,6 @@ def of_key(value):
         ({"content": "segments", "startingOffsets": "earliest"}, "startingOffsets does not apply to content=segments"),
         ({"subscribe": "a", "assign": '{"a": [0]}'}, "only one of subscribe, subscribePattern and assign"),
         ({"subscribe": " , "}, "subscribe names no topic"),
-        ({"location": "file:/data", "provider": "kafka_segments", "owner": "me"}, "CREATE TEMPORARY VIEW ... USING"),
         ({"subscribePattern": "("}, "subscribePattern '(' is not a regular expression"),
         ({"startingOffsets": "latest"}, "startingOffsets cannot be latest in a batch query"),
         ({"endingOffsets": "earliest"}, "endingOffsets cannot be earliest in a batch query"),
