@@ -39,7 +39,7 @@ from kidx.commands.line import run_app, version_printer
 app = typer.Typer(
     name="conformance",
     cls=accepting(COMMANDS),
-    help="Test whether an implementation of Kafka's log indexes behaves like Kafka's: every byte, every result.",
+    help="Test whether an implementation of Kafka's log indexes behaves like Kafka itself: every byte, every result.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -80,7 +80,7 @@ def common(
         ),
     ] = False,
 ) -> None:
-    """Test whether an implementation of Kafka's log indexes behaves like Kafka's: every byte, every result."""
+    """Test whether an implementation of Kafka's log indexes behaves like Kafka itself: every byte, every result."""
 
 
 def main() -> None:

@@ -135,7 +135,7 @@ class Diverged(Event):
 
     @property
     def clauses(self) -> tuple[str, ...]:
-        """Ids of the implicated clauses, including those of related divergences."""
+        """Ids of the implicated clauses, including the clauses of related divergences."""
         also = (clause for each in self.also for clause in each["clauses"])
         return tuple(dict.fromkeys((*self.failure["clauses"], *also)))
 

@@ -1,4 +1,4 @@
-"""Quotations in messages: a long one is cut to its beginning, so that the reason of the message stays visible."""
+"""Quotations in messages: a long one is cut to its beginning, so that the reason of the message remains visible."""
 
 from __future__ import annotations
 

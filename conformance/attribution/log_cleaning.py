@@ -191,7 +191,7 @@ _FEW_KILLED: Final = "few rounds are killed while they replace a segment"
 CLEANING_ROWS = (
     Row("CL-1a", "clean_log", "ok", "the segments, or none cleaned", ends_early),
     Row("CL-1b", "clean_log", "ok", "the segments, or none cleaned", ends_early),
-    Row("CL-2", "clean_log", "ok", "what was read, and the bytes", all_of(cleans, starts_over)),
+    Row("CL-2", "clean_log", "ok", "the range that was read, and the bytes", all_of(cleans, starts_over)),
     Row("CL-3", "clean_log", "ok", "the next dirty offset", all_of(cleans, runs_out_of_room)),
     Row("CL-4", "clean_log", "ok", "the segments", all_of(cleans, merges)),
     Row("CL-5a", "clean_log", "ok", "the bytes of the indexes", all_of(cleans, indexes_some)),

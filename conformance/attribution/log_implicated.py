@@ -77,8 +77,8 @@ def narrow_clauses(
 def _implicated_by_error(exercised: tuple[str, ...], operation: str, error: str) -> tuple[str, ...]:
     """Return the clauses that are implicated if an append fails.
 
-    They are the clauses that require this error for some batches. If there are none, it is the clause about what an
-    append writes. OBSERVED clauses are added if one of them may explain the outcome.
+    They are the clauses that require this error for some batches, or the clause about what an append
+    writes if no clause requires it. OBSERVED clauses are added if one of them may explain the outcome.
     """
     catalogue = load_clauses()
     refusing = {family(row.clause) for row in ROWS if row.is_about(operation, error)} - _ALWAYS

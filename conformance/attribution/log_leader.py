@@ -68,7 +68,7 @@ def is_recompressed(step: LogStep) -> bool:
 
 
 def is_compressed_by_leader(step: LogStep) -> bool:
-    """Return True if the leader compresses: with a codec other than the producer's, or messages of an old format."""
+    """Return True if the leader compresses: with another codec than the producer, or messages of an old format."""
     wanted = str(step.before.settings.get("compression.type", "producer"))
     if wanted != "producer":
         return wanted != "uncompressed" and is_recompressed(step)

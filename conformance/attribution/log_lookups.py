@@ -1,4 +1,4 @@
-"""Clauses that a divergence in a log's lookups implicates: those of the targets with different results.
+"""Clauses that a divergence in a log's lookups implicates: the clauses of the targets with different results.
 
 One call has many targets, and so exercises clauses for each of them. Where Kafka violates LO-6 in its own way, a result
 that conforms to LO-6 violates nothing, and a result that does neither is not relaxed by the clause about Kafka's way.
@@ -93,7 +93,7 @@ def _for_target(step: LogStep, other: Any, exercised: tuple[str, ...], dialect: 
     if target < 0 and target != MAX_TIMESTAMP:
         return found
     right = promised(target, visible(step))
-    if not kafkas_own:  # only a damaged index leads Kafka to a record that is not the right one
+    if not kafkas_own:  # only a corrupt index leads Kafka to a wrong record
         (answer,) = step.value
         return found if answer is None or tuple(answer[:2]) == right else found | _DESPITE_CORRUPTION
     is_kept = (other and tuple(other[:2])) == right

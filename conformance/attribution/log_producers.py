@@ -136,7 +136,7 @@ PRODUCER_ROWS = (
     Row("LG-45a", "append_verified append_as_leader", f"ok {_PRODUCER}", "another outcome", begins_where_verified),
     Row("LG-45b", "append_verified", "ok out_of_order_sequence", "another outcome", is_client),
     Row("LG-45c", "verify_transaction", "producer_fenced", "there would be a guard",
-        rare="few epochs are older than the producer's"),
+        rare="few epochs are older than the producer's epoch"),
     Row("LG-45c", "append_verified", "out_of_order_sequence", "another outcome",
         lambda s: is_client(s) and s.args[0][0]["producer"][2] > 0),
     Row("LG-45d", "append_verified", f"ok {_PRODUCER}", "another outcome",

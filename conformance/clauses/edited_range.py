@@ -17,7 +17,7 @@ def with_release(text: str, release: str, known: Sequence[str]) -> str:
 
     Args:
         text: A range without the release.
-        release: The new release. If it is newer than all others, the range stays open after it.
+        release: The new release. If it is newer than all others, the range remains open after it.
         known: The other releases.
     """
     newest = all(version_of(other) < version_of(release) for other in known)

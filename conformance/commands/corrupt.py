@@ -85,7 +85,7 @@ def corrupt_command(
     if report is not None:
         chosen = " ".join(f"--kafka {release}" for release in releases)
         made_by = f"Made by `conformance corrupt {chosen}` with kidx {version('kidx')}."
-        page = f"# File damage\n\n{made_by}\n\n{markdown(outcomes)}"
+        page = f"# Index corruption\n\n{made_by}\n\n{markdown(outcomes)}"
         figures = json.dumps(to_json(outcomes), indent=1) + "\n"
         write_texts({report / "hands.md": page, report / "hands.json": figures})
     if as_json:

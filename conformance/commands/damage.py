@@ -71,7 +71,7 @@ def damage_command(
         tried = dict.fromkeys(outcome.release for outcome in outcomes)
         chosen = " ".join(f"--kafka {release}" for release in tried)
         made_by = f"Made by `conformance damage {chosen}` with kidx {version('kidx')}."
-        page = f"# Damage and the next start\n\n{made_by}\n\n{markdown(outcomes)}"
+        page = f"# Corruption and the next start\n\n{made_by}\n\n{markdown(outcomes)}"
         figures = json.dumps(to_json(outcomes), indent=1) + "\n"
         write_texts({report / "damage.md": page, report / "damage.json": figures})
     if as_json:

@@ -26,7 +26,7 @@ def infer_dialect_command(
     release: Annotated[str, typer.Argument(metavar="RELEASE", help="A locked release: see `conformance kafka lock`.")],
     against: Annotated[
         str | None,
-        typer.Option("--baseline", metavar="RELEASE", help="Release to compare with; by default the one before."),
+        typer.Option("--baseline", metavar="RELEASE", help="Release to compare with; by default the previous one."),
     ] = None,
     machine: Annotated[
         list[str] | None, typer.Option("--machine", metavar="NAME", help="Machine to run (repeatable).")

@@ -80,7 +80,7 @@ def run_command(
     max_examples: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Examples for each machine.", show_default="those of the profile", rich_help_panel=PANEL_RUN
+            min=1, help="Examples for each machine.", show_default="the profile's number", rich_help_panel=PANEL_RUN
         ),
     ] = None,
     max_time: Annotated[
@@ -186,7 +186,7 @@ def run_command(
         typer.Option(
             metavar="DIR",
             help="Known divergences, each with a reason and a link.",
-            show_default="the package's, for its third-party implementations",
+            show_default="the packaged ones, for third-party implementations",
             rich_help_panel=PANEL_VERDICT,
         ),
     ] = None,

@@ -55,7 +55,7 @@ def wire_options(
     start_command: str = "",
     topic_config: Collection[str] = (),
 ) -> WireOptions | None:
-    """Return the connection options of brokers (``wire:``), or None if there are none.
+    """Return the connection options of brokers (``wire:``), or None without them.
 
     Raises:
         ToolError: An option does not apply, or a file cannot be read.

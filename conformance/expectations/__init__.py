@@ -94,7 +94,7 @@ class StaleExpectationError(ToolError):
 
 
 class ExpectationTracker:
-    """Expectations of one run, with the ones that have been matched."""
+    """Expectations of one run, and which of them have been matched."""
 
     def __init__(self, expectations: Iterable[Expectation]) -> None:
         self.expectations = tuple(expectations)
@@ -153,8 +153,8 @@ class ExpectationTracker:
 
         Args:
             exercised: clauses that the steps exercised, by machine, implementation and release.
-            performed: for expectations with a signature: the executed operations of each machine, and their correct
-                outcomes, as the parts of a signature before the colon and before the arrow.
+            performed: Used for expectations with a signature: the executed operations of each machine, and their
+                correct outcomes, as the parts of a signature before the colon and before the arrow.
         """
         operations = performed or {}
         return tuple(
@@ -192,7 +192,7 @@ def expectation_files(directory: Path | None = None) -> list[Traversable]:
 
 
 def load_expectations(directory: Path | None = None) -> tuple[Expectation, ...]:
-    """Return all expectations of a directory; by default the package's.
+    """Return all expectations of a directory; by default the packaged directory.
 
     Raises:
         ExpectationError: a file cannot be read or is malformed.
@@ -241,7 +241,7 @@ def _read_expectation(where: str, entry: Mapping[str, str]) -> Expectation:
     if unknown := sorted(set(entry) - {*_KEYS, *_SUBJECTS}):
         raise ExpectationError(f"{where} has {', '.join(unknown)}, which no expectation has")
     if entry["machine"] not in MACHINES:
-        raise ExpectationError(f"{where}: machine {entry['machine']!r} is none of {', '.join(MACHINES)}")
+        raise ExpectationError(f"{where}: machine {entry['machine']!r} is unknown; choose from {', '.join(MACHINES)}")
     try:
         releases = ReleaseRange.parse(entry["releases"])
     except ReleaseRangeError as error:

@@ -30,7 +30,7 @@ def propose(directory: Path | None, stale: Iterable[Expectation], divergences: S
     """Return a unified diff; empty if nothing has to change.
 
     Args:
-        directory: directory of the expectations; None for the package's.
+        directory: directory of the expectations; None for the packaged one.
         stale: entries that nothing matches any more, which are removed.
         divergences: divergences that no entry matches: each gets an entry, without reason and link.
     """
@@ -122,7 +122,7 @@ def _about(event: Diverged) -> tuple[str, str] | None:
 
 
 def _clause(event: Diverged) -> str:
-    """Return the most specific implicated clause: the last MUST, which is the operation's, else the last."""
+    """Return the most specific implicated clause: the last MUST, which belongs to the operation, else the last."""
     musts = [clause for clause, level, _ in event.requirements if level == "MUST"]
     return (musts or [clause for clause, _, _ in event.requirements])[-1]
 

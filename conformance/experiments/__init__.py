@@ -1,4 +1,4 @@
-"""What is done with runs.
+"""Experiments that use runs.
 
-Mutation testing, small worlds, fuzzing, release diffs, file damage, golden corpora, clusters and campaigns.
+Mutation testing, exhaustive runs, fuzzing, release diffs, file corruption, golden corpora, clusters and campaigns.
 """

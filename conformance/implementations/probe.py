@@ -25,7 +25,7 @@ SIZE: Final = 1200
 
 
 def _tried(kind: str, wanted: Callable[[Op], bool]) -> tuple[Operation, ...]:
-    """Return the operations to try on a kind of index, first those of this kind only: they add entries."""
+    """Return the operations to try on a kind of index, first the operations of this kind only: they add entries."""
     found = (each for each in INDEX_OPS.values() if kind in each.of and each.tried is not None and wanted(each))
     return tuple(Operation(each.name, each.tried or ()) for each in sorted(found, key=lambda each: len(each.of)))
 

@@ -62,7 +62,7 @@ class CodecProvider(Implementation, Protocol):
 
 
 def provides_codecs(implementation: Any) -> TypeGuard[CodecProvider]:
-    """Return True if an implementation provides codec libraries, possibly another one's."""
+    """Return True if an implementation provides codec libraries, possibly from another implementation."""
     return hasattr(implementation, "decompress")
 
 

@@ -37,7 +37,7 @@ the outcome with a larger heap is unknown. Such a reply ends the example for tha
 """
 
 ESSENTIAL: Final = frozenset(name for name, effect in EFFECTS.items() if effect is not Effect.DAMAGES)
-"""Operations that a machine cannot skip: after them it corrupts the file, or opens another one."""
+"""Operations that a machine cannot skip: after them it corrupts the file, or opens another file."""
 
 
 class MalformedReplyError(ValueError):

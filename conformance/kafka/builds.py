@@ -34,7 +34,7 @@ _ARTIFACTS: Final = (
 _NAME: Final = re.compile(rf"(?P<artifact>{_ARTIFACTS})-(?P<version>\d+\.\d+\.\d+.*?)(?:\.jar)")
 _NO_CLASSES: Final = re.compile(r"-(?:sources|javadoc|scaladoc|test|tests|test-sources|test-fixtures|site-docs)\.jar$")
 _BINDINGS: Final = re.compile(r"(?:slf4j-(?:reload4j|log4j12|simple)|log4j-slf4j2?-impl|logback-classic)-\d")
-"""Jars that connect Kafka's log messages to a backend; left out in this process, where classes must not log."""
+"""Jars that connect Kafka's log messages to a backend; excluded in this process, where classes must not log."""
 _IN_CHECKOUT: Final = ("build/libs", "build/dependant-libs*")
 _DEPTHS: Final = ("", "*/", "*/*/", "*/*/*/")
 _ARCHIVES: Final = (".tar.gz", ".tgz")
@@ -51,7 +51,7 @@ class Build:
         release: release whose dialect applies unless the build differs: the one of its version, or the newest before
             it.
         class_version: class file version of its index classes: 61 is Java 17.
-        is_kafka: True if its classes are Kafka's; False for a fork with its own names.
+        is_kafka: True for Kafka's own classes; False for a fork with its own names.
     """
 
     text: str

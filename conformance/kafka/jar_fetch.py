@@ -108,7 +108,7 @@ def fetch(jars: Sequence[Jar], *, progress: Progress | None = None, cache: Cache
 
 
 class _Cancelled(Exception):  # noqa: N818  (not an error: the first failure cancels the other downloads)
-    """Signal inside a download that another one has failed."""
+    """Signal inside a download that another download has failed."""
 
 
 class _ProgressCounter:

@@ -21,7 +21,7 @@ def show_progress(title: str, console: Console | None = None) -> Iterator[Callba
     """Yield a progress callback for :func:`conformance.kafka.jar_fetch.class_path`.
 
     Nothing is displayed while nothing has to be fetched. ``title`` names what is fetched ("Kafka 3.9.2"). The
-    default console is stderr, so that a command's own output stays clean.
+    default console is stderr, so that a command's own output is not mixed with it.
     """
     console = console or Console(stderr=True)
     if console.is_terminal:

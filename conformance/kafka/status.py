@@ -26,7 +26,7 @@ class ReleaseStatus:
 
     Jars that releases share are counted for each of them, so the sizes do not add up to the size of the cache.
     ``users`` is
-    True if the lock is the user's own, False if it is the package's.
+    True for a lock of the user, False for a packaged lock.
     """
 
     release: str
@@ -56,7 +56,7 @@ class Fetched:
 
 
 def list_releases(cache: Cache | None = None) -> list[ReleaseStatus]:
-    """Return the status of every locked release, the package's and the user's, oldest first.
+    """Return the status of every locked release, from the package and from the user, oldest first.
 
     Raises:
         ToolError: a lock file of the user cannot be read.

@@ -119,7 +119,7 @@ def _is_finished(path: PurePath, data: bytes, files: Files) -> bool:
         return True
     entries = _entries(data, TIME_INDEX)
     largest = max((place.largest for place in _places(files.get(f"{path.stem}.log") or b"")), default=-1)
-    of_zeros = 0 if len(data or b"") >= TIME_INDEX.size else -1  # the first record's, with timestamp 0
+    of_zeros = 0 if len(data or b"") >= TIME_INDEX.size else -1  # the entry of the first record, with timestamp 0
     return (entries[-1][0] if entries else of_zeros) == largest
 
 

@@ -2,7 +2,7 @@
 
 The participants are the *subjects* (implementations under test), one *reference* (kidx) for each set of rules among
 their releases, and one abstract *model* for each reference if the scope has one. After every operation, the outcome,
-state and bytes on disk of a subject must be equal to the reference's, and the reference's must be as the model
+state and bytes on disk of a subject must equal the reference, and the reference must be as the model
 predicts. Batched participants execute a step later (:mod:`conformance.lockstep.batched_execution`). A ``Scope`` defines
 the object under test and the comparison.
 """
@@ -37,7 +37,7 @@ class Lockstep(Generic[Seen, Files]):
     """A set of participants that execute operations together.
 
     Args:
-        subjects: The implementations under test; each is compared with the dialect of its own release.
+        subjects: The implementations under test; each is compared with the dialect of its release.
         scratch: An empty directory for their files, ideally in memory.
         releases: Dialects for which a reference runs even without a subject.
         on_divergence: A callback that receives each divergence and returns a

@@ -108,7 +108,7 @@ class Participant(ABC):
         del clauses
 
     def comparable_listing(self, expected: list[str]) -> list[str]:
-        """Return the part of :meth:`listing` that has to be equal to the reference's."""
+        """Return the part of :meth:`listing` that has to equal the reference."""
         del expected
         return self.listing()
 

@@ -127,12 +127,12 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
 
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near())
     def truncate_to(self, anchor: str, delta: int) -> None:
-        """Truncate, as a follower whose end is not the leader's."""
+        """Truncate, as a follower whose end differs from its leader."""
         self.truncate("truncate_log", self.offset(anchor, delta))
 
     @rule(delta=st.sampled_from((0, 5, -3)))
     def truncate_fully(self, delta: int) -> None:
-        """Truncate fully, as a follower that is too far behind or ahead of its leader."""
+        """Truncate fully, as a follower whose end is too far from its leader."""
         self.truncate("truncate_fully", self.offset("end", delta))
 
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near(), replicated=st.booleans(), cleaned=st.booleans())

@@ -112,7 +112,7 @@ class ProducerRules(LogBase):
 
     @rule(write=markers(), version=st.sampled_from((0, 1, 2, 2, 2)))
     def end_transaction_of_version(self, write: Write, version: int) -> None:
-        """Append a coordinator's marker of a version, whose epoch may equal its transaction's."""
+        """Append a coordinator's marker of a version, whose epoch may equal the epoch of its transaction."""
         self.do("append_verified", [self.written(write)], self.epoch, version)
 
     @rule(producers=many(), transactional=st.booleans())

@@ -60,7 +60,7 @@ class MappedIndexMachine(IndexMachine):
             self.look_around("warm")
 
     def open_again(self, how: str, limit: int | None, then: str) -> None:
-        """Reopen the file, with its original maximum size or another one, and execute at most one operation.
+        """Reopen the file, with its original maximum size or a different one, and execute at most one operation.
 
         This operation has to be the next one, before a corruption is truncated or appended to: a broker checks its
         segments while it loads them, and a clean shutdown just after the start trims what the previous one left.

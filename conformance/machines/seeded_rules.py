@@ -17,7 +17,7 @@ Body = Callable[..., None]
 
 
 def initialize(**draws: Draw[Any]) -> Callable[[Body], Any]:
-    """Declare an initialize rule like Hypothesis's, with drawn values; it creates the machine's ``rng``.
+    """Declare an initialize rule like Hypothesis, with drawn values; it creates the machine's ``rng``.
 
     Args:
         draws: Draws for the method's arguments.
@@ -34,7 +34,7 @@ def initialize(**draws: Draw[Any]) -> Callable[[Body], Any]:
 
 
 def rule(**draws: Draw[Any]) -> Callable[[Body], Any]:
-    """Declare a rule like Hypothesis's, with drawn values; another rule that calls the method passes its arguments.
+    """Declare a rule like Hypothesis, with drawn values; another rule that calls the method passes its arguments.
 
     Args:
         draws: Draws for the method's arguments.

@@ -61,7 +61,7 @@ class TimeMachine(MappedIndexMachine):
 
     @rule(timestamp=st.sampled_from((-1, -2, 0, LONG_MIN)), gap=strategies.offset_gaps_of_times())
     def maybe_append_no_timestamp(self, timestamp: int, gap: int) -> None:
-        """Append "no timestamp" and its neighbours: an empty index stays empty (TI-3)."""
+        """Append "no timestamp" and its neighbours: an empty index remains empty (TI-3)."""
         self.do("maybe_append", timestamp, to_long(self.probe.column(_LAST, 1) + gap), False)
 
     @rule(count=strategies.bulk_counts(), gap=strategies.timestamp_gaps(), offset_gap=strategies.offset_gaps_of_times())

@@ -83,7 +83,7 @@ CACHE_ERRORS: Final = {
     "kafka": "a file cannot be fetched, opened, renamed or deleted",
     "invalid_number": "the name of a file does not begin with an offset",
     "invalid_argument": "the name of a file holds no id of a segment, or a size is negative",
-    "out_of_bounds": "the name of a file lacks an underscore or a full stop, or what is read is outside the file",
+    "out_of_bounds": "the name of a file lacks an underscore or a full stop, or a read is outside the file",
     "illegal_state": "the cache is closed, or the entry has been removed",
     "closed": "no cache has been opened, or the held entry is closed",
     "io": "the operating system reports an error",

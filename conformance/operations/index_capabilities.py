@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 INDEX_CAPABILITIES: Final = {
     "preallocation": "a new file has max_index_size, rounded down to whole entries, and keeps its length until it is"
-    " closed; without it files are compared by their entries, and an index always has room for max_index_size, or for"
-    " the entries that it has where these are more",
-    "read_only": "open with writable false opens a file that is there, and appends are refused",
+    " closed; without it files are compared by their entries, and an index always has space for max_index_size, or for"
+    " its entries if these are larger",
+    "read_only": "open with writable false opens an existing file, and rejects appends",
     "resize": "resize and trim change the length of the file",
     "delete": "delete closes the index and deletes its file",
-    "calls_after_close": "an index that is closed or deleted answers further requests, as Kafka's does",
+    "calls_after_close": "an index that is closed or deleted replies to further requests, like Kafka's index",
     "odd_arguments": "a request may have arguments that no broker passes: an offset, position or slot below 0, a"
     " timestamp below -1, a max_index_size below one entry, another max_index_size than the last time, and the path"
-    " of a file in a directory that is not there",
+    " of a file in a missing directory",
 }
 """The capabilities, each with the behaviour of an index that has it."""
 
@@ -76,7 +76,7 @@ def has_unusual_arguments(operation: Operation) -> bool:
 
 
 def missing_index_capability(operation: Operation, capabilities: frozenset[str]) -> str:
-    """Return the first capability that is missing for an operation, judging by its arguments alone; empty if none is.
+    """Return the first capability that is missing for an operation, by its arguments alone; empty if none is.
 
     Args:
         operation: An operation on an open index, or one that opens it.

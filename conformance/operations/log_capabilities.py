@@ -28,10 +28,10 @@ NOT_IN_STATE: Final = "the state does not include "
 
 CAPABILITIES: Final = {
     "segments": "its records are in Kafka's segments and files, rolled by segment.bytes and index sizes",
-    "whole_calls": "the batches of one append roll, or are refused, together",
-    "start_checkpoint": "the log start is where open_log says, be it before what it was",
+    "whole_calls": "the batches of one append roll, or are rejected, together",
+    "start_checkpoint": "the log start is the offset that open_log names, even if it was larger before",
     "compression": "it reads records that are compressed",
-    "validation": "as a leader it refuses and changes what a producer sends by the topic's settings, as LogValidator",
+    "validation": "as a leader it rejects and changes a producer's batches by the topic's settings, as LogValidator",
     "clock": "its clock is the time that open_log and set_clock name, and stands still between",
     "clean_flag": "clean of open_log alone decides whether segments are recovered, and prepared of close is heeded",
     "recovery_point": "a recovery begins with the segment of recovery_point",
@@ -39,7 +39,7 @@ CAPABILITIES: Final = {
     "producers": "it keeps producers, checks their epochs and sequence numbers, and writes snapshots",
     "transactions": "it keeps a last stable offset and writes .txnindex",
     "preallocation": "an index that is written to has segment.index.bytes, and appears when it is needed",
-    "deferred_deletion": "segments before the log start stay until retention runs",
+    "deferred_deletion": "segments before the log start remain until retention runs",
     TIME_LOOKUPS: "list_offsets finds records by their timestamps, and the largest timestamp (-3)",
 }
 """The capabilities, each with the behaviour of a log that has it."""

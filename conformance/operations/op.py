@@ -66,10 +66,10 @@ class Shape(Enum):
 class Files(Enum):
     """Possible effects of an operation on files."""
 
-    LEAVES = "none is touched"
-    MAKES = "none changes, but one may be made that is needed"
-    WRITES = "they may change, each in its place"
-    REPLACES = "another one may be in the place of one, or none"
+    LEAVES = "no file changes"
+    MAKES = "no file changes, but one that is needed may be created"
+    WRITES = "they may change, but are not replaced"
+    REPLACES = "a file may be replaced or deleted"
 
 
 @dataclass(frozen=True)

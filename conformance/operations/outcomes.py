@@ -13,14 +13,14 @@ ERRORS: Final = {
     "invalid_offset": "an offset is not above the last one; in a time index, it is below the last one",
     "offset_overflow": "an offset is below the base offset, or more than 2147483647 above it",
     "corrupt": "sanity_check finds a file that cannot be right",
-    "invalid_argument": "the index is full, a new file has no room for one entry, or there is no such slot",
+    "invalid_argument": "the index is full, a new file is too small for one entry, or the slot does not exist",
     "illegal_state": "a timestamp is below the last one, or (from 3.5; before, invalid_argument) an entry is misplaced",
     "unsupported_version": "a record of a transaction index has a version that the release does not know",
     "read_only": "an index that was opened with writable false is written to",
     "closed": "the operation needs an index that is open",
-    "buffer_overflow": "what is written ends behind the end of the file",
-    "out_of_bounds": "what is read is outside the file, such as a negative slot",
-    "io": "the operating system refuses",
+    "buffer_overflow": "a write ends past the end of the file",
+    "out_of_bounds": "a read is outside the file, such as a negative slot",
+    "io": "the operating system reports an error",
 }
 """The meaning of each error kind of an operation on an index file."""
 ERROR_KINDS: Final = tuple(ERRORS)

@@ -135,7 +135,7 @@ SEGMENT_ERROR_KINDS: Final = (
     "coordinator_fenced",
     "buffer_underflow",
 )
-"""The error kinds of a segment; the kinds of an index mean the same, and ``offset_overflow`` includes the segment's."""
+"""The error kinds of a segment; the kinds of an index mean the same, and ``offset_overflow`` also means a segment."""
 
 SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
 """The files of a segment, compared after every step."""

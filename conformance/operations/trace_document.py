@@ -100,7 +100,7 @@ def schema() -> Object:
         step["properties"] = {name: _without_bounds(argument) for name, argument in step["properties"].items()}
     others = {"properties": {"op": {"not": {"enum": list(INDEX_OPS)}}}}
     step = {
-        "description": "An operation on an index, or one of another machine's, of which only the name is fixed here.",
+        "description": "An operation on an index, or of another machine; then only its name is fixed here.",
         "type": "object",
         "properties": {"op": {"type": "string"}},
         "required": ["op"],
@@ -113,7 +113,7 @@ def schema() -> Object:
         "$id": "urn:kidx:trace:1",
         "title": "A trace",
         "description": "The recorded operations of one run and the difference that they showed. Steps are requests of"
-        " the line protocol, and some of the harness's own: bulk appends, crash, and damage to the closed file.",
+        " the line protocol, and some of the harness's own: bulk appends, crash, and corruption of the closed file.",
         "type": "object",
         "properties": {name: _without_bounds(member) for name, member in members.items()},
         "required": document["required"],

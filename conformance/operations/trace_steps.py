@@ -49,7 +49,7 @@ def check_steps(machine: str, operations: Sequence[Operation]) -> None:
     """Raise an error for steps that the machine cannot have recorded.
 
     Raises:
-        StepError: A step is not one of the machine's, comes before the file is opened, or has an argument that is out
+        StepError: The machine has no such step, it comes before the file is opened, or has an argument that is out
             of range.
     """
     if machine in KINDS and operations and operations[0].name != "open":

@@ -53,13 +53,13 @@ def _zeroed(start: int, end: int) -> str:
         return f"the bytes between {start} and {end} (modulo the length + 1) of the closed file become zero"
     if low == high:
         return "no byte of the closed file changes"
-    return f"bytes {low} to {high - 1} of the closed file become zero (an end behind it counts modulo the length + 1)"
+    return f"bytes {low} to {high - 1} of the closed file become zero (an end past it counts modulo the length + 1)"
 
 
 _WORDS: Final[dict[str, Callable[..., str]]] = {
     "bulk_append": _row_of("append", "offset", "position"),
     "bulk_maybe_append": _row_of("maybe_append", "timestamp", "offset"),
-    "crash": lambda: "the process is killed: the file stays as it is, untrimmed",
+    "crash": lambda: "the process is killed: the file remains untrimmed",
     "flip_bit": lambda position, bit: f"bit {bit} of byte {position} (modulo the length) of the closed file is flipped",
     "cut_file": lambda length: f"the closed file is cut to {length} bytes, if it is longer",
     "pad_file": lambda count, byte: f"{count} bytes 0x{byte:02x} are added at the end of the closed file",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def describe_failures(result: Result) -> str:
-    """Return a sentence about the failures of an implementation on a machine; empty if there are none."""
+    """Return a sentence about the failures of an implementation on a machine; empty without failures."""
     found = result.details.get("failures")
     if not found:
         return ""

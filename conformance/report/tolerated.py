@@ -36,7 +36,7 @@ def tolerated(results: Iterable[Result]) -> Iterator[str]:
 
 
 def _joined(said: list[str]) -> list[str]:
-    """Return the excuses; those of fields in one line."""
+    """Return the tolerances; all of fields in one line."""
     if not all(words.startswith(NOT_IN_STATE) for words in said):
         return said
     return [NOT_IN_STATE + ", ".join(words.removeprefix(NOT_IN_STATE) for words in said)]

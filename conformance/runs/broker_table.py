@@ -28,7 +28,7 @@ HEADINGS: Final = (
 """The headings of the table.
 
 ``refused`` counts the starts that broker and kidx both reject (LG-19). ``acknowledged`` counts batches, all of which
-every later stop preserved. Answers and segments were compared with the reference's, a segment by all its files.
+every later stop preserved. Results and segments were compared with the reference, a segment by all its files.
 """
 
 
@@ -59,7 +59,7 @@ def measured(result: Result) -> Measured:
     """Return a broker's row for the reports; it passes if there are no unexplained divergences.
 
     Raises:
-        ValueError: The result is not a broker's.
+        ValueError: The result does not come from a broker.
     """
     (row,) = rows([result])
     return Measured("brokers", result.release, not result.divergences, dict(zip(HEADINGS[1:], row[1:], strict=True)))

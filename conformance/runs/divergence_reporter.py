@@ -219,7 +219,7 @@ def _alone(run: MachineRun, subject: SubjectCoverage, distinct: UniqueDivergence
 def _other_forms(
     run: MachineRun, subject: SubjectCoverage, distinct: UniqueDivergence, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield other forms of a divergence, each with its own steps: they may have the same root cause, or another one."""
+    """Yield other forms of a divergence, each with its own steps: they may have the same root cause or not."""
     mine = distinct.sighting.divergence
     for sighting, times in distinct.other_ways[:_WAYS]:
         if sighting.divergence.participant != mine.participant:
@@ -278,7 +278,7 @@ def as_event(
         failed: The divergence.
         seed: The seed of the run.
         specification: The ``-i`` argument of the implementation that diverges.
-        machine: The machine of the operations, if it is not the run's.
+        machine: The machine of the operations, if it is not the machine of the run.
     """
     machine = machine or run.name
     event = divergence_event(

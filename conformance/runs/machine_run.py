@@ -139,7 +139,7 @@ class MachineRun:
         """Replay the regression traces, at least one, until the time is up.
 
         Returns:
-            The result, the ids of the executed traces, and the ids of the ones that diverged.
+            The result, the ids of the executed traces, and the ids of the traces that diverged.
         """
         performed: list[str] = []
         differing: list[str] = []

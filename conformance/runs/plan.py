@@ -28,8 +28,8 @@ class Plan:
         machines: Names of :data:`conformance.machines.MACHINES`.
         profile: The size of the run.
         traces: The directory for shrunk traces.
-        seed: A seed that overrides the profile's; ``"random"`` for a random one.
-        max_examples: A number of examples per machine that overrides the profile's.
+        seed: A seed that overrides the seed of the profile; ``"random"`` for a random one.
+        max_examples: A number of examples per machine that overrides the profile.
         max_time: The maximum time for the whole run, seconds; None for no limit.
         level: ``"observed"`` counts everything, ``"must"`` excludes OBSERVED and API clauses from the verdict,
             ``"api"`` only the former.

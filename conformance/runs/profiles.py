@@ -54,7 +54,7 @@ ROUND: Final = 100
 """The number of examples in one round: progress is reported, and the time is checked, about once a second."""
 
 SHARES: Final = {"segment": 0.3, "log": 0.15, "cleaned": 0.1}
-"""The factors for a profile's examples where a step takes longer than an index's: more files are compared."""
+"""The factors for a profile's examples if a step takes longer than a step of an index: more files are compared."""
 
 
 def round_of(machine: str) -> int:

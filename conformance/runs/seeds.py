@@ -6,7 +6,7 @@ import random
 from typing import Final, Literal, NamedTuple
 
 SeedRequest = int | Literal["random"] | None
-"""A requested seed: a number, ``"random"``, or None for the profile's."""
+"""A requested seed: a number, ``"random"``, or None for the profile's seed."""
 Source = Literal["given", "fixed", "drawn"]
 
 RANDOM: Final = "random"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.events import Verdict
 
 CHUNK: Final = 8
-"""Examples of one run of Hypothesis: of the tenth and later ones most are the one before with a little changed."""
+"""Examples of one run of Hypothesis: most of the tenth and later ones are the preceding example with a small change."""
 
 
 class Amount(NamedTuple):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def results_of(
     run: MachineRun, evidence: ChunkResult, found: Sequence[UniqueDivergence], seconds: float
 ) -> Iterator[Result]:
-    """Yield a result for each implementation and release, including the ones that the machine cannot test.
+    """Yield a result for each implementation and release, including those that the machine cannot test.
 
     Args:
         run: The machine run.

@@ -45,7 +45,7 @@ class WireRun:
         seed: The seed of all random choices.
         profile: ``dev``, ``ci`` or ``nightly``.
         level: The level of the verdict; a broker has no API, so that "api" is "observed".
-        topics: The number of topics, instead of the profile's.
+        topics: The number of topics, instead of the profile's number.
         seconds: The time after which no more requests are sent; None for no limit.
         shrink_time: The maximum time for shrinking each divergence, seconds.
         traces: The directory for traces of divergences.

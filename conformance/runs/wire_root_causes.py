@@ -90,7 +90,7 @@ def _same_missing_response(one: WireDivergence, other: WireDivergence) -> str:
     if not silence or not silence_there or (silence[0], asked.split()[0]) != (silence_there[0], asked_there.split()[0]):
         return ""
     is_later = (len(where_there), _key(other)) < (len(where), _key(one))
-    return "the same request is left without an answer" if is_later else ""
+    return "the same request gets no response" if is_later else ""
 
 
 def _parts(shape: str) -> tuple[str, frozenset[str], str]:

@@ -57,7 +57,7 @@ class BatchPlan(NamedTuple):
         gap: offsets between the last one and this batch's first; 0 is dense, negative goes back.
         steps: offset distances between its records, one per record; the first is from the batch's base.
         ages: timestamps of its records relative to the largest one so far, in milliseconds; None for no timestamp.
-        stamped: True for LogAppendTime: the batch's timestamp is the first record's.
+        stamped: True for LogAppendTime: the batch has the timestamp of the first record.
         codec, magic, value_size: codec, format and size of each value.
         role: one of :data:`PRODUCER_ROLES`.
         producer_id, producer_epoch, coordinator_epoch: fields of the producer or the marker.

@@ -127,7 +127,7 @@ def starts(entry_size: int) -> st.SearchStrategy[Start]:
 
 
 def limits(entry_size: int) -> st.SearchStrategy[int | None]:
-    """Draw maximum sizes to open an existing file with: mostly the one it was created with (None).
+    """Draw maximum sizes to open an existing file with: mostly the original one (None).
 
     An existing file keeps its length, so a maximum size only takes effect in a reset: 0 truncates the file to
     nothing (AI-15), and a negative one is a length that no operating system accepts (AI-44). A file cannot be *created*

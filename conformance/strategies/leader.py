@@ -54,7 +54,7 @@ class Sent(NamedTuple):
     """Batch to send.
 
     Attributes:
-        gaps: for each record, the distance of its timestamp from the clock (None: no timestamp) and of its offset from
+        gaps: Per record, the distance of its timestamp from the clock (None: no timestamp) and of its offset from
             the right one.
         sizes: value size and key size of every record; no key without a second number.
         keyless: index of the record without a key if the others have one; an index past the end for none.
@@ -88,7 +88,7 @@ class Sent(NamedTuple):
 def recompressible(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Return the batch, with another codec if a leader may have to recompress it with lz4 or snappy (LG-58).
 
-    A program's libraries produce other blocks of these codecs than the reference's, and may treat
+    A program's libraries produce other blocks of these codecs than the reference, and may treat
     corruption differently (LG-64); with Kafka's classes the reference borrows their libraries.
     """
     if is_corrupt_stream(batch):

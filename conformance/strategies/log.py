@@ -17,8 +17,8 @@ class Shape(NamedTuple):
     """Batch to append.
 
     Attributes:
-        records: for each, the distance of its timestamp from the newest one (None: no timestamp), and of its offset
-            from the one before it.
+        records: Per record, the distance of its timestamp from the newest one (None: no timestamp), and of its offset
+            from the preceding record.
         codec: compression codec.
     """
 

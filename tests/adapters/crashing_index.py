@@ -21,7 +21,7 @@ class WrongBehindIt(OffsetIndex):
 class Crashing(WrongBehindIt):
     def append(self, offset, position):
         if self.is_full:
-            raise KeyError("there is no room")
+            raise KeyError("the index is full")
         super().append(offset, position)
 
 
@@ -57,7 +57,7 @@ def main():
         try:
             found = answer(json.loads(line), opened)
             reply = {"unsupported": True} if found is None else {"ok": found or None}
-        except Exception as error:  # noqa: BLE001 -- a refusal, of whatever kind
+        except Exception as error:  # noqa: BLE001 -- an error of any kind
             reply = {"error": "invalid_offset", "message": str(error)}
         sys.stdout.write(json.dumps(reply) + "\n")
         sys.stdout.flush()

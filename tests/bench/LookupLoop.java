@@ -12,7 +12,7 @@ public final class LookupLoop {
 
     public static Object sink;
 
-    /** The class is Kafka's, of a loader of its own, so it is called as generated code calls it: by a method handle. */
+    /** The class is loaded by a separate class loader, so it is called as generated code calls it: by a method handle. */
     public static long run(Object index, long[] targets) throws Throwable {
         MethodHandle found = MethodHandles.publicLookup().unreflect(index.getClass().getMethod("lookup", long.class));
         MethodHandle lookup = found.bindTo(index).asType(MethodType.methodType(Object.class, long.class));

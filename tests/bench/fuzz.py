@@ -28,7 +28,7 @@ from conformance.machines import MACHINES
 from conformance.scratch import scratch_directory
 from tests.bench.table_report import machine, print_table
 
-HEADS = ("format", "releases", "one by one", "at once", "times", "of a processor", "at once", "times")
+HEADS = ("format", "releases", "one by one", "in one call", "times", "of a processor", "in one call", "times")
 Examine = Callable[[list[bytes]], object]
 
 

@@ -74,7 +74,7 @@ def kind(thread: str) -> str:
 
 def row(run: Run, used: dict[str, float]) -> str:
     words = " ".join(word for word in run.words if word != "--machine")
-    options = " ".join(run.options) or "as it is"
+    options = " ".join(run.options) or "unchanged"
     seconds = [used.get(name, 0.0) for name in ("all", "main", "Kafka", "compilers", "helpers")]
     busy = f"{(used['all'] - used.get('helpers', 0.0)) / used['main']:.2f}"
     figures = " | ".join(f"{each:.1f}" for each in seconds)

@@ -26,7 +26,7 @@ from kidx.dialect import dialect_of
 from tests.bench.table_report import machine, print_table
 
 _CONFORMANCE = "from conformance.cli import main; main()"
-HEADS = ("format", "releases", "cases", "cases a second of a processor", "settled", "findings")
+HEADS = ("format", "releases", "cases", "cases per second and processor", "settled", "findings")
 
 
 def newest_of_each_dialect(format_name: str) -> list[str]:

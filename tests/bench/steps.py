@@ -47,7 +47,7 @@ INDEX_MACHINES = ("offset", "time", "transaction")
 FILES_MACHINES = ("segment", "log")
 HEADS = ("machine", "what", "steps/s", "of the first row", "of its processor time")
 INTRODUCTION = """One run of `python3 bootstrap.py python -m tests.bench.steps`: the same examples made by Hypothesis
-with no participant, and with each set of participants; then their operations performed again. The reaches are 80 % of
+with no participant, and with each set of participants; then their operations executed again. The reaches are 80 % of
 Hypothesis alone with one release, 25 % with all 26, and 50,000 steps/s for a replay with one release; when they were
 set, Hypothesis alone came to about 5,000 steps/s, so that 80 % were 4,000 and 25 % were 1,250."""
 
@@ -211,7 +211,7 @@ def main() -> None:
             rows.append((name, label, f"{statistics.median(per(rate, 'seconds') for rate in rates):,.0f}", *cells))
     print_table(console, HEADS, rows)
     if arguments.markdown is not None:
-        write_page(arguments.markdown, "Steps a second", f"{INTRODUCTION}\n\n{where}.", HEADS, rows)
+        write_page(arguments.markdown, "Steps per second", f"{INTRODUCTION}\n\n{where}.", HEADS, rows)
 
 
 if __name__ == "__main__":

@@ -184,7 +184,7 @@ def run(
             query.send_signal(signal.SIGKILL if number % 2 else signal.SIGTERM)
             query.wait()
             if died is not None:
-                print_line(f"query {number} ended by itself: {died}")
+                print_line(f"query {number} ended unexpectedly: {died}")
                 return False
         writing.join()
         restarting.join()

@@ -3,7 +3,7 @@
 Every row compares two ways of doing the same work on the same file in one run. It also compares both with reading the
 bytes once and computing their CRC-32C with google-crc32c on one core. ``--small`` takes a tenth of the data.
 
-The input is made by :mod:`tests.bench.segments`, whose bytes a test compares with a real client's. Files are read once
+The input is made by :mod:`tests.bench.segments`, whose bytes a test compares with a real client. Files are read once
 before anything is measured, because the work is compared, not the disk.
 """
 
@@ -44,7 +44,7 @@ WARM = 1024
 
 INTRODUCTION = """Ratios of one run of `python3 bootstrap.py python -m tests.bench.verify`: both ways do the same work
 on the same file, without the start of a JVM or the disk. The physical limit of verifying is reading the bytes once and
-computing their CRC-32C with google-crc32c on one core. Look-ups are in an index of 1.3 million entries, recent ones
+computing their CRC-32C with google-crc32c on one core. Lookups are in an index of 1.3 million entries, recent ones
 of the last 1,024, where most of a broker's are; times are of one. Records are of 100 bytes and come with offset,
 timestamp, key, value and headers."""
 
@@ -266,7 +266,7 @@ def single_rows(scratch: Path, rounds: int) -> list[Row]:
     with OffsetIndex(path, 0, writable=False) as index:
         for place, offsets in (("anywhere", anywhere[:SINGLE]), ("recent", recent)):
             spent, floor = (busy(partial(way, offsets.tolist()), rounds) / SINGLE * 1e9 for way in (ours, plain))
-            work = f"one look-up, no numpy, {place}"
+            work = f"one lookup, no numpy, {place}"
             rows.append(Row(work, "the plain struct search", "ns", spent, floor, 3000, absolute=True))
     return rows
 

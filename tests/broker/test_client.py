@@ -162,7 +162,7 @@ def test_a_transaction_is_committed_aborted_or_left_open(client, topic):
     other = client.init_producer(None)
     assert other.producer_id not in {each.producer_id for each in begun.values()}
     stale = begun["stays"]._replace(producer_epoch=77)
-    with pytest.raises(ErrorResponseError, match="refuses to end the transaction"):
+    with pytest.raises(ErrorResponseError, match="fails to end the transaction"):
         client.end_transaction(f"{topic}-stays", stale, commit=True)
 
 
@@ -186,9 +186,9 @@ def test_topics_are_created_described_truncated_and_deleted(broker, client, topi
     assert client.epoch_end(topic, 0)[:] == (0, 5, None)
     assert client.epoch_end(topic, 9)[:2] == (-1, -1)
     assert client.epoch_end(topic, 0, current_epoch=9).error == "UNKNOWN_LEADER_EPOCH"
-    with pytest.raises(ErrorResponseError, match=f"refuses to create {topic}: TOPIC_ALREADY_EXISTS"):
+    with pytest.raises(ErrorResponseError, match=f"fails to create {topic}: TOPIC_ALREADY_EXISTS"):
         client.create_topic(topic, {})
-    with pytest.raises(ErrorResponseError, match="refuses to create other: INVALID_CONFIG"):
+    with pytest.raises(ErrorResponseError, match="fails to create other: INVALID_CONFIG"):
         client.create_topic("other", {"no.such.setting": "1"})
     client.delete_topic(topic)
     deadline = Deadline(20)
@@ -197,7 +197,7 @@ def test_topics_are_created_described_truncated_and_deleted(broker, client, topi
 
 
 def test_a_failure_of_a_broker_of_ours_names_its_log(broker):
-    said = f"the broker of Kafka {broker.release} refuses to say where nothing ends: {UNKNOWN}"
+    said = f"the broker of Kafka {broker.release} fails to say where nothing ends: {UNKNOWN}"
     with broker.connect() as client, pytest.raises(BrokerError, match=said) as caught:
         client.end_offset("nothing")
     assert caught.value.log == broker.log

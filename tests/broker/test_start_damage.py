@@ -65,16 +65,16 @@ def test_outcomes_are_read_again_and_replaced(tmp_path):
     assert merged(path, [right]) == [right]
     path.write_text(json.dumps(to_json([right, wrong])))
     assert merged(path, []) == [right, wrong]
-    mended = dataclasses.replace(wrong, predicted="end 36")
-    assert merged(path, [mended]) == [right, mended]
+    fixed = dataclasses.replace(wrong, predicted="end 36")
+    assert merged(path, [fixed]) == [right, fixed]
     assert "**end 36** (predicted: end 48)" in markdown([right, wrong])
-    assert "**" not in markdown([right, mended]).partition("| damage |")[2]
+    assert "**" not in markdown([right, fixed]).partition("| damage |")[2]
     path.write_text("{}x")
     with pytest.raises(ToolError, match="cannot read"):
         merged(path, [])
 
 
-@pytest.mark.parametrize("arguments", [("--kafka", "2.8.2"), ("--kafka", KRAFT, "--only", "no such damage")])
+@pytest.mark.parametrize("arguments", [("--kafka", "2.8.2"), ("--kafka", KRAFT, "--only", "no such case")])
 def test_bad_arguments_are_one_line_and_exit_code_2(arguments, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["conformance", "damage", *arguments])
     with pytest.raises(SystemExit) as ended:

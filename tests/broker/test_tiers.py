@@ -25,7 +25,7 @@ def test_a_start_does_what_was_predicted(release):
     right, total = tried.lookups
     assert right == total > 30
     answer, record = tried.skipped
-    assert answer != record, "KAFKA has mended that a lookup by time stops at the first candidate"
+    assert answer != record, "KAFKA has fixed that a lookup by time stops at the first candidate"
 
 
 def test_a_wrong_prediction_does_not_pass(monkeypatch):

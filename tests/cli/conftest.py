@@ -25,7 +25,7 @@ def jars():
     for release in RELEASES:
         for group in ("index", "segment", "log"):
             class_path(release, group)
-    for tool in TOOLS:  # the fuzzer's
+    for tool in TOOLS:  # tools of the fuzzer
         tool_jar(tool)
 
 

@@ -50,7 +50,7 @@ def theirs(pytester, monkeypatch):
 
     def run(*arguments, index=TWIN, where="inprocess"):
         pytester.makepyfile(their_index=index)
-        # An inner session that unregisters faulthandler's signals also unregisters a running JVM's.
+        # An inner session that unregisters faulthandler's signals also unregisters the signals of a running JVM.
         plugin = ("-p", "conformance.plugin", "-p", "no:cacheprovider", "-p", "no:faulthandler", "-W", "error")
         return getattr(pytester, f"runpytest_{where}")(*plugin, *arguments)
 

@@ -53,7 +53,7 @@ def await_files(process, tmp_path):
         if any(path.is_file() for path in (tmp_path / "memory").rglob("*")):
             return
         time.sleep(0.02)
-    pytest.fail(f"it ended by itself: {process.communicate()}")
+    pytest.fail(f"it ended without a signal: {process.communicate()}")
 
 
 def children(pid):

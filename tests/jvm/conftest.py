@@ -140,7 +140,7 @@ def _small(target: Path) -> Path:
         index.append(9, 0)
     with TimeIndex(target / f"{3:020d}.timeindex", 3, max_index_size=64) as time_index:
         time_index.maybe_append(T, 9)
-    (target / "notes.txt").write_text("nothing of Kafka's")
+    (target / "notes.txt").write_text("not a file of Kafka")
     producers = b"".join(
         struct.pack(">qhiqiqiq", *producer)
         for producer in ((1, 0, 4, 9, 2, T, -1, 7), (2, 3, 1, 20, 4, T, 5, -1), (3, 0, -1, -1, 0, -1, 2, -1))

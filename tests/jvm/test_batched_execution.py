@@ -98,13 +98,13 @@ def test_clauses_are_counted_up_to_the_difference(tmp_path: Path) -> None:
     lockstep = in_place_of("4.4.0", tmp_path)
     lockstep.begin()
     perform(lockstep, OPEN, DIFFERING, *[LOOKUP] * 5)
-    assert not lockstep.statistics.exercised("4.4.0"), "no participant has performed a step yet"
+    assert not lockstep.statistics.exercised("4.4.0"), "no participant has executed a step yet"
     with pytest.raises(DivergenceError) as error:
         lockstep.end()
     counts = lockstep.statistics.exercised("4.4.0")
     assert error.value.divergence.clauses
     assert all(counts[clause] == 1 for clause in error.value.divergence.clauses)
-    assert not any(clause.startswith("OI-7") for clause in counts), "the look-ups came later"
+    assert not any(clause.startswith("OI-7") for clause in counts), "the lookups came later"
 
 
 def test_other_bytes_on_the_disk_are_seen(tmp_path: Path) -> None:

@@ -140,7 +140,7 @@ def test_clauses_are_counted_up_to_the_difference(tmp_path: Path) -> None:
     counts = lockstep.statistics.exercised("4.3.1")
     assert divergence.clauses
     assert all(counts[clause] for clause in divergence.clauses)
-    assert not any(clause.startswith("LO-") for clause in counts), "the question came later"
+    assert not any(clause.startswith("LO-") for clause in counts), "the query came later"
 
 
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex"])
@@ -334,7 +334,7 @@ def test_java_reports_the_step_that_it_executes(tmp_path: Path) -> None:
     followers.start(script, alone=True)
     assert followers.finish() == 1
     assert followers.stopped_at(0) == 0, "there are files"
-    assert followers.performing(0) == script.steps, "it performs none"
+    assert followers.performing(0) == script.steps, "it executes none"
     subject.end()
 
 

@@ -95,7 +95,7 @@ def test_a_build_that_is_broken_in_one_instruction_is_found(name, tmp_path):
         assert len(steps) <= 7
 
 
-@pytest.mark.parametrize("defective", ["the readable reference", "what is known of batches"])
+@pytest.mark.parametrize("defective", ["the readable reference", "the facts about batches"])
 def test_logs_in_which_two_references_differ_are_returned(defective, tmp_path, monkeypatch):
     """The readable reference also runs one content in 32; Kafka differs from the reference that wrote the case."""
     contents = [SEEDS["log"](tmp_path)[0]] * 33

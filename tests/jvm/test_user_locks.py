@@ -121,7 +121,7 @@ def test_a_removed_release_is_restored(tmp_path, lock_of_it):
     ours = tomllib.loads((lock_file.LOCKS / f"{LEFT_OUT}.toml").read_text("utf-8"))
     assert tomllib.loads(path.read_text("utf-8")) == ours, "coordinates, digests, sizes and groups"
     held = lock_of_it("run", "--kafka", LEFT_OUT, "--machine", "offset", "--max-examples", 20, "-j", 1)
-    assert held.returncode == 1, "it has the dialect of 4.0.0, and does otherwise"
+    assert held.returncode == 1, "it has the dialect of 4.0.0, and differs"
     assert LEFT_OUT in held.stdout
 
 

@@ -174,7 +174,7 @@ def unfinished(directory):
     [
         thorough_param("the example in Go", [], marks_too=pytest.mark.go),
         thorough_param("a template", [], marks_too=pytest.mark.go),
-        ("one that talks nonsense", ["conformance smoke"]),
+        ("a program that sends malformed replies", ["conformance smoke"]),
         thorough_param("the unfinished one of the docs", ["conformance run"]),
     ],
 )
@@ -188,7 +188,7 @@ def test_the_workflow_of_the_docs_has_one_red_step(tmp_path, index, red):
     sources = {
         "the example in Go": lambda: f'exec {built_with_go(tmp_path, example)} --release "$1"',
         "a template": lambda: f'exec {the_template(tmp_path)} "$1"',
-        "one that talks nonsense": lambda: "echo nonsense",
+        "a program that sends malformed replies": lambda: "echo nonsense",
         "the unfinished one of the docs": lambda: f"exec {sys.executable} {unfinished(tmp_path)}",
     }
     adapter.write_text(f"#!/bin/sh\n{sources[index]()}\n", "utf-8")

@@ -71,7 +71,7 @@ def test_shared_references_equal_separate_ones(tmp_path, machine, kind, referenc
     lockstep.end = count
     run(machine, lockstep, number)
     assert lockstep.statistics.steps > 50
-    assert min(active) < len(lockstep.groups), "no example was performed by fewer references than there are groups"
+    assert min(active) < len(lockstep.groups), "no example was executed by fewer references than there are groups"
     assert max(active) > 1, "no example has told two releases apart"
 
 
@@ -100,7 +100,7 @@ def test_a_release_that_raises_another_error_raises_it_alone(tmp_path):
     lockstep.perform(Operation("open_log", (settings, 0, 0, True, 0)))
     lockstep.perform(Operation("append_as_leader", ([damaged], 0)))
     lockstep.perform(Operation("list_offsets", ([0],)))
-    assert not any(group.reference.active for group in lockstep.groups[:-1]), "one performs for both"
+    assert not any(group.reference.active for group in lockstep.groups[:-1]), "one executes for both"
     lockstep.perform(Operation("list_offsets", ([-3],)))
     older, newer = [group.observation.outcome for group in lockstep.groups]
     lockstep.end()

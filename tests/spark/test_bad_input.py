@@ -41,7 +41,7 @@ def test_corruption_fails_or_is_skipped(segments, tmp_path, long_log):
     left = {row.offset for row in segments(copy.parent, failOnDataLoss=False).select("offset").collect()}
     lost = set(range(40_000)) - left
     assert 4000 < len(lost) < 6000
-    assert lost == set(range(min(lost), 20_000)), "the rest of the damaged segment, and nothing else"
+    assert lost == set(range(min(lost), 20_000)), "the rest of the corrupt segment, and nothing else"
     assert segments(copy.parent, checkCrcs=False).count() == 40_000
     rows = segments(copy.parent, "batches").where("not valid").select("segment", "base_offset").collect()
     assert [tuple(row) for row in rows] == [(10_000, min(lost))]

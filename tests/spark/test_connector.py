@@ -42,14 +42,14 @@ CASES: dict[str, dict[str, Any]] = {
     "a pattern": {"subscribePattern": r"orders.*"},
     "a pattern of a part": {"subscribePattern": r"amp"},
     "a pattern of the whole name": {"subscribePattern": r"^order$"},
-    "a pattern of Java's": {"subscribePattern": r"\p{Lower}+\.[a-z&&[^x]]+"},
-    "a pattern with quotes of Java's": {"subscribePattern": r"\Qorders.\E(?<rest>o)\p{Alpha}*+"},
+    "a pattern with Java syntax": {"subscribePattern": r"\p{Lower}+\.[a-z&&[^x]]+"},
+    "a pattern with Java quotes": {"subscribePattern": r"\Qorders.\E(?<rest>o)\p{Alpha}*+"},
     "internal topics match no pattern": {"subscribePattern": r".*"},
     "a pattern that none matches": {"subscribePattern": r"x.*"},
     "a broken pattern": {"subscribePattern": r"("},
     "assigned": {"assign": '{"orders": [0, 2], "stamped": [0]}'},
-    "an assigned partition that is not there": {"assign": '{"orders": [0, 7]}'},
-    "an assigned topic that is not there": {"assign": '{"missing": [0]}'},
+    "an assigned partition that is missing": {"assign": '{"orders": [0, 7]}'},
+    "an assigned topic that is missing": {"assign": '{"missing": [0]}'},
     "two ways to choose": {"subscribe": "orders", "assign": '{"orders": [0]}'},
     "earliest and latest": {"subscribe": "orders", "startingOffsets": "earliest", "endingOffsets": "latest"},
     "in capitals": {"subscribe": "orders", "startingOffsets": "EARLIEST", "endingOffsets": "Latest"},
@@ -68,19 +68,19 @@ CASES: dict[str, dict[str, Any]] = {
         "startingOffsets": times(orders=dict.fromkeys(range(4), 3)),
     },
     "offsets that are no JSON": {"subscribe": "orders", "startingOffsets": "three"},
-    "start behind end": {
+    "start after end": {
         "assign": '{"orders": [0]}',
         "startingOffsets": times(orders={0: 20}),
         "endingOffsets": times(orders={0: 10}),
     },
-    "start behind the log": {"assign": '{"orders": [0]}', "startingOffsets": times(orders={0: 99})},
-    "end behind the log": {"assign": '{"orders": [0]}', "endingOffsets": times(orders={0: 99})},
-    "start behind the log, loss allowed": {
+    "start past the log": {"assign": '{"orders": [0]}', "startingOffsets": times(orders={0: 99})},
+    "end past the log": {"assign": '{"orders": [0]}', "endingOffsets": times(orders={0: 99})},
+    "start past the log, loss allowed": {
         "assign": '{"orders": [0]}',
         "startingOffsets": times(orders={0: 99}),
         "failOnDataLoss": "false",
     },
-    "end behind the log, loss allowed": {
+    "end past the log, loss allowed": {
         "assign": '{"orders": [0]}',
         "endingOffsets": times(orders={0: 99}),
         "failOnDataLoss": "false",
@@ -96,22 +96,22 @@ CASES: dict[str, dict[str, Any]] = {
         "startingOffsetsByTimestamp": times(orders={0: START + 4500, 1: START, 2: 0}),
         "endingOffsetsByTimestamp": times(orders={0: START + 9000, 1: START + 2000, 2: START + 90_000}),
     },
-    "a starting time behind all": {
+    "a starting time after all": {
         "subscribe": "orders",
         "startingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START + 90_000)),
     },
-    "a starting time behind all, latest": {
+    "a starting time after all, latest": {
         "subscribe": "orders",
         "startingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START + 90_000)),
         "startingOffsetsByTimestampStrategy": "latest",
     },
-    "a time of a partition that is not there": {
+    "a time of a missing partition": {
         "assign": '{"orders": [0]}',
         "startingOffsetsByTimestamp": times(orders={0: START, 1: START}),
     },
     "one time": {"subscribe": "orders", "startingTimestamp": START + 4500, "endingTimestamp": START + 9001},
-    "one time behind all": {"subscribe": "orders", "startingTimestamp": START + 90_000},
-    "one time behind all, latest": {
+    "one time after all": {"subscribe": "orders", "startingTimestamp": START + 90_000},
+    "one time after all, latest": {
         "subscribe": "orders",
         "startingTimestamp": START + 90_000,
         "startingOffsetsByTimestampStrategy": "latest",
@@ -138,7 +138,7 @@ CASES: dict[str, dict[str, Any]] = {
         "startingTimestamp": START + 4500,
         "endingOffsets": times(orders={1: 12}),
     },
-    "a time that is none": {"subscribe": "orders", "startingTimestamp": "noon"},
+    "an invalid time": {"subscribe": "orders", "startingTimestamp": "noon"},
     "aborted and undecided records": {"subscribe": "ledger"},
     "committed records": {"subscribe": "ledger", "kafka.isolation.level": "read_committed"},
     "headers": {"subscribe": "orders", "includeHeaders": "true"},
@@ -227,7 +227,7 @@ def ask(spark, broker):
             columns = COLUMNS + (("headers",) if "headers" in frame.columns else ())
             rows = [tuple(row) for row in frame.selectExpr(*columns).collect()]
             return Answer(sorted(rows, key=lambda row: row[:3]), frame.rdd.getNumPartitions())
-        except Exception as error:  # noqa: BLE001 -- each source has errors of its own
+        except Exception as error:  # noqa: BLE001 -- each source has different errors
             return Answer(None, 0, str(error))
 
     return answer
@@ -235,8 +235,8 @@ def ask(spark, broker):
 
 DIFFERENT: dict[str, tuple[set[str] | None, set[str] | None]] = {
     "no choice": (None, {"orders", "orders.old", "stamped", "ledger", "__transaction_state"}),
-    "an assigned partition that is not there": ({"orders"}, None),
-    "start behind the log, loss allowed": (None, set()),
+    "an assigned partition that is missing": ({"orders"}, None),
+    "start past the log, loss allowed": (None, set()),
 }
 """Topics in the rows of Spark's own source and of ours where they differ, as in docs/spark.md; None is an error."""
 

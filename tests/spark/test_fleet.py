@@ -143,7 +143,7 @@ def test_the_segments_of_a_partition_are_distributed_and_joined_again(spark, lon
 def changing(tmp_path, write_partition):
     """Make two log directories with partitions of three segments, each for another change."""
     root = tmp_path / "changing"
-    for number, names in ((1, "start recovery epochs leftover last spoilt mended untouched"), (2, "clean")):
+    for number, names in ((1, "start recovery epochs leftover last spoilt repaired untouched"), (2, "clean")):
         data = root / f"broker{number}"
         for name in names.split():
             directory = data / f"{name}-0"
@@ -155,7 +155,7 @@ def changing(tmp_path, write_partition):
     for name in ("index", "timeindex"):  # room that a broker had reserved
         with (root / "broker2" / "clean-0" / f"{60:020d}.{name}").open("ab") as file:
             file.write(bytes(24))
-    flip(root / "broker1" / "mended-0" / f"{0:020d}.index", 3, 64)
+    flip(root / "broker1" / "repaired-0" / f"{0:020d}.index", 3, 64)
     time.sleep(2.1)
     return root
 
@@ -169,7 +169,7 @@ def change(root):
     (one / "leftover-0" / f"{0:020d}.log.deleted").write_bytes(b"")
     for path in (one / "last-0").glob(f"{60:020d}.*"):
         path.unlink()
-    for name in ("spoilt", "mended"):
+    for name in ("spoilt", "repaired"):
         index = one / f"{name}-0" / f"{0:020d}.index"
         status = index.stat()
         flip(index, 3, 64)

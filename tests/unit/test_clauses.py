@@ -221,7 +221,7 @@ def test_an_expectation_that_could_not_show_is_not_stale(exercised):
         (EXPECTATION + "shape = 7", "Expected `str`, got `int` - at `$[0]"),
         (EXPECTATION.replace("reason", "because"), "entry 1 has no reason"),
         (EXPECTATION + 'since = "today"', "has since, which no expectation has"),
-        (EXPECTATION.replace('"offset"', '"index"'), "machine 'index' is none of"),
+        (EXPECTATION.replace('"offset"', '"index"'), "machine 'index' is unknown; choose from"),
         (EXPECTATION.replace("3.9.0..", "3.9"), "'3.9' in the range of releases"),
         (EXPECTATION.replace("OI-3", "OI-99"), "there is no clause OI-99"),
     ],

@@ -1,4 +1,4 @@
-"""Expectations for logs from cached batches, which equal those of the readable reference, in every dialect."""
+"""Expectations for logs from cached batches, which equal the readable reference, in every dialect."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_flipped_bits_have_the_expectation_of_the_reference(tmp_path):
         log_of(*(plain(BASE_OFFSET + number, TIME + 10 * number) for number in range(9))) + bytes(40),
         log_of(plain(BASE_OFFSET, -1), plain(BASE_OFFSET + 1, -1), plain(BASE_OFFSET + 2, 0)),
     ],
-    ids=["nothing", "zeros", "earlier and earlier", "later and later, and zeros", "no timestamps to speak of"],
+    ids=["nothing", "zeros", "earlier and earlier", "later and later, and zeros", "hardly any timestamps"],
 )
 @pytest.mark.parametrize("release", ["2.4.1", "3.6.2", "4.4.0"])
 def test_such_logs_have_the_expectation_of_the_reference(content, release, tmp_path):

@@ -33,7 +33,7 @@ def test_an_offset_index_is_seen_with_absolute_offsets(probe_of):
     assert (probe.entries, probe.length, probe.entry_size, probe.warm_entries) == (5, 80, 8, 1024)
     assert probe.entry(0) == (1007, 50)
     assert probe.entry(4) == (1047, 450)
-    assert probe.entry(5) == (1000, 0), "a slot behind the entries, still in the file"
+    assert probe.entry(5) == (1000, 0), "a slot after the entries, still in the file"
     assert probe.entry(10) is None
     assert probe.entry(-1) is None
     keys = {anchor: probe.column(Aim(anchor, 0), 0) for anchor in ("first", "middle", "last", "warm", "base")}

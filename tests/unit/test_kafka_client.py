@@ -277,7 +277,7 @@ def create_answer(code):
 def test_an_error_has_its_name():
     with server(create_answer(36)) as address, Client(address) as client, pytest.raises(ErrorResponseError) as caught:
         client.create_topic("t", {})
-    assert "refuses to create t: TOPIC_ALREADY_EXISTS" in str(caught.value)
+    assert "fails to create t: TOPIC_ALREADY_EXISTS" in str(caught.value)
     assert caught.value.error == "TOPIC_ALREADY_EXISTS"
 
 

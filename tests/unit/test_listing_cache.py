@@ -1,8 +1,8 @@
 """The reference's cache of results of ListOffsets, which never returns outdated ones.
 
 In each scenario one dependency changes, and nothing else that results depend on. Afterwards the results must equal
-those of a reference without a cache. If that dependency is ignored, they must be the old ones, which shows that the
-scenario would detect a missing dependency.
+the results of a reference without a cache. If that dependency is ignored, they must be the old ones, which shows
+that the scenario would detect a missing dependency.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def test_retention_can_remove_everything(tmp_path, config):
         log.update_high_watermark(6)
         assert log.delete_old_segments() == 2
         assert (bases(log), log.start_offset) == ([6], 6)
-        assert log.delete_old_segments() == 0, "an empty segment stays"
+        assert log.delete_old_segments() == 0, "an empty segment is kept"
 
 
 @pytest.mark.parametrize(("release", "stable"), [("3.9.2", 2), ("4.0.0", 1)])

@@ -239,7 +239,7 @@ def test_ai_15_reset_empties_and_restores_the_initial_size() -> None:
     play = offset_index((1, 10), size=32)
     play("resize", 16)
     assert play("reset").state == (0, 4, False, 32, (0,))
-    assert play.file == offsets((1, 10)) + bytes(24), "stale bytes stay"
+    assert play.file == offsets((1, 10)) + bytes(24), "stale bytes remain"
 
 
 def test_ai_15_reset_to_a_size_of_minus_one_leaves_nothing() -> None:
@@ -528,7 +528,7 @@ def test_ti_2_the_last_entry_is_nothing_at_the_base_when_empty() -> None:
 
 def test_ti_2_a_resize_that_changes_the_size_reads_the_last_entry_again() -> None:
     play = time_index((10, 1), (20, 2), size=60)
-    assert play("resize", 12).state.last == (20, 2), "refused, so not read"
+    assert play("resize", 12).state.last == (20, 2), "rejected, so not read"
     assert play("resize", 60).state.last == (0, 0), "now it is zeros"
 
 
@@ -567,7 +567,7 @@ def test_ti_6_an_offset_out_of_range_is_detected_after_the_timestamp_is_written(
     assert prediction.outcome.error == "offset_overflow"
     assert prediction.state == (1, 4, False, 48, (1, 1))
     assert play.file == timestamps((1, 1), (2, 0)) + bytes(24)
-    assert play.refused("maybe_append", 3, 3, False) == "illegal_state", "8 bytes too far, counted, and refused"
+    assert play.refused("maybe_append", 3, 3, False) == "illegal_state", "8 bytes too far, counted, and rejected"
     assert play.file == timestamps((1, 1)) + struct.pack(">qqi", 2, 3, 3) + bytes(16)
     assert play.state() == (2, 4, False, 48, (3, 3))
     assert play("truncate").state == (0, 4, False, 48, (-1, 0))

@@ -259,11 +259,11 @@ def test_the_first_and_last_lines_of_a_long_crash_are_retained():
     said = StandardError()
     said.add(b"started\n")
     said.begin()
-    said.add(b"panic: no room\n" + b"".join(b"\tframe %d\n" % number for number in range(60)) + b"exit 2\n")
+    said.add(b"panic: no memory\n" + b"".join(b"\tframe %d\n" % number for number in range(60)) + b"exit 2\n")
     lines = str(said).splitlines()
-    assert lines[0] == "panic: no room"
+    assert lines[0] == "panic: no memory"
     assert lines[1] == "    frame 0"
-    assert lines[12] == "[... 46 lines left out ...]"
+    assert lines[12] == "[... 46 lines omitted ...]"
     assert lines[-1] == "exit 2"
     said.begin()
     assert str(said).endswith("exit 2")
@@ -276,7 +276,7 @@ def test_the_beginning_and_the_end_of_megabytes_on_stderr_are_retained():
     text = str(said)
     assert text.startswith("line 0\n")
     assert text.endswith("line 2999")
-    assert "bytes left out ...]" in text
+    assert "bytes omitted ...]" in text
     assert len(text) < HEAD + TAIL + 80
 
 

@@ -389,11 +389,11 @@ def test_a_segment_at_a_gap_may_begin_where_the_previous_one_ends(tmp_path, full
 @pytest.mark.parametrize(("begins", "differs"), [("offset", False), ("offset + 1", True)])
 def test_a_truncation_that_leaves_no_record_may_begin_a_segment(tmp_path, begins, differs):
     code = (
-        "class Anew(Adapter):\n"
+        "class Restarting(Adapter):\n"
         "  def do_truncate(self, offset):\n"
         f"    if offset == 1: self.log.truncate_fully_and_start_at({begins})\n"
         "    return offset == 1 or super().do_truncate(offset)\n"
-        "Anew('4.4.0').run()"
+        "Restarting('4.4.0').run()"
     )
     log = ProcessLog(script(code), "4.4.0")
     lockstep = held(log, tmp_path)

@@ -1,4 +1,4 @@
-"""Records as columns, which equal those of the readable reference, errors included."""
+"""Records as columns, which equal the readable reference, errors included."""
 
 import os
 import subprocess

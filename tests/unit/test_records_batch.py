@@ -144,7 +144,7 @@ def test_a_wrong_checksum_is_named():
     assert not batch.is_valid
     with pytest.raises(CorruptRecordError, match=r"^Record is corrupt \(stored crc = \d+, computed crc = \d+\)$"):
         batch.ensure_valid()
-    assert [record.value for record in batch] == [b"w"], "only ensure_valid looks at the checksum"
+    assert [record.value for record in batch] == [b"w"], "only ensure_valid verifies the checksum"
 
 
 def test_the_leader_epoch_is_outside_the_checksum():

@@ -108,7 +108,7 @@ def test_every_pattern_is_about_a_clause():
         ("time", "TI-9", "truncation"),
         ("transaction", "TX-9", "transaction index"),
         ("log", "LG-16", "recovery"),
-        ("wire", "LO-6", "look-up by time"),
+        ("wire", "LO-6", "lookup by time"),
         ("wire", "LO-10", "special timestamps"),
         ("wire", "FE-2", "transactions"),
         ("wire", "LG-12", "retention"),
@@ -139,7 +139,7 @@ def test_a_cell_has_the_worst_result_and_each_divergence_once(board):
         "transaction index": "unsupported",
         "recovery": "not-run",
         "truncation": "differs",
-        "look-up by time": "not-run",
+        "lookup by time": "not-run",
         "special timestamps": "not-run",
         "transactions": "not-run",
         "retention": "not-run",
@@ -170,7 +170,7 @@ def test_runs_of_one_label_and_release_share_a_row(board):
     )
     made = board(first, second)
     assert [(row.label, row.release) for row in made.rows] == [("Kafka", "4.3.1")]
-    assert (cell(made, "offset index").state, cell(made, "look-up by time").state) == ("conforms", "conforms")
+    assert (cell(made, "offset index").state, cell(made, "lookup by time").state) == ("conforms", "conforms")
     assert cell(made, "transactions").state == "unsupported"
     assert made.rows[0].made[1].facts == ("12,345 results compared with the reference", "ListOffsets versions 1 to 11")
     assert made.rows[0].made[1].excused == ("skipped because it lacks them: transactions",)
@@ -182,15 +182,15 @@ def test_a_missing_capability_of_a_broker_is_unsupported(board):
     verdicts = {"LO-2b": "conforms", "LO-6": "not-run"}
     made = board(("", header("wire:h:1"), result("wire:h:1", "wire", verdicts, without=["timestamps"])))
     asked = board(("", header("wire:h:1"), result("wire:h:1", "wire", verdicts, without=["transactions"])))
-    assert (cell(made, "look-up by time").state, cell(asked, "look-up by time").state) == ("unsupported", "not-run")
-    assert cell(made, "look-up by time").why == "the runs were made without timestamps"
+    assert (cell(made, "lookup by time").state, cell(asked, "lookup by time").state) == ("unsupported", "not-run")
+    assert cell(made, "lookup by time").why == "the runs were made without timestamps"
     assert cell(made, "special timestamps").state == "conforms"
 
 
 def test_a_broker_behind_its_protocol_does_not_show_its_index_files(board):
     made = board(("", header("wire:h:1"), result("wire:h:1", "wire", {"LO-6": "conforms"})))
     assert cell(made, "offset index").why == "its protocol alone does not show it"
-    assert cell(made, "look-up by time").why == ""
+    assert cell(made, "lookup by time").why == ""
 
 
 def test_a_difference_stands_in_every_area_that_it_shows_in(board):
@@ -210,7 +210,7 @@ def test_a_known_divergence_counts_and_has_its_reason(board):
     shape = "delete_before the log start: done -> OFFSET_OUT_OF_RANGE"
     made = board(("", header(KFAKE), diverged(KFAKE, "wire", "LG-12", shape), RunFinished("diverges", 1, 1.0)))
     (fault,) = made.rows[0].faults
-    assert "gone already" in fault.known.reason
+    assert "already deleted" in fault.known.reason
     assert made.rows[0].label == "kfake"
     assert cell(made, "retention").state == "differs"
 

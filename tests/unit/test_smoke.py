@@ -17,10 +17,10 @@ PYTHON_INDEX = "python_index"
 
 SCENARIO = "offset: opens, appends, looks up and closes"
 START = "answers start with protocol 1"
-FILE = "offset: has its file where it was told, and its bytes in it"
+FILE = "offset: writes its bytes to the file at the given path"
 LONGS = "offset: keeps integers of 64 bits"
-REFUSAL = "offset: goes on after a refusal"
-CORRUPT = "offset: says corrupt of a damaged file, and goes on"
+REFUSAL = "offset: continues after an error"
+CORRUPT = "offset: reports a corrupt file, and continues"
 EVERY = "offset: answers every operation, or declares it unsupported"
 KILLED = "offset: opens its file again after it was killed"
 UNKNOWN = "declares an operation that it does not know as unsupported"
@@ -78,7 +78,7 @@ BROKEN = [
     ("bad/bare_state", EVERY, '"state"', "is an object of entries, full, last", "schemas/protocol.json"),
     ("bad/corrupt_by_class", CORRUPT, '"sanity_check"', "unknown error kind 'CorruptIndexException'", "protocol.json"),
     ("bad/dies_of_corruption", CORRUPT, '"sanity_check"', "uncaught: corrupt index", "exit status"),
-    ("bad/elsewhere", FILE, '"append"', '{"ok": null}', "use the path of open as it is"),
+    ("bad/elsewhere", FILE, '"append"', '{"ok": null}', "use the path of open unchanged"),
     ("bad/unknown_kind", REFUSAL, '"append"', "IllegalArgumentException", "schemas/protocol.json"),
     ("bad/obliging", UNKNOWN, '"no_such_operation"', '{"ok": null}', "schemas/protocol.json"),
     ("bad/stays", STOP, '"stop"', "nothing in time", "end when stop is read"),
@@ -147,7 +147,7 @@ def test_a_factory_without_any_kind_is_broken():
 
 VARIANTS = [
     # what is overridden, the check that shows it, the hint
-    ("if op == 'open': reply = {'error': 'io', 'message': 'no'}", SCENARIO, "refused where nothing is wrong: io: no"),
+    ("if op == 'open': reply = {'error': 'io', 'message': 'no'}", SCENARIO, "rejected although it is valid: io: no"),
     ("if op == 'state': reply = {'error': 'closed', 'message': ''}", SCENARIO, "or declares state as unsupported"),
     ("if op == 'no_such_operation': reply = {'error': 'io', 'message': ''}", UNKNOWN, "unsupported"),
     ("if op == 'stop': sys.exit(1)", STOP, "exit status 0"),
@@ -193,11 +193,11 @@ def test_an_implementation_without_errors_is_wrong_but_not_broken(tmp_path):
     )
     report = smoke(f"exec:{shlex.join([sys.executable, str(program)])}")
     assert report.sane
-    assert "refused nothing" in check(report, REFUSAL).hint
+    assert "rejected nothing" in check(report, REFUSAL).hint
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"), [("{'ok': None}", "took it for sound"), ("{'error': 'io'}", "said io, not corrupt")]
+    ("reply", "said"), [("{'ok': None}", "accepted it"), ("{'error': 'io'}", "reported io, not corrupt")]
 )
 def test_a_corrupt_file_that_is_not_reported_is_a_wrong_implementation(tmp_path, reply, said):
     program = tmp_path / "blind.py"

@@ -53,7 +53,7 @@ def test_a_log_without_lookups_by_time_with_doubles_fails():
     report = smoke(implementation(f"{NO_TIMES}\n{code}D('4.4.0').run()"))
     (failed,) = [check for check in report.checks if check.verdict == "failed"]
     assert failed.name == "log: keeps integers of 64 bits"
-    assert "It has no look-ups by time (time_lookups is not declared)" in failed.hint
+    assert "It has no lookups by time (time_lookups is not declared)" in failed.hint
 
 
 NO_GOOD = """
@@ -69,7 +69,7 @@ BROKEN = {
     ),
     "elsewhere": (
         "def do_open_log(self, path, **rest): super().do_open_log(path + '-0', **rest)",
-        "has its files where it was told, and its batches in them",
+        "writes its batches to the files in the given directory",
         "holds nothing",
     ),
     "a state of another type": (
@@ -77,19 +77,19 @@ BROKEN = {
         "opens, appends, looks up and closes",
         "Expected `int`, got `float`",
     ),
-    "refuses what is right": (
+    "rejects valid requests": (
         "def do_append(self, **_): raise OutOfRangeError('no')",
         "opens, appends, looks up and closes",
-        "was refused where nothing is wrong",
+        "was rejected although it is valid",
     ),
     "an answer of another type": (
         "def do_retention(self): return True",
         "answers every request, or declares it unsupported",
         "Expected `int`, got `bool`",
     ),
-    "an error kind of its own": (
+    "an unknown error kind": (
         NO_GOOD,
-        "goes on after a refusal",
+        "continues after an error",
         "unknown error kind 'no_good'",
     ),
     "dies of what it does not know": (

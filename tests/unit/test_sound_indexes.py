@@ -64,5 +64,5 @@ def test_other_entries_are_an_accident_and_wrong_ones_are_not(tmp_path, kind, is
     lockstep.end()
     assert found[0].aspects == ("bytes",)
     assert found[0].operation.name == "append_as_leader"
-    assert set(found[0].clauses) == {"SEG-4", "SEG-5"}, "where an entry is due; LG-1 speaks of the records"
+    assert set(found[0].clauses) == {"SEG-4", "SEG-5"}, "where an entry is due; LG-1 covers the records"
     assert found[0].counts("must") is not is_accident

@@ -60,6 +60,6 @@ def test_only_batches_that_cannot_have_a_row_are_skipped():
     assert within.admits_batch(batch_of([150]))
     assert not within.admits_batch(batch_of([50, 99]))
     assert not within.admits_batch(batch_of([201]))
-    assert within.admits_batch(batch_of([300, 150])), "a late record can be behind a larger time"
+    assert within.admits_batch(batch_of([300, 150])), "a late record can follow a larger time"
     stamped = batch_of([150, 150], timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=300)
     assert not within.admits_batch(stamped)

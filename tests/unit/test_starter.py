@@ -129,9 +129,9 @@ def test_it_is_sane(adapter):
     assert report.sane, "\n".join(report.lines())
     failed = [check.name for check in report.checks if check.verdict != "passed"]
     assert failed == [
-        "offset: says corrupt of a damaged file, and goes on",  # it has no sanity check
-        "time: says corrupt of a damaged file, and goes on",
-        "log: has its files where it was told, and its batches in them",  # nor Kafka's segments
+        "offset: reports a corrupt file, and continues",  # it has no sanity check
+        "time: reports a corrupt file, and continues",
+        "log: writes its batches to the files in the given directory",  # nor Kafka's segments
     ]
 
 
@@ -270,14 +270,14 @@ def test_the_protocol_page_matches_the_schema():
     """``docs/protocol.md`` is the page of ``init``; it has every request, capability and kind of error."""
     page = protocol_page()
     assert (ROOT / "docs" / "protocol.md").read_text("utf-8") == page, (
-        "write it anew: conformance init makes PROTOCOL.md"
+        "write it again: conformance init creates PROTOCOL.md"
     )
     known = schema()["$defs"]
     names = {name.removeprefix("log_").removesuffix("_request") for name in known if name.endswith("_request")}
     kinds = {*known["error_kind"]["enum"], *known["log_error_kind"]["enum"], *known["capabilities"]["enum"]}
     assert {name for name in names | kinds if f"`{name}`" not in page} == set()
     assert "@" not in page
-    assert not any(line.count("|") == 1 for line in page.splitlines()), "a row of a table goes on in the next line"
+    assert not any(line.count("|") == 1 for line in page.splitlines()), "a row of a table continues on the next line"
 
 
 def test_nothing_is_written_over(tmp_path):

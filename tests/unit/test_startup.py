@@ -219,7 +219,7 @@ def test_readable_records_that_a_start_deletes_are_counted(data):
     flip(data / "orders-0" / log(12), 700)
     found = start(data)
     (lost,) = found.partitions
-    # Of six batches of two records, the third is damaged and the cut is before it; two segments of 12 records follow.
+    # Of six batches of two records, the third is corrupt and the cut is before it; two segments of 12 records follow.
     assert [change.records for change in lost.changes] == [6, 12, 12]
     assert "30 readable records in what would be deleted" in str(lost)
     assert "would lose 30 readable records" in found.line

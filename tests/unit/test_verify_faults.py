@@ -137,7 +137,7 @@ IN_SEGMENT = {
         "RB-4",
         "broken",
     ),
-    "zeros behind a log": (lambda log, *_: grow(log, 100), (".log",), "RB-4", "broken"),
+    "zeros after a log": (lambda log, *_: grow(log, 100), (".log",), "RB-4", "broken"),
     "a lost batch": (lambda log, *_: without_batch(log, 1), (".index", ".timeindex", ".log"), "SEG-5", "broken"),
     "a batch written twice": (lambda log, *_: twice(log, 1), (".log", *INDEXES), "SEG-12", "broken"),
     "a log of no bytes": (lambda log, *_: os.truncate(log, 0), (".index", ".timeindex", ".log"), "SEG-5", "broken"),
@@ -145,9 +145,9 @@ IN_SEGMENT = {
     "a position too late": (lambda log, i, *_: later_position(i, log), (".index",), "SEG-50a", "broken"),
     "an offset too small": (lambda _, i, *__: edit(i, OFFSET, 1, f0=0), (".index",), "OI-3", "broken"),
     "an offset below the base": (lambda _, i, *__: edit(i, OFFSET, 0, f0=-1), (".index",), "AI-9", "broken"),
-    "an offset behind the log": (lambda _, i, *__: edit(i, OFFSET, -1, f0=10_000), (".index",), "SEG-40", "broken"),
+    "an offset past the log": (lambda _, i, *__: edit(i, OFFSET, -1, f0=10_000), (".index",), "SEG-40", "broken"),
     "half an entry": (lambda _, i, *__: os.truncate(i, i.stat().st_size - 3), (".index",), "OI-11", "broken"),
-    "room behind the offsets": (lambda _, i, *__: grow(i, 80), (".index",), "SEG-37", "broken"),
+    "padding after the offsets": (lambda _, i, *__: grow(i, 80), (".index",), "SEG-37", "broken"),
     "no offset index": (lambda _, i, *__: i.unlink(), (".index",), "SEG-35", "missing"),
     "an unreadable offset index": (lambda _, i, *__: replaced_by_directory(i), (".index",), "SEG-35", "unreadable"),
     "an unreadable log": (lambda log, *_: replaced_by_loop(log), (".log",), "SEG-35", "unreadable"),
@@ -162,7 +162,7 @@ IN_SEGMENT = {
         "broken",
     ),
     "times too late in the log": (lambda log, _, t, *__: moved_later(t, log), (".timeindex",), "SEG-6", "broken"),
-    "room behind the times": (lambda *f: grow(f[2], 120), (".timeindex",), "SEG-37", "broken"),
+    "padding after the times": (lambda *f: grow(f[2], 120), (".timeindex",), "SEG-37", "broken"),
     "no time index": (lambda *f: f[2].unlink(), (".timeindex",), "SEG-36", "missing"),
 }
 
@@ -285,13 +285,13 @@ ELSEWHERE = {
         "LG-4",
         "unreadable",
     ),
-    "a start behind the end": (
+    "a start past the end": (
         lambda disk: checkpoint(disk, "log-start-offset-checkpoint", "0\n1\ncreate-time 0 100000\n"),
         "log-start-offset-checkpoint",
         "LG-17",
         "broken",
     ),
-    "a checkpoint that is none": (
+    "an invalid checkpoint": (
         lambda disk: checkpoint(disk, "log-start-offset-checkpoint", "nonsense\n"),
         "log-start-offset-checkpoint",
         "LG-12",
@@ -329,7 +329,7 @@ REMARKS = {
         1,
     ),
     "a write under way": (lambda disk: grow(max((disk / ONE).glob("*.log")), 15), "RB-4", 1),
-    "a log with room": (lambda disk: grow(max((disk / ONE).glob("*.log")), 4000), "RB-4", 1),
+    "a log with padding": (lambda disk: grow(max((disk / ONE).glob("*.log")), 4000), "RB-4", 1),
     "an active segment's room": (
         lambda disk: [grow(max((disk / ONE).glob(f"*{suffix}")), 120) for suffix in INDEXES],
         "",

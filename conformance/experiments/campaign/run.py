@@ -1,4 +1,4 @@
-"""Campaign on Spark: release × machine × seed, each cell a task that runs the harness and writes its event stream.
+"""Campaign on Spark: release × machine × seed; each cell is a task that runs the harness and writes its event stream.
 
 A cell's stream, ``DIRECTORY/<release>-<machine>-<seed>/events.ndjson``, is a shard that ``conformance report``
 combines; the traces of all cells are in ``DIRECTORY/traces``. It appears as a whole when the cell is done: a worker
@@ -95,7 +95,7 @@ def run_on_spark(
 
     Args:
         spark: a session; every worker needs Java, the harness and the directory.
-        plan: run plan; its ``max_time`` limits the whole campaign, its ``traces`` are replaced by the directory's.
+        plan: run plan; its ``max_time`` limits the whole campaign, its ``traces`` are replaced by the directory.
         seeds: random seeds; there is one cell for each seed, release and machine.
         directory: directory that driver and workers share.
         progress: called with the number of finished cells.

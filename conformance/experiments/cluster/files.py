@@ -185,9 +185,9 @@ def grouped(segment: Segment, interval: int) -> str:
     """Return how batches must have been appended together for an ``.index`` that has one entry per append (SEG-3).
 
     An entry (offset, position) is an append from that position up to the batch that ends with the offset. It was
-    written
-    because more than ``interval`` bytes had been appended since the one before. If the next append has no entry, then
-    no more than that had been appended since this one. Batches between two entries may have come in any grouping.
+    written because more than ``interval`` bytes had been appended since the preceding entry. If the next append has no
+    entry, then no more than that had been appended since this one. Batches between two entries may have come in any
+    grouping.
 
     Returns:
         A description, or an empty text if no grouping explains the entries, or none is needed: each is one batch.

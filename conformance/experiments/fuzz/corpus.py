@@ -59,7 +59,7 @@ class Corpus:
         return True
 
     def drop(self, content: bytes) -> None:
-        """Remove a content of an earlier run that shows nothing new any more; other contents stay.
+        """Remove a content of an earlier run that shows nothing new any more; keep all other contents.
 
         Raises:
             ToolError: The file cannot be removed.

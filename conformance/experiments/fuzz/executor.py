@@ -48,7 +48,7 @@ class ExecutionResult(NamedTuple):
 def probe_of(
     script: Callable[[bytes], list[Operation]], content: bytes, asked_as: bytes | None = None
 ) -> list[Operation]:
-    """Return the probe of a content, optionally with the queries of another one."""
+    """Return the probe of a content, optionally with the queries of another content."""
     if asked_as is None:
         return script(content)
     return [_with_content(operation, asked_as, content) for operation in script(asked_as)]
@@ -82,7 +82,7 @@ class CaseExecutor:
         self._lockstep = lockstep
 
     def examine(self, content: bytes, asked_as: bytes | None = None) -> ExecutionResult:
-        """Execute the probe of a content, or with ``asked_as`` the probe of another one, to compare the outcomes."""
+        """Execute the probe of a content, or with ``asked_as`` of another content, to compare the outcomes."""
         operations = probe_of(self._script, content, asked_as)
         outcomes: list[tuple[str, Any]] = []
         lockstep = self._lockstep

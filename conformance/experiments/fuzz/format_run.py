@@ -30,7 +30,7 @@ _MORE_THAN_AN_INDEX: Final = 8
 """Cost of a log, relative to an index."""
 
 Drive = Callable[[Callable[[bytes], object], float], None]
-"""Function that calls another one with buffers for some seconds."""
+"""Function that calls another function with buffers for some seconds."""
 
 
 class Run:

@@ -21,7 +21,7 @@ from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH
 from kidx.records.layout import LOG_OVERHEAD as _LOG_OVERHEAD
 
 LARGEST: Final = 1 << 16
-"""Maximum size in bytes of a case: memory stays bounded, and no larger case is needed."""
+"""Maximum size in bytes of a case: memory is bounded, and no larger case is needed."""
 
 _LAYOUTS: Final[dict[str, Layout]] = {
     "offset": OFFSET_INDEX,
@@ -173,7 +173,7 @@ def _tail(rng: Random, data: bytearray, _format_name: str, _known: Sequence[byte
 
 
 def _splice_records(rng: Random, data: bytearray, format_name: str, known: Sequence[bytes]) -> None:
-    """Replace the records of a batch by another batch's; record count and length of the batch are adapted."""
+    """Replace the records of a batch by the records of another; record count and length of the batch are adapted."""
     other = bytearray(_one(rng, known)[:LARGEST])
     source, target = _place(rng, other, format_name), _place(rng, data, format_name)
     size = RECORD_BATCH.size

@@ -57,7 +57,7 @@ class Topic:
 
     @property
     def codec(self) -> Codec | None:
-        """Codec that the leader compresses with; None for the producer's."""
+        """Codec that the leader compresses with; None for the producer's codec."""
         name = self.config["compression.type"]
         return None if name == "producer" else Codec.NONE if name == "uncompressed" else Codec[name.upper()]
 
@@ -121,7 +121,7 @@ def _random(seed: int, salt: int) -> random.Random:
 
 
 def _records(random_: random.Random, clock: int, count: int) -> tuple[SimpleRecord, ...]:
-    """Return records of a ticking clock, of which a quarter is late, some equal the one before, and few run ahead."""
+    """Return records of a ticking clock: a quarter is late, some equal the record before, and few run ahead."""
     records: list[SimpleRecord] = []
     for number in range(count):
         kind = random_.random()

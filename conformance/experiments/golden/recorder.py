@@ -245,7 +245,7 @@ class _Recorder:
 
 
 def _kind(topic: Topic, step: Append) -> Kind:
-    """Return what the leader does with a batch (``LogValidator``): nothing, if codec and format are the topic's."""
+    """Return what the leader does with a batch (``LogValidator``): nothing, if codec and format match the topic."""
     magic = 1 if _OLD_FORMAT in topic.config else 2
     same = step.magic == magic and topic.codec in (None, step.codec)
     return "in_place" if same else "rebuilt"

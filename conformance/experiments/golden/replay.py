@@ -54,7 +54,7 @@ def replayed(corpus: Corpus, partition: Partition, directory: Path) -> Iterator[
 
     Raises:
         KidxError, OSError: kidx could not replay the broker's operations.
-        ValueError: as :func:`appends`.
+        ValueError: See :func:`appends`.
     """
     clock = Clock()
     log = opened(corpus, partition, directory, clock)
@@ -107,6 +107,6 @@ def appends(corpus: Corpus, partition: Partition) -> Iterator[tuple[Call, list[R
     groups = [(first, list(group)) for first, group in groupby(batches, first_offset_of)]
     ends = [(first, group[-1].last_offset) for first, group in groups]
     if ends != [(call.first_offset, call.last_offset) for call in partition.calls]:
-        raise ValueError(f"the batches of {partition.name} are not those of its {len(partition.calls)} appends")
+        raise ValueError(f"the batches of {partition.name} do not match its {len(partition.calls)} appends")
     for first, group in groups:
         yield calls[first], group

@@ -9,7 +9,7 @@
   not, if a batch was appended unchanged and uncompressed: they store the record's (L1; SEG-8, SEG-9).
 * ``.txnindex``: always (TX-15).
 
-Where it is not guaranteed, the bytes may be the same by chance; if they are not, *sound* must be derived
+If it is not guaranteed, the bytes may be the same by chance; if they are not, *sound* must be derived
 (:mod:`conformance.experiments.golden.soundness`).
 """
 

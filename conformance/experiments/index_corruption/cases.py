@@ -41,7 +41,7 @@ class Case(NamedTuple):
     damage: str
 
     def file(self, directory: Path) -> Path:
-        """Return the file in a partition's directory: of the active segment, or of the one before it."""
+        """Return the file in a partition's directory: of the active segment, or of the preceding segment."""
         logs = sorted(directory.glob("*.log"))
         return logs[-1 if self.place == "active" else -2].with_suffix(self.suffix)
 

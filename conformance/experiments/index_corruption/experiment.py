@@ -216,7 +216,7 @@ class _Experiment:
         try:
             epoch = self.running.client.await_leader(topic.name)
         except BrokerError as error:
-            self._note(topic, "comes up", topic.reference is None, True)
+            self._note(topic, "starts", topic.reference is None, True)
             topic.outcome = {"broker_starts": False, "error": str(error)}
             return
         answers = self.running.client.answers(topic.name, targets, "read_uncommitted", version=self.running.version)
@@ -232,7 +232,7 @@ class _Experiment:
 
     def _predict_answers(self, topic: _Topic, epoch: int, targets: list[int], answers: list[OffsetResult]) -> None:
         if topic.reference is None:
-            self._note(topic, "comes up", f"not: {topic.error}", "yes")
+            self._note(topic, "starts", f"not: {topic.error}", "yes")
             return
         topic.reference.become_leader(epoch)
         predicted = topic.reference.answers(targets, "read_uncommitted")

@@ -1,1 +1,1 @@
-"""Interleavings: operations of Kafka's index classes that run in the middle of another one."""
+"""Interleavings: operations of Kafka's index classes that run in the middle of another operation."""

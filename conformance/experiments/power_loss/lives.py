@@ -175,7 +175,7 @@ class DrawnLife:
         if act in ("truncate", "truncate_fully") and state.end_offset > state.start_offset:
             self._in_transaction, self._sequence, self._producer = False, 0, self._producer + 1
             if act == "truncate":
-                # A follower truncates only between batches, because its batches are the leader's.
+                # A follower truncates only between batches, because it copies the leader's batches.
                 begins = [offset for offset in self._begins if state.start_offset <= offset <= state.end_offset]
                 target = chance.choice([*begins, state.end_offset])
                 self._begins = [offset for offset in self._begins if offset <= target]

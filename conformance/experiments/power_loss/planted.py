@@ -174,13 +174,13 @@ def _of_states(**fields: str) -> Change:
 _ROLL: Final = "UnifiedLog.roll"
 
 PLANTED: Final[dict[str, Planted]] = {
-    "log-not-synced": Planted("a flush leaves out the log", _without("LogSegment.flush", ".log")),
+    "log-not-synced": Planted("a flush skips the log", _without("LogSegment.flush", ".log")),
     "nothing-synced": Planted("a flush of a segment does nothing", _without("LogSegment.flush")),
     "roll-syncs-nothing": Planted("a roll moves the recovery point and syncs nothing", _without(_ROLL)),
     "roll-does-not-sync-the-log": Planted("a roll does not sync the log", _without(_ROLL, ".log")),
-    "time-index-not-synced": Planted("a flush leaves out the time index", _without("LogSegment.flush", ".timeindex")),
-    "indexes-not-synced": Planted("a flush leaves out both indexes", _without("AbstractIndex.flush")),
-    "transactions-not-synced": Planted("a flush leaves out the transaction index", _without("TransactionIndex.flush")),
+    "time-index-not-synced": Planted("a flush skips the time index", _without("LogSegment.flush", ".timeindex")),
+    "indexes-not-synced": Planted("a flush skips both indexes", _without("AbstractIndex.flush")),
+    "transactions-not-synced": Planted("a flush skips the transaction index", _without("TransactionIndex.flush")),
     "epochs-not-synced": Planted("the checkpoint of epochs is not synced", _without("CheckpointFile.write")),
     "epochs-directory-not-synced": Planted(
         "the directory is not synced when the file of epochs is renamed", _without_directory("CheckpointFile.write")
@@ -191,7 +191,7 @@ PLANTED: Final[dict[str, Planted]] = {
     "epochs-synced-early": Planted(
         "the checkpoint of epochs is synced before it is written", _early("leader-epoch-checkpoint.tmp")
     ),
-    "directory-not-synced": Planted("a flush leaves out the directory", _without_directory("LocalLog.flush")),
+    "directory-not-synced": Planted("a flush skips the directory", _without_directory("LocalLog.flush")),
     "no-directory-synced": Planted("no directory is ever synced", _without_directory("")),
     "directory-synced-early": Planted(
         "the directory is synced before the last file is made", _of_events(_directory_first)

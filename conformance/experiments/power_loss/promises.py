@@ -3,7 +3,7 @@
 * The log opens.
 * Synced data exists: every batch below the recovery point from which the broker starts, and all batches after a
   clean shutdown. The log start is not past its checkpoint.
-* There is no gap: each batch begins where the one before it ended.
+* There is no gap: each batch begins where the preceding batch ended.
 * Every lookup by offset and by time finds what a scan of the log finds.
 * The leader epochs and the aborted transactions match the batches.
 * The log accepts another record, which can then be read.

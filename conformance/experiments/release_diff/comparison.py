@@ -38,7 +38,7 @@ class Plan:
         machines: Names of :data:`conformance.machines.MACHINES`.
         traces: The directory of shrunk traces.
         seed: The random seed; a fixed seed reproduces the search.
-        max_examples: The number of examples for each machine; by default a profile's, or fewer if nothing new turns up.
+        max_examples: The number of examples for each machine; by default from a profile, or fewer if nothing is new.
         max_time: The time limit in seconds, or None.
         kept: True if the regression traces are replayed first.
     """

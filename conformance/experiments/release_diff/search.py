@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from conformance.lockstep import Divergence
     from conformance.operations import Operation
 
-# A fixed seed: the same question then always gets the same result.
+# A fixed seed: the same search then always has the same result.
 PROFILE: Final = Profile("diff", examples=1_000, steps=30, seed=0)
 STEPS_PER_EXAMPLE: Final = (5, 10, *(PROFILE.steps,) * 4)
 """Numbers of rules in an example. A search continues with the next number after a round in which nothing new turned up,
@@ -206,7 +206,7 @@ class Search:
         """Replay the regression traces, then run rounds, and return the new differences.
 
         Args:
-            wanted: The number of examples; by default a profile's, or fewer if nothing new turns up at any example
+            wanted: The number of examples; by default from a profile, or fewer if nothing new turns up at any example
                 length.
             seed: The random seed; a fixed seed reproduces the search.
             limit: The time limit in seconds, or None. The regression traces and one round are run in any case.

@@ -58,7 +58,7 @@ def changes_of(
     known = {release: other for release, other in DIALECTS.items() if release != dialect.release}
     for clause in load_clauses().values():
         if isinstance(clause.releases, BehaviourRange):
-            continue  # its range is the row's
+            continue  # its range follows the row
         because, holds = _predicted(clause, dialect, known, unread) if _is_exercised(clause, machines) else ((), None)
         if holds is not None and holds is not clause.applies_to(dialect.release):
             yield change(clause, dialect.release, because, holds=holds)

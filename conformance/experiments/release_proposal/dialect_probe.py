@@ -29,7 +29,7 @@ class Probed:
 
     Attributes:
         dialect: The inferred dialect.
-        turned: The behaviours that differ from the initial release's, each with its value.
+        turned: The behaviours that differ from the initial release, each with its value.
         because: For each of them, the ids of the traces that differ without it.
         failing: The traces that differ in the inferred dialect, too: no known behaviour explains them.
         unread: The behaviours that no trace depends on: nothing is known about them.

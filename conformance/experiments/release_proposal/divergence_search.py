@@ -34,7 +34,7 @@ def search_divergences(
         dialect: The release's dialect.
         machines: The names of the machines.
         traces: The directory of the traces.
-        examples: The number of examples for each machine; by default the profile's.
+        examples: The number of examples for each machine; by default the profile's number.
         first: True to stop at the first difference.
         progress: A callback that is called while jars are downloaded.
     """

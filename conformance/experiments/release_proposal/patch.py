@@ -111,7 +111,7 @@ def _with_range(text: str, change: ClauseChange, release: str) -> str:
 
 
 def _instead(change: ClauseChange, release: str, text: str) -> str:
-    """Draft the clause that replaces an ended one, with everything but prose; ``text`` is its chapter's."""
+    """Draft the clause that replaces an ended one, with everything but prose; ``text`` is the text of its chapter."""
     clause = change.clause
     mine = family(clause.id)
     taken = set(re.findall(r'^id = "(.*)"$', text, re.MULTILINE))

@@ -56,7 +56,7 @@ class Proposal:
         probed: The behaviours, and the traces that show them.
         changes: The clauses that begin or end with the release.
         differing: The traces in which it differs from the baseline release, by id.
-        patch: All changes as a diff of the sources; empty if there are none.
+        patch: All changes as a diff of the sources; empty without changes.
         conflicts: The behaviours that contradict the package's table, if it has the release.
     """
 
@@ -123,7 +123,7 @@ def _ended(trials: Trials, probed: Probed, start: Dialect) -> Iterator[ClauseCha
     for clause, trace in broken_clauses(result).items():
         ended = load_clauses()[clause]
         if isinstance(ended.releases, BehaviourRange) and ended.releases.behaviour in probed.turned:
-            continue  # its range is the row's
+            continue  # its range follows the row
         with suppress(ValueError):  # it applies to this release alone
             yield change(ended, start.release, trace=trace, holds=False)
 

@@ -22,7 +22,7 @@ def format_proposal(proposal: Proposal) -> str:
     base = DIALECTS[plan.against]
     lines = [f"{plan.release}, compared with {plan.against}: {len(proposal.differing)} traces differ", ""]
     turned = {name: value for name, value in probed.turned.items() if value != getattr(base, name)}
-    lines.append("behaviours" if turned else f"behaviours: those of {plan.against}")
+    lines.append("behaviours" if turned else f"behaviours: the same as {plan.against}")
     for name, value in turned.items():
         lines.append(f"  {name}: {value!r} (it was {getattr(base, name)!r}): {ROWS[name].__doc__}")
         if shown := probed.because.get(name):

@@ -53,7 +53,7 @@ class Areas:
         return next(area for area in self.area if area.has(machine, clause))
 
     def meaning_of(self, area: Area, clauses: Iterable[str]) -> str:
-        """Return the consequence for a consumer: the sentence of the first clause that has one, or the area's."""
+        """Return the consequence for a consumer: the sentence of the first clause that has one, or of the area."""
         for clause in clauses:
             for meaning in self.meaning:
                 if any(fnmatchcase(clause, pattern) for pattern in meaning.clauses):

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _BY_PROTOCOL: Final = "its protocol alone does not show it"
 _AREAS_OF: Final = {
-    "timestamps": "look-up by time",
+    "timestamps": "lookup by time",
     "transactions": "transactions",
     "delete-records": "retention",
 }
@@ -119,7 +119,7 @@ def _baseline(release: str, pieces: Sequence[_Piece]) -> Score | None:
 
 
 def _version(piece: _Piece) -> str:
-    """Return the implementation's version in the run: the current catalogue may have another one."""
+    """Return the implementation's version in the run: the current catalogue may have a different one."""
     versions = piece.stream.header.versions
     return versions.get(piece.implementation, piece.results[0].release if _is_kafka(piece) else "")
 

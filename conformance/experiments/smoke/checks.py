@@ -42,7 +42,7 @@ _HINTS: Final[dict[Reason, str]] = {
     " shapes are in the package's schemas/protocol.json, in the definitions that end in _reply. A reply that belongs to"
     " another operation may be a second one to the request before.",
 }
-_BUG: Final = "The Python code raised something that is no refusal, or returned something of another shape."
+_BUG: Final = "The Python code raised an unexpected exception, or returned a value of another type."
 _BEFORE: Final = "The check before it failed."
 
 
@@ -108,7 +108,7 @@ class _Smoke:
         for kind in session.kinds:
             self._of_kind(session, kind, ())
         if not any(check.verdict == "passed" for check in self.report.checks):
-            hint = "The factory refused or did not have any of: " + ", ".join(KINDS) + "."
+            hint = "The factory rejected or did not have any of: " + ", ".join(KINDS) + "."
             self.report.checks.append(Check("has at least one kind of index", "failed", hint=hint))
 
     def _introduction(self, session: ProcessSession) -> bool:

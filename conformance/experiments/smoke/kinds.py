@@ -77,7 +77,7 @@ def expect_ok(outcome: Outcome, what: str) -> None:
     if outcome.error == "unsupported":
         raise NotJudgedError(f"{what} is unsupported.")
     if outcome.error is not None:
-        said = f"{what} was refused where nothing is wrong: {outcome}"
+        said = f"{what} was rejected although it is valid: {outcome}"
         raise CheckFailedError(f"{said}. Are the arguments read by their names?")
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.experiments.smoke.session import AdapterSession
 
 FIRST_LOST: Final = (1 << 53) + 1
-"""Smallest positive integer that a double cannot represent; a double returns the one before it."""
+"""Smallest positive integer that a double cannot represent; a double returns the preceding integer."""
 _FRACTION: Final = re.compile(r"\d(?:\.\d|[eE][+-]?\d)")
 _DOUBLES: Final = "It looks as if your JSON library uses doubles"
 _HOW: Final = "Read and write JSON numbers as integers of 64 bits, not as doubles."

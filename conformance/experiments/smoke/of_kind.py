@@ -36,7 +36,7 @@ def _file_where_told(kind: str, session: AdapterSession, directory: Path) -> Non
     if found != [name]:
         raise CheckFailedError(
             f"After an append there should be the file {directory / name} and no other, but there is"
-            f" {', '.join(found) or 'nothing'}: use the path of open as it is, and keep no files beside it."
+            f" {', '.join(found) or 'nothing'}: use the path of open unchanged, and create no other files."
         )
     if not any((directory / name).read_bytes()):
         raise CheckFailedError(
@@ -50,9 +50,9 @@ def _goes_on(kind: str, session: AdapterSession, _: Path) -> None:
     expect_ok(session.ask(*OF_KIND[kind].append(7)), "The first append")
     refusals = [session.ask(*provocation) for provocation in OF_KIND[kind].provocations]
     if all(outcome.error in (None, "unsupported") for outcome in refusals):
-        raise NotJudgedError("It refused nothing: a wrong implementation, which a run will show.")
+        raise NotJudgedError("It rejected nothing: the implementation is wrong, as a run will show.")
     open_new(session, kind, "1")
-    expect_ok(session.ask(*OF_KIND[kind].append(7)), "An append to a new index after a refusal")
+    expect_ok(session.ask(*OF_KIND[kind].append(7)), "An append to a new index after an error")
     expect_state(session)
 
 
@@ -88,8 +88,8 @@ def _tells_corruption(kind: str, session: AdapterSession, directory: Path) -> No
     if outcome.error == "unsupported":
         raise NotJudgedError("sanity_check is unsupported.")
     if outcome.error != "corrupt":
-        said = "took it for sound" if outcome.error is None else f"said {outcome.error}, not corrupt"
-        raise NotJudgedError(f"Of a damaged file it {said}: a wrong implementation, which a run will show.")
+        said = "accepted it" if outcome.error is None else f"reported {outcome.error}, not corrupt"
+        raise NotJudgedError(f"For a corrupt file, it {said}: the implementation is wrong, as a run will show.")
     open_new(session, kind, "1")
     expect_ok(session.ask(*OF_KIND[kind].append(7)), "An append to a new index after a corrupt one")
     expect_state(session)
@@ -106,10 +106,10 @@ def _reopen_after_kill(kind: str, session: AdapterSession, _: Path) -> None:
 
 OF_ALL: Final[tuple[tuple[str, KindCheck], ...]] = (
     ("opens, appends, looks up and closes", _life),
-    ("has its file where it was told, and its bytes in it", _file_where_told),
+    ("writes its bytes to the file at the given path", _file_where_told),
     ("keeps integers of 64 bits", keeps_long_numbers),
-    ("goes on after a refusal", _goes_on),
-    ("says corrupt of a damaged file, and goes on", _tells_corruption),
+    ("continues after an error", _goes_on),
+    ("reports a corrupt file, and continues", _tells_corruption),
     ("answers every operation, or declares it unsupported", _every_operation),
 )
 OF_PROCESSES: Final[tuple[tuple[str, KindCheck], ...]] = (

@@ -57,7 +57,7 @@ def _done(told: Any, what: str) -> Any:
     if isinstance(told, Outcome):
         if told.error == "unsupported":
             raise NotJudgedError(f"{what} is unsupported.")
-        said = f"{what} was refused where nothing is wrong: {told}"
+        said = f"{what} was rejected although it is valid: {told}"
         raise CheckFailedError(f"{said}. Are the arguments read by their names?")
     return told
 
@@ -88,7 +88,7 @@ def _life(session: LogSession, directory: Path) -> None:
     _append(session)
     _done(session.tell(messages.ListOffsets([1000, -1])), "Asking for offsets")
     if _state(session).end_offset != 1:
-        raise CheckFailedError("The end offset behind a batch of one record, whose offset is 0, is 1.")
+        raise CheckFailedError("The end offset after a batch of one record, whose offset is 0, is 1.")
     _done(session.tell(messages.Close(prepared=True)), "Closing")
 
 
@@ -128,14 +128,14 @@ def _finds_by_time(session: LogSession) -> bool:
 
 def _keeps_long_offsets(session: LogSession) -> None:
     """Check long numbers by the end offset of a log without lookups by time."""
-    no_lookups = f"It has no look-ups by time ({TIME_LOOKUPS} is not declared)"
+    no_lookups = f"It has no lookups by time ({TIME_LOOKUPS} is not declared)"
     told = session.tell(messages.TruncateFully(FIRST_LOST))
     if isinstance(told, Outcome):
         raise NotJudgedError(f"{no_lookups} and no truncate_fully: none of its replies holds a number so large.")
     end = _state(session).end_offset
     if end != FIRST_LOST:
         raise CheckFailedError(
-            f"{no_lookups}. Begun anew at the offset {FIRST_LOST}, the log says that it ends at {end}."
+            f"{no_lookups}. Restarted at the offset {FIRST_LOST}, the log says that it ends at {end}."
         )
 
 
@@ -144,7 +144,7 @@ def _goes_on(session: LogSession, directory: Path) -> None:
     _append(session)
     told = session.tell(messages.Append("follower", encode(_BATCH), 0, False))
     if not isinstance(told, Outcome):
-        raise NotJudgedError("An offset that is there already was appended again: a run will show it.")
+        raise NotJudgedError("An existing offset was appended again: a run will show it.")
     _state(session)
 
 
@@ -173,9 +173,9 @@ def _declares_the_unknown(session: LogSession, directory: Path) -> None:
 LogCheck = Callable[[LogSession, Path], None]
 OF_LOGS: Final[tuple[tuple[str, LogCheck], ...]] = (
     ("opens, appends, looks up and closes", _life),
-    ("has its files where it was told, and its batches in them", _files_where_told),
+    ("writes its batches to the files in the given directory", _files_where_told),
     ("keeps integers of 64 bits", _keeps_long_numbers),
-    ("goes on after a refusal", _goes_on),
+    ("continues after an error", _goes_on),
     ("answers every request, or declares it unsupported", _every_request),
     ("opens its directory again after it was killed", _opens_again),
     ("declares an operation that it does not know as unsupported", _declares_the_unknown),

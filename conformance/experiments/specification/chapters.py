@@ -1,4 +1,4 @@
-"""One page per chapter of the catalogue, with every clause at an address of its own."""
+"""One page per chapter of the catalogue, with a separate address for every clause."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Each has an id, which never changes, and an address: `specification/#OI-7` is it
 [Byte layouts](formats.md) · [What changed from release to release](changes.md)
 
 These pages are generated. The reference executes each trace in the dialect of every release while they are made;
-runs hold the reference to Kafka's own classes.
+runs compare the reference with Kafka's own classes.
 {executed}
 ## All clauses
 
@@ -81,7 +81,7 @@ def _overview(chapters: Mapping[str, list[Clause]], shown: Mapping[str, Shown], 
         ]
         for chapter, clauses in chapters.items()
     ]
-    executed = f"\nThe runs behind these pages exercised {len(exercised)} clauses.\n" if exercised else ""
+    executed = f"\nThe runs for these pages exercised {len(exercised)} clauses.\n" if exercised else ""
     chapter_table = "\n".join(table(["chapter", "ids", *LEVELS, "with a trace"], rows, numbers=2))
     entries = "\n".join(
         f"- [{each.id}]({chapter}.md#{each.id}){{ #{each.id} }} {text(each.title)}"

@@ -28,7 +28,7 @@ class Shown(NamedTuple):
     """Steps that exercise a clause.
 
     Attributes:
-        steps: the number of steps up to the one that exercises it.
+        steps: The number of steps up to the step that exercises it.
         name: what ``conformance replay`` calls the trace.
         trace: the trace that begins with them.
         answers: each answer to the last of these steps with the range of releases that give it.
@@ -78,7 +78,7 @@ def _execute(lockstep: Lockstep, scratch: Path, name: str, trace: Trace, found: 
 
 
 def _answers(lockstep: Lockstep, scratch: Path, machine: str, operation: Operation) -> tuple[tuple[str, str], ...]:
-    """Return what the releases answer to the operation that was just performed."""
+    """Return what the releases answer to the operation that was just executed."""
     rules = lockstep.scope.rules
     speaking = {rules(group.dialect.release): group.observation for group in lockstep.groups}
     releases: dict[str, list[str]] = {}

@@ -54,7 +54,7 @@ def changes_page() -> str:
     rows = [[release, "<br>".join(changes)] for release, changes in changed.items()]
     lines = [
         _CHANGES.format(count=len(ROWS), first=_RELEASES[0], last=_RELEASES[-1]),
-        *table(["release", "differs from the one before it"], rows, numbers=2),
+        *table(["release", "differs from the preceding one"], rows, numbers=2),
         "",
     ]
     section = ""

@@ -41,7 +41,7 @@ _ANY: Final[dict[str, Callable[[int], Damage]]] = {
     "all producer snapshots deleted": lambda _: do.delete("*.snapshot"),
     "all producer snapshots are garbage": lambda _: do.overwrite("*.snapshot", b"hello"),
     "the newest producer snapshot cut": lambda base: do.cut(base, 20, ".snapshot"),
-    "leader-epoch-checkpoint: an epoch behind the end": lambda _: do.write(
+    "leader-epoch-checkpoint: an epoch past the end": lambda _: do.write(
         "leader-epoch-checkpoint", "0\n2\n0 0\n7 99999\n"
     ),
     "leader-epoch-checkpoint deleted": lambda _: do.delete("leader-epoch-checkpoint"),
@@ -55,7 +55,7 @@ _ANY: Final[dict[str, Callable[[int], Damage]]] = {
     "sealed .timeindex deleted": lambda _: do.delete(f"{12:020d}.timeindex"),
     "active .index empty": lambda base: do.write(f"{base:020d}.index", ""),
     "active .index is garbage": lambda base: do.write(f"{base:020d}.index", b"\x00\x00\x10\x00\x00\x00\x07\xff" * 3),
-    "active .index points behind its log": lambda base: do.write(
+    "active .index points past its log": lambda base: do.write(
         f"{base:020d}.index", b"\x00\x00\x00\x03\x00\x00\xff\xff"
     ),
     "active .timeindex is garbage": lambda base: do.write(f"{base:020d}.timeindex", b"hello world!" * 3),
@@ -93,7 +93,7 @@ _ANY: Final[dict[str, Callable[[int], Damage]]] = {
     "active, last batch: unknown format": lambda base: do.batch(base, 5, do.set_magic),
     "sealed batch: wrong number of records": lambda _: do.batch(12, 2, do.set_count, checksum=True),
     "sealed batch: two records with one offset": lambda _: do.batch(12, 2, do.repeat_offsets, checksum=True),
-    "sealed batch: gzip that is none": lambda _: do.batch(12, 2, do.claim_gzip, checksum=True),
+    "sealed batch: invalid gzip": lambda _: do.batch(12, 2, do.claim_gzip, checksum=True),
     "active batch: wrong number of records": lambda base: do.batch(base, 2, do.set_count, checksum=True),
     "active, last batch: ends before its last record": lambda base: do.batch(base, 5, do.set_delta, checksum=True),
     "active batch: offset of an earlier one": lambda base: do.batch(base, 3, do.set_base(base + 1)),
@@ -104,10 +104,10 @@ _ANY: Final[dict[str, Callable[[int], Damage]]] = {
     "a copy of the active .log beyond the end": lambda base: do.copy(base, f"{500:020d}*"),
     "a segment renamed to .swap": lambda _: do.rename(12, ".swap"),
     "a copy of .log as .log.swap": lambda _: do.copy(12, f"{12:020d}.log.swap"),
-    "the .log.swap of a damaged segment": lambda _: do.both(
+    "the .log.swap of a corrupt segment": lambda _: do.both(
         do.batch(12, 2, do.flip), do.rename(12, ".swap", suffixes=_ALL)
     ),
-    "the first segment's .log.swap covers nothing of its own": lambda _: do.copy(24, f"{0:020d}.log.swap"),
+    "the first segment's .log.swap has another segment's records": lambda _: do.copy(24, f"{0:020d}.log.swap"),
     "a segment renamed to .cleaned": lambda _: do.rename(12, ".cleaned"),
     "a segment renamed to .deleted": lambda _: do.rename(12, ".deleted"),
     "the active segment renamed to .deleted": lambda base: do.rename(base, ".deleted"),
@@ -118,10 +118,10 @@ _ANY: Final[dict[str, Callable[[int], Damage]]] = {
     "a directory named like an index": lambda _: do.make_directory(f"{150:020d}.index"),
     "a .log with a short name": lambda _: do.copy(12, "7.log"),
     "an index without a log": lambda _: do.write(f"{7:020d}.index", b"\0" * 8),
-    "log start behind the end": lambda _: do.set_offset("log-start-offset-checkpoint", 1000),
+    "log start past the end": lambda _: do.set_offset("log-start-offset-checkpoint", 1000),
     "log start in the middle": lambda _: do.set_offset("log-start-offset-checkpoint", 15),
     "log start at the end": lambda base: do.set_offset("log-start-offset-checkpoint", base + 12),
-    "recovery point behind the end": lambda _: do.set_offset("recovery-point-offset-checkpoint", 1000),
+    "recovery point past the end": lambda _: do.set_offset("recovery-point-offset-checkpoint", 1000),
     "recovery point missing": lambda _: do.set_offset("recovery-point-offset-checkpoint", None),
     "recovery point missing, sealed batch fails its checksum": lambda _: do.both(
         do.set_offset("recovery-point-offset-checkpoint", None), do.batch(12, 2, do.flip)
@@ -130,7 +130,7 @@ _ANY: Final[dict[str, Callable[[int], Damage]]] = {
         do.set_offset("recovery-point-offset-checkpoint", None), do.batch(12, 3, do.set_base(13))
     ),
     "high watermark missing": lambda _: do.set_offset("replication-offset-checkpoint", None),
-    "high watermark behind the end": lambda _: do.set_offset("replication-offset-checkpoint", 1000),
+    "high watermark past the end": lambda _: do.set_offset("replication-offset-checkpoint", 1000),
     "partition.metadata deleted": lambda _: do.delete("partition.metadata"),
     "partition.metadata of another topic": lambda _: do.write(
         "partition.metadata", f"version: 0\ntopic_id: {do.OTHER_ID}"
@@ -157,7 +157,7 @@ _KILLED: Final[dict[str, Damage]] = {
     "unflushed sealed batch: offset of an earlier segment": do.batch(60, 3, do.set_base(5)),
     "unflushed sealed batch: offset far ahead": do.batch(48, 5, do.set_base(1000)),
     "unflushed sealed batch: wrong number of records": do.batch(48, 2, do.set_count, checksum=True),
-    "unflushed sealed batch: gzip that is none": do.batch(48, 2, do.claim_gzip, checksum=True),
+    "unflushed sealed batch: invalid gzip": do.batch(48, 2, do.claim_gzip, checksum=True),
     "unflushed .log with zeros behind": do.extend(48, bytes(4096)),
 }
 
@@ -165,7 +165,7 @@ _ALONE: Final[dict[str, Damage]] = {
     "partition.metadata is garbage": do.write("partition.metadata", _GARBAGE),
     "partition.metadata empty": do.write("partition.metadata", ""),
     "partition.metadata: version 7": do.replace("partition.metadata", "version", "version: 7"),
-    "partition.metadata: an id that is none": do.write("partition.metadata", "version: 0\ntopic_id: !!"),
+    "partition.metadata: an invalid id": do.write("partition.metadata", "version: 0\ntopic_id: !!"),
     "partition.metadata: the id of no topic": do.write(
         "partition.metadata", "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA"
     ),
@@ -183,7 +183,7 @@ _ALONE: Final[dict[str, Damage]] = {
     "leader-epoch-checkpoint: a negative epoch": do.write("leader-epoch-checkpoint", "0\n1\n-3 0\n"),
     "replication-offset-checkpoint is garbage": do.in_log_dir("replication-offset-checkpoint", _GARBAGE),
     "replication-offset-checkpoint: wrong number of entries": do.in_log_dir(
-        "replication-offset-checkpoint", "0\n9\ndamaged 0 5\n"
+        "replication-offset-checkpoint", "0\n9\ncorrupt 0 5\n"
     ),
     "replication-offset-checkpoint empty": do.in_log_dir("replication-offset-checkpoint", ""),
     "replication-offset-checkpoint deleted": do.in_log_dir("replication-offset-checkpoint", None),
@@ -191,7 +191,7 @@ _ALONE: Final[dict[str, Damage]] = {
         do.in_log_dir("replication-offset-checkpoint", _GARBAGE),
         do.in_metadata_dir("replication-offset-checkpoint", _GARBAGE),
     ),
-    "replication-offset-checkpoint is garbage beside KRaft's log": do.in_metadata_dir(
+    "replication-offset-checkpoint is garbage next to KRaft's log": do.in_metadata_dir(
         "replication-offset-checkpoint", _GARBAGE
     ),
     "cleaner-offset-checkpoint is garbage": do.in_log_dir("cleaner-offset-checkpoint", _GARBAGE),
@@ -207,8 +207,8 @@ _ALONE: Final[dict[str, Damage]] = {
     ),
     "meta.properties of another node": do.replace_in_log_dir("meta.properties", "node.id", "node.id=7"),
     "meta.properties: version 7": do.replace_in_log_dir("meta.properties", "version", "version=7"),
-    "meta.properties is garbage beside KRaft's log": do.in_metadata_dir("meta.properties", _GARBAGE),
-    "meta.properties deleted beside KRaft's log": do.in_metadata_dir("meta.properties", None),
+    "meta.properties is garbage next to KRaft's log": do.in_metadata_dir("meta.properties", _GARBAGE),
+    "meta.properties deleted next to KRaft's log": do.in_metadata_dir("meta.properties", None),
     "lost+found in a log directory": do.directory_in_log_dir("lost+found"),
     "a directory of no partition in a log directory": do.directory_in_log_dir("backup"),
     "a directory of no number in a log directory": do.directory_in_log_dir("orders-x"),

@@ -32,11 +32,11 @@ def protocol_page() -> str:
         "@INDEX@": _table(known, (name for name in requests if name not in of_log)),
         "@STATE@": _fields(known["time_state"]["properties"], last=_last(known)),
         "@INDEX_CAPABILITIES@": _list(INDEX_CAPABILITIES),
-        "@REFUSALS@": _list(ERRORS),
+        "@ERRORS@": _list(ERRORS),
         "@LOG@": _table(known, of_log),
         "@LOG_STATE@": _fields(state),
         "@CAPABILITIES@": _list(CAPABILITIES),
-        "@LOG_REFUSALS@": _list(LOG_ERRORS),
+        "@LOG_ERRORS@": _list(LOG_ERRORS),
     }
     for mark, part in parts.items():
         text = text.replace(mark, part)

@@ -20,14 +20,14 @@ PLAIN, SKIPPED = "plain", "skipped"
 """Topic with ascending timestamps, and topic whose first remote segment hides records of later ones."""
 
 FIRST: Final = 4_000_000_000_000
-"""Timestamp of the first record, in milliseconds. It is in the future, after those of transaction markers."""
+"""Timestamp of the first record, in milliseconds. It is in the future, after the timestamps of transaction markers."""
 _STEP: Final = 1000
 _SEGMENT: Final = 1 << 20
 """Smallest ``segment.bytes`` that Kafka 4 accepts."""
 _BATCHES: Final = 30
 _VALUE: Final = bytes(100_000)
 _IN_SEGMENT: Final = 5
-"""Number of batches of two records in a segment, without those of a transaction."""
+"""Number of batches of two records in a segment, without the batches of a transaction."""
 
 _SETTINGS: Final = {
     "remote.storage.enable": "true",
@@ -97,7 +97,7 @@ def prepare(release: str, directory: Path) -> Prepared:
             if refused is not None:
                 raise BrokerError(f"{SKIPPED}: {refused}", broker.log)
             prepared = Prepared(directory, records, {PLAIN: 0, SKIPPED: 2})
-            # One segment stays out of the cache: a case fetches it.
+            # One segment is not in the cache: a case fetches it.
             for target in prepared.targets[: -_IN_SEGMENT * 3]:
                 client.request_offsets([PartitionQuery(PLAIN, target)])
         broker.stop()

@@ -41,7 +41,7 @@ def _index(kind: str, name: str, title: str, *steps: tuple[Any, ...], size: int 
         kind: ``offset``, ``time`` or ``transaction``.
         name: the name of the case.
         title: the title of the case.
-        steps: operation and arguments of each; damage comes after the end.
+        steps: operation and arguments of each; corruption comes after the end.
         size: the size of a new file.
         how: ``sealed`` for trimmed and closed, ``killed`` for neither, ``trimmed`` for not closed.
     """

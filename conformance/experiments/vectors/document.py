@@ -22,7 +22,7 @@ Step = Annotated[
     dict[str, Any],
     Meta(
         description="A request of a trace with its reply: ok with the value, or error with the kind and perhaps the"
-        " message of Kafka's exception; damage to closed files has neither. A state is given where it changes.",
+        " message of Kafka's exception; the corruption of closed files has neither. A state is given where it changes.",
         extra_json_schema={"required": ["op"], "properties": {"op": {"type": "string"}, "error": {"type": "string"}}},
     ),
 ]

@@ -206,7 +206,7 @@ def _lacks_keys(data: bytes) -> bool:
 def files_of(directory: Path) -> Files:
     """Return name and content of a partition's files: logs, indexes, and the entries of the leader epochs.
 
-    The header of the leader epochs' file is left out: a file without an entry has none.
+    The header of the leader epochs' file is skipped: a file without an entry has none.
     """
     found: Files = {}
     with os.scandir(directory) as entries:

@@ -80,7 +80,7 @@ class BrokerTopic:
         return self.broker.release
 
     def begin(self, directory: Path) -> None:
-        """Do nothing: its files are the broker's."""
+        """Do nothing: the broker owns its files."""
 
     def end(self) -> None:
         """Do nothing: the topic remains until the broker ends."""

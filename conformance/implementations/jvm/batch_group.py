@@ -36,7 +36,7 @@ class JvmBatchGroup:
         self.finish = self._followers.finish
         self.stopped_at = self._followers.stoppedAt
         self.resume = self._followers.resume
-        self.performing = self._followers.performing
+        self.performing = self._followers.executing
 
     def script(self) -> StepBatch:
         """Return a new batch; see the protocol."""

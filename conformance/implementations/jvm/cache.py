@@ -27,7 +27,7 @@ CACHE_KIND_OF: Final = {
 """Error kinds of exceptions; a class includes its subclasses."""
 
 CACHE_SILENT: Final = frozenset({"kafka", "invalid_number", "invalid_argument", "out_of_bounds", "closed", "io"})
-"""Kinds whose text is Java's or the operating system's, alone or within Kafka's: it is never compared."""
+"""Kinds whose text comes from Java or the operating system, alone or within Kafka's text: it is never compared."""
 
 _OPERATIONS: Final = performed(CACHE_OPS)
 

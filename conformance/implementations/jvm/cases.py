@@ -154,11 +154,11 @@ class JvmCases:
             case has
             reached, else 0.
         """
-        return np.array(self._cases.perform(buffer.shared, count), np.int32).reshape(count, 2)
+        return np.array(self._cases.execute(buffer.shared, count), np.int32).reshape(count, 2)
 
     def performing(self) -> int:
-        """Return the number of the case in progress, from 0 on; for another thread, such as a watchdog's."""
-        return int(self._cases.performing())
+        """Return the number of the case in progress, from 0 on; for another thread, such as a watchdog."""
+        return int(self._cases.executing())
 
     def begun(self) -> int:
         """Return the number of started operations of that case, without those on files; for another thread."""

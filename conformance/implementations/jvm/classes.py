@@ -1,6 +1,6 @@
 """Base of Kafka's own classes of one release: one driver, and replies of one format (``Reply.java``).
 
-In a lockstep the classes of every release reply to every step, and nearly always like the reference. So the reference's
+In a lockstep, the classes of every release reply to every step, nearly always like the reference. So the reference
 observation is encoded once for all releases of a dialect and compared with the bytes of the replies; only replies that
 differ are decoded.
 """
@@ -199,4 +199,4 @@ class JvmClasses(ABC, Generic[ObservationType]):
 
     @abstractmethod
     def observed(self, outcome: Outcome, state: tuple[int, ...]) -> ObservationType:
-        """Return the outcome with the state encoded in the numbers; there are none while nothing is open."""
+        """Return the outcome with the state encoded in the numbers; empty while nothing is open."""

@@ -11,7 +11,7 @@ from kidx.records import Codec
 from kidx.records.codecs import MAX_BORROWED_BYTES, DecompressedStream, ReadMode, StreamEnd
 
 _HEAD: Final = struct.Struct(">BII")
-"""How it ends, the number of bytes before that, and the number of blocks with known sizes."""
+"""The end of the stream, the number of bytes before it, and the number of blocks with known sizes."""
 
 
 class JvmCodecs:

@@ -33,7 +33,7 @@ KIND_OF: Final = {
 _NO_CLASS: Final = "java.lang.NoClassDefFoundError:"
 
 SILENT: Final = frozenset({"read_only", "closed", "buffer_overflow", "out_of_bounds", "io"})
-"""Kinds whose text is Java's or the operating system's, not Kafka's: it is never compared."""
+"""Kinds whose text comes from Java or the operating system, not from Kafka: it is never compared."""
 
 
 def unmapped_exception(name: str, text: object) -> Outcome:

@@ -162,7 +162,7 @@ class JournalledClasses:
         jars = jars_of(release, progress, build)
         self._instrument(jars, directory)
         if not self.sites:
-            raise ToolError(f"none of Kafka's classes of {release} syncs a file: they are not the ones that are known")
+            raise ToolError(f"none of Kafka's classes of {release} syncs a file: they are not the known ones")
         for name, data in own_classes("Journal*.class"):
             write_class(directory, name, data)
         self.loader = class_loader([directory, *jars])

@@ -37,10 +37,10 @@ OPTIONS = (
     "-XX:+DisplayVMOutputToStderr",  # of a crash: stdout belongs to the command
     f"-XX:ErrorFile={tempfile.gettempdir()}/kidx-java-crash-%p.log",  # not into the user's directory
     "-XX:-UsePerfData",  # no /tmp/hsperfdata file
-    # What the caching library of RemoteIndexCache does in threads of its own is done when the driver says so.
+    # The driver runs the tasks that the caching library of RemoteIndexCache runs in separate threads.
     "-Djava.util.concurrent.ForkJoinPool.common.parallelism=0",
-    "-Xrs",  # Ctrl-C stays Python's
-    "-XX:-StackTraceInThrowable",  # a refusal is an outcome; its stack trace would cost more than the operation
+    "-Xrs",  # Python keeps handling Ctrl-C
+    "-XX:-StackTraceInThrowable",  # an error is an outcome; its stack trace would cost more than the operation
     "-Dslf4j.internal.verbosity=ERROR",  # "no provider" is what we want, no need to say it 26 times
 )
 _BOTH_COMPILERS: Final = "-XX:TieredStopAtLevel=4"
@@ -84,7 +84,7 @@ def start_jvm() -> Any:
 
 
 def _collect_apart() -> None:
-    """Keep the garbage collectors from triggering each other, which JPype does for cycles through both: there are none.
+    """Keep the garbage collectors from triggering each other. JPype does it for cycles through both; none exists.
 
     Python would scan everything that a run keeps at each of Java's collections, and Java 26 releases' classes.
     """

@@ -138,7 +138,7 @@ _ADAPTED: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "all_aborted": lambda method: lambda: tuple(method()),
     "collect_aborted": lambda method: lambda start, end: tuple(method(start, end)),
 }
-"""Adapters of methods whose arguments or results differ from the operation's."""
+"""Adapters of methods whose arguments or results differ from the operation."""
 
 
 def _state_of_offsets(index: OffsetIndex) -> Callable[[], State]:

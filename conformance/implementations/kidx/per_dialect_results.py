@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kidx.log import UnifiedLog
 
 Answers = dict[str, Outcome]
-"""Outcomes that differ from the newest dialect's, by release."""
+"""Outcomes that differ from the newest dialect, by release."""
 
 
 def results_per_dialect(

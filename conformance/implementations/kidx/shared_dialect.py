@@ -88,7 +88,7 @@ class SharedDialect(Dialect):
         return self._agreed([library(codec, data, magic, mode=mode) for library in libraries])
 
     def _agreed(self, answers: Sequence[Answer]) -> Answer:
-        """Return the result of the last member; split off members with another one."""
+        """Return the result of the last member; split off members with a different result."""
         *others, last = answers
         if different := [member for member, other in zip(self.members, others, strict=False) if other != last]:
             self.leave(different)
@@ -123,7 +123,7 @@ class SharedReference:
     """Reference that can execute for several releases.
 
     Attributes:
-        dialect: The dialect whose rules it reads; its own release's, or a shared one.
+        dialect: The dialect whose rules it reads; the dialect of its release, or a shared one.
     """
 
     dialect: Dialect

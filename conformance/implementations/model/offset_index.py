@@ -68,7 +68,7 @@ class OffsetIndex(SlotIndex):
         """Return True as outcome; the last offset does not change (OI-2)."""
         return Outcome(value=True)
 
-    def append(self, offset: int, position: int) -> Outcome:  # noqa: PLR0911 - the order of refusals is the meaning
+    def append(self, offset: int, position: int) -> Outcome:  # noqa: PLR0911 - the order of the errors is the specification
         """Append an entry if there is a free slot, the offset is the largest so far, and fits into 31 bits (OI-3)."""
         if not (-LONG <= offset < LONG and -INT <= position < INT):
             raise UndefinedError

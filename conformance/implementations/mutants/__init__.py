@@ -49,7 +49,7 @@ def mutant(name: str) -> Mutant:
 
 
 def implementation_of(mutant: Mutant, release: str) -> Implementation:
-    """Return the reference with the mutant's class in place of its own."""
+    """Return the reference with the mutant's class instead of the original."""
     adapter = _ADAPTERS.get(mutant.machine, ReferenceIndex)
     members = {mutant.attribute: mutant.defect, "perform": _careful(adapter.perform)}  # type: ignore[attr-defined]
     made: Any = type(mutant.defect.__name__, (adapter,), members)(release)

@@ -45,7 +45,7 @@ class ReadsNoOffsets(RemoteIndexCache):
 
 @defect("RC-5")
 class StartsWithDamagedFiles(RemoteIndexCache):
-    """A start passes over damaged files."""
+    """A start skips corrupt files."""
 
     def load(self) -> dict[bytes, CacheEntry]:
         try:
@@ -128,7 +128,7 @@ class PadsOffsets(RemoteIndexCache):
 
 @defect("RC-6")
 class BelievesDamagedFiles(RemoteIndexCache):
-    """A damaged file in the directory is an error, and is not fetched again."""
+    """A corrupt file in the directory is an error, and is not fetched again."""
 
     def open_or_fetch(self, segment: RemoteSegment, kind: str) -> Index:
         path = self.directory / segment.file_name(kind)
@@ -196,7 +196,7 @@ class RemovesBrokenStreams(RemoteIndexCache):
 
 @defect("RC-15")
 class KnowsStartOffsets(RemoteIndexCache):
-    """An entry with another start offset is not the segment's."""
+    """An entry with another start offset does not belong to the segment."""
 
     def _entry(self, segment: RemoteSegment) -> CacheEntry:
         entry = self.entries.get(segment.id)
@@ -205,7 +205,7 @@ class KnowsStartOffsets(RemoteIndexCache):
         return super()._entry(segment)
 
 
-# -- look-ups ---------------------------------------------------------------------------------------------------
+# -- lookups ----------------------------------------------------------------------------------------------------
 
 
 @defect("RC-8")

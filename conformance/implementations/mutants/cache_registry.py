@@ -29,7 +29,7 @@ class CacheDefect(NamedTuple):
     defect: type[RemoteIndexCache]
 
     def implementation(self) -> ReferenceCache:
-        """Return the reference with the defective class in place of its own."""
+        """Return the reference with the defective class instead of the original."""
         made: Any = type(self.defect.__name__, (ReferenceCache,), {"index_cache": self.defect})(self.release)
         made.name = f"mutant:{self.defect.__name__} {self.release}"
         return made  # type: ignore[no-any-return]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @defect("AI-3a")
 class PreallocatesUnrounded(OffsetIndex):
-    """A new file gets the maximum size as it is, not rounded down to whole entries."""
+    """A new file gets exactly the maximum size, not rounded down to whole entries."""
 
     def _preallocated_size(self) -> int:
         super()._preallocated_size()
@@ -117,7 +117,7 @@ class CountsTheFileAsEntries(OffsetIndex):
 
 @defect("AI-10")
 class ForgetsTheNewCapacity(TimeIndex):
-    """A resize leaves the number of entries that fit as it was."""
+    """A resize does not change the capacity."""
 
     def resize(self, new_size: int) -> bool:
         fit = self.max_entries
@@ -195,7 +195,7 @@ class ClearsTheTailWhenGrowing(OffsetIndex):
 
 @defect("AI-15a")
 class ResetForgetsTheSize(OffsetIndex):
-    """A reset empties the index and leaves the file as long as it is."""
+    """A reset empties the index and does not change the length of the file."""
 
     def reset(self) -> None:
         self.truncate()
@@ -246,7 +246,7 @@ class TrimsOneEntryTooFew(OffsetIndex):
 
 @defect("AI-16a")
 class TrimsWholeEntriesOnly(TimeIndex):
-    """Trimming does nothing where only a partial entry would have to go."""
+    """Trimming does nothing if it would remove only a partial entry."""
 
     def trim_to_valid_size(self) -> None:
         if self.length // self.entry_size != self.entries:
@@ -331,7 +331,7 @@ class ForgetsToDelete(OffsetIndex):
 
 @defect("AI-20b")
 class AlwaysSaysItDeleted(OffsetIndex):
-    """Deleting says that there was a file even where there was none."""
+    """Deleting reports that a file existed even if it did not."""
 
     def delete_if_exists(self) -> bool:
         super().delete_if_exists()

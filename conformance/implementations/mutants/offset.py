@@ -39,7 +39,7 @@ class ChecksTheOrderFirst(OffsetIndex):
 
 @defect("OI-3")
 class ChecksTheRangeFirst(OffsetIndex):
-    """Whether the offset fits is checked before its order."""
+    """The check that an offset fits precedes the check of its order."""
 
     def append(self, offset: int, position: int) -> None:
         if not self.is_full:
@@ -295,7 +295,7 @@ class AnswersWithTheBase(OffsetIndex):
 
 @defect("OI-10")
 class KeepsTheEqualOffset(OffsetIndex):
-    """Truncation keeps the entry at the very offset."""
+    """Truncation keeps the entry at exactly the offset."""
 
     def truncate_to(self, offset: int) -> None:
         super().truncate_to(offset + 1 if offset in (entry.offset for entry in self) else offset)

@@ -84,7 +84,7 @@ class TakesNoSnapshots(ProducerStateManager):
 
 @defect("LG-32")
 class ChecksumOfTheWholeFile(ProducerStateManager):
-    """The checksum of a snapshot is another one."""
+    """The checksum of a snapshot is wrong."""
 
     def take_snapshot(self) -> None:
         super().take_snapshot()
@@ -224,7 +224,7 @@ class _Gaps(ProducerAppendInfo):
 
 @defect("LG-35")
 class GapsArePassedOver(Infos):
-    """Sequence numbers may be left out."""
+    """Sequence numbers may be skipped."""
 
     info = _Gaps
 
@@ -265,7 +265,7 @@ class _KeepsEpoch(ProducerAppendInfo):
 
 @defect("LG-38")
 class MarkersLeaveTheEpoch(Infos):
-    """A marker of a newer epoch does not raise its producer's."""
+    """A marker of a newer epoch does not raise the epoch of its producer."""
 
     info = _KeepsEpoch
 
@@ -296,7 +296,7 @@ class RemembersFourBatches(ProducerStateManager):
 
 @defect("LG-39")
 class RemembersWhatWasCutAway(ProducerStateManager):
-    """Cutting a log leaves the producers as they were."""
+    """Truncating a log does not change the producers."""
 
     def _forget(self) -> None:
         self.unreplicated.clear()

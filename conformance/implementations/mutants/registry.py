@@ -5,7 +5,7 @@ clause::
 
     @defect("OI-10")
     class KeepsTheEqualOffset(OffsetIndex):
-        "Truncation keeps the entry at the very offset."
+        "Truncation keeps the entry at exactly the offset."
 
 It is then the implementation ``mutant:keeps-the-equal-offset`` of the machine that drives such objects.
 """

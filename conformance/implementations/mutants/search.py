@@ -74,7 +74,7 @@ class WarmSectionOneEntrySmaller(_Searching, OffsetIndex):
 
 @defect("AI-30")
 class WarmSectionOfAnotherIndex(_Searching, TimeIndex):
-    """The warm section of a time index has as many entries as an offset index's."""
+    """The warm section of a time index has as many entries as in an offset index."""
 
     @staticmethod
     def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
@@ -103,7 +103,7 @@ class TakesTheWarmEdgeForWarm(_Searching, OffsetIndex):
 
 @defect("AI-32")
 class ColdHalfOneEntryShort(_Searching, OffsetIndex):
-    """The search of the cold half leaves out the first entry of the warm one."""
+    """The search of the cold half skips the first entry of the warm half."""
 
     @staticmethod
     def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
@@ -196,7 +196,7 @@ class GoesOnToTheLastEqualKey(_Searching, TimeIndex):
 
 @defect("AI-43")
 class MendsTheFirstUpperBound(_Searching, OffsetIndex):
-    """The upper bound of a target equal to the very first key is that key, which would be right but is not Kafka's."""
+    """The upper bound of a target equal to the first key is that key, which would be right but differs from Kafka."""
 
     @staticmethod
     def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:

@@ -304,7 +304,7 @@ class FinishesWhenClosing(LogSegment):
 
 @defect("SEG-25")
 class ResizesOneIndexOnly(LogSegment):
-    """Resizing leaves the time index as it is."""
+    """Resizing does not change the time index."""
 
     def resize_indexes(self, size: int) -> None:
         self.offset_index.resize(size)

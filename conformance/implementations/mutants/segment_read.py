@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @defect("SEG-38")
 class TruncationLeavesTheTimeIndex(LogSegment):
-    """Truncation leaves the time index as it is."""
+    """Truncation does not change the time index."""
 
     def truncate_to(self, offset: int) -> int:
         self.time_index.truncate_to = lambda _: None  # type: ignore[method-assign, assignment]
@@ -29,7 +29,7 @@ class TruncationLeavesTheTimeIndex(LogSegment):
 
 @defect("SEG-38")
 class TruncationLeavesTheTransactions(LogSegment):
-    """Truncation leaves the transaction index as it is."""
+    """Truncation does not change the transaction index."""
 
     def truncate_to(self, offset: int) -> int:
         self.txn_index.truncate_to = lambda _: None  # type: ignore[method-assign, assignment]
@@ -41,7 +41,7 @@ class TruncationLeavesTheTransactions(LogSegment):
 
 @defect("SEG-38")
 class TruncationMakesNoRoom(LogSegment):
-    """Truncation does not make room in the indexes again."""
+    """Truncation does not extend the indexes again."""
 
     def truncate_to(self, offset: int) -> int:
         lengths = self.offset_index.length, self.time_index.length
@@ -72,7 +72,7 @@ class TruncationKeepsTheMaximum(LogSegment):
 
 @defect("SEG-38")
 class TruncationTrustsTheIndex(LogSegment):
-    """After a truncation the largest timestamp is the last time entry's, whatever follows it in the log."""
+    """After a truncation the largest timestamp comes from the last time entry, whatever follows it in the log."""
 
     def _reload_maximum(self) -> None:
         self.maximum.set(self.time_index.last_entry)

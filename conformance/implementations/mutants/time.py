@@ -259,7 +259,7 @@ class TruncatesByTimestamp(TimeIndex):
 
 @defect("TI-9")
 class KeepsTheEqualTime(TimeIndex):
-    """Truncation keeps the entry of the very offset."""
+    """Truncation keeps the entry of exactly the offset."""
 
     def truncate_to(self, offset: int) -> None:
         super().truncate_to(min(offset + 1, LONG_MAX))

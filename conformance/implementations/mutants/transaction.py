@@ -42,7 +42,7 @@ class LosesTheProducer(TransactionIndex):
 
 @defect("TX-3")
 class TakesEqualLastOffsets(TransactionIndex):
-    """A last offset equal to the one before is taken (``>`` for ``>=``)."""
+    """A last offset equal to the previous one is accepted (``>`` for ``>=``)."""
 
     def append(self, txn: AbortedTxn) -> None:
         remembered = self._last_offset
@@ -138,7 +138,7 @@ class IsAlwaysComplete(TransactionIndex):
 
 @defect("TX-9")
 class LeavesOutTheFirstOffset(TransactionIndex):
-    """A transaction that ends at the very fetch offset is left out."""
+    """A transaction that ends at exactly the fetch offset is skipped."""
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
         return super().collect_aborted_txns(fetch_offset + 1, upper_bound_offset)
@@ -217,7 +217,7 @@ class CollectsByFirstOffset(TransactionIndex):
 
 @defect("TX-10")
 class KeepsTheEqualRecord(TransactionIndex):
-    """Truncation keeps the record whose last offset is the very offset."""
+    """Truncation keeps the record whose last offset is exactly the offset."""
 
     def truncate_to(self, offset: int) -> None:
         super().truncate_to(offset + 1)

@@ -58,7 +58,7 @@ class Append(Request, tag="append"):
 
 
 class Read(Request, tag="read"):
-    """Returns complete batches, from the one with the offset, or the next one, on; at least one, if any."""
+    """Returns complete batches, from the batch with the offset, or the next batch, on; at least one, if any."""
 
     offset: Long
     max_bytes: Int

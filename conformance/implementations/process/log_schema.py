@@ -17,7 +17,7 @@ Object = dict[str, Any]
 
 
 def log_name(request: type[messages.Request]) -> str:
-    """Return the prefix of the definitions of a request and its reply: ``log_`` distinguishes them from an index's."""
+    """Return the prefix of the definitions of a request and its reply: ``log_``, unlike for an index."""
     tag = messages.op_of(request)
     return tag if tag.endswith("_log") else f"log_{tag}"
 

@@ -61,4 +61,4 @@ def _cut(lines: list[str], left_out: int) -> str:
         return "\n".join(lines)
     more = f" and {left_out} bytes" if left_out else ""
     first, last = lines[:_FIRST_LINES], lines[max(_FIRST_LINES, len(lines) - _LAST_LINES) :]
-    return "\n".join((*first, f"[... {max(surplus, 0)} lines{more} left out ...]", *last))
+    return "\n".join((*first, f"[... {max(surplus, 0)} lines{more} omitted ...]", *last))

@@ -4,7 +4,7 @@
 with the methods of :class:`PythonOffsetIndex`, :class:`PythonTimeIndex` or :class:`PythonTransactionIndex`, named
 as in kidx. If the factory has a parameter called ``release``, it gets the release to behave like. For a kind of
 index that it does not have it raises ``NotImplementedError``. A method that an index does not have may do so too, or
-be left out.
+be omitted.
 
 An index rejects an operation by raising an exception. The first matching row gives its error kind in the protocol:
 
@@ -139,7 +139,7 @@ class PythonTransactionIndex(PythonIndex, Protocol):
         """Return every record."""
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> tuple[Any, bool]:
-        """Return the transactions that a fetch has to hide, and whether no later segment can contain another one."""
+        """Return the transactions that a fetch has to hide, and True if no later segment can have more."""
 
 
 _KINDS_OF_BUILTINS: Final[tuple[tuple[type[Exception], str | None], ...]] = (

@@ -89,7 +89,7 @@ class ServerProcess:
         if not ended:
             raise ToolError(f"{self.name} does not end within {END:g} s of SIGTERM")
         if self._told is not None and _listens(self._told):
-            raise ToolError(f"{self.name} has ended, but its address is in use: it must stay in the foreground")
+            raise ToolError(f"{self.name} has ended, but its address is in use: it must remain in the foreground")
 
     def _await_address(self) -> Address:
         deadline = Deadline(READY)

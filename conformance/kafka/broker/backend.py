@@ -52,7 +52,7 @@ def choose(release: str, choice: Choice = "auto", build: Build | None = None) ->
 
 
 def new_broker(release: str, choice: Choice = "auto", **options: Any) -> Broker:
-    """Return a broker that is not started yet; ``options`` are those of :class:`Broker`.
+    """Return a broker that is not started yet; ``options`` are passed to :class:`Broker`.
 
     Raises:
         NoEngineError: a container is requested, and no Docker engine answers.

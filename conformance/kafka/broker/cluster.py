@@ -7,7 +7,7 @@
         cluster.members[2].start()
 
 With KRaft every broker is also a controller, so that one of three may be down at a time. With ZooKeeper there is one
-ZooKeeper, which runs as long as the cluster. All files are in one directory, those of broker 2 in ``broker-2``.
+ZooKeeper, which runs as long as the cluster. All files are in one directory, the files of broker 2 in ``broker-2``.
 """
 
 from __future__ import annotations

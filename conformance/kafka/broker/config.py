@@ -75,7 +75,7 @@ class Node:
     ``voters`` are the KRaft controllers as ``{node id: port}``; a node among them is broker and controller in
     one. ``zookeeper`` is ZooKeeper's port in that mode. ``listen`` is the address it listens on for clients, which
     connect
-    to it on the loopback address. ``cluster_id`` is KRaft's; if empty, a random one is chosen.
+    to it on the loopback address. ``cluster_id`` is the id for KRaft; if empty, a random one is chosen.
     """
 
     release: str

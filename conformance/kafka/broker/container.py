@@ -30,8 +30,8 @@ class ContainerBroker(Broker):
     """Broker in a container; see :class:`Broker` for its arguments.
 
     Raises:
-        NoEngineError: on start: no Docker engine answers.
-        NoImageError: on start: the engine has no image of the release.
+        NoEngineError: No Docker engine answers; raised on start.
+        NoImageError: The engine has no image of the release; raised on start.
     """
 
     backend = "container"

@@ -53,9 +53,8 @@ def topic_config(release: str) -> dict[str, str]:
 def plan(seed: int, records: int) -> list[Batch]:
     """Return batches with ``records`` records in all; the same seed returns the same batches.
 
-    Most timestamps come from a ticking clock. A quarter of the records are late, some equal the one before, and a few
-    run
-    ahead, so that the records after them, over a segment or two, are older than the index's last entry.
+    Most timestamps come from a ticking clock. A quarter of the records are late, some equal the record before, and a
+    few run ahead, so that the records after them, over a segment or two, are older than the index's last entry.
     """
     random_ = random.Random(seed)  # noqa: S311  (repeatable on purpose)
     clock = [EPOCH_MS for _ in COMPRESSION]

@@ -162,7 +162,7 @@ class Connection:
         """Send a request and return its response.
 
         Raises:
-            ClientError: as :meth:`send` and :meth:`receive`.
+            ClientError: See :meth:`send` and :meth:`receive`.
         """
         self.send(request)
         return self.receive()

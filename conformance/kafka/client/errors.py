@@ -23,7 +23,7 @@ class ClientError(ToolError):
 
 
 class UnreachableError(ClientError):
-    """Failure to connect: connection refused, no address for the name, or no route."""
+    """Failure to connect: the port is closed, the name has no address, or there is no route."""
 
 
 class RequestTimedOutError(ClientError):
@@ -50,5 +50,5 @@ class ErrorResponseError(ClientError):
     """
 
     def __init__(self, broker: str, what: str, error: str) -> None:
-        super().__init__(broker, f"refuses to {what}: {error}")
+        super().__init__(broker, f"fails to {what}: {error}")
         self.error = error

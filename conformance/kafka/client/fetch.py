@@ -21,7 +21,7 @@ ONE_BATCH: Final = 1
 
 
 class Fetched(NamedTuple):
-    """First record at or after an offset in a fetch from there; None and the name of an error if there is none.
+    """First record at or after an offset in a fetch from there; or None and the name of an error.
 
     A batch that cannot be read is the error ``"unreadable"``, a response without a record ``"nothing"``.
     """
@@ -51,8 +51,8 @@ class FetchRequests(Requests):
             topic: name of the topic.
             offset: offset of the first requested record.
             partition: number of the partition.
-            isolation: with ``read_committed``, batches end at the last stable offset and aborted transactions are
-                listed.
+            isolation: The isolation level. With ``read_committed``, batches end at the last stable offset and
+                aborted transactions are listed.
             max_bytes: limit that only the first batch may exceed.
             leader_epoch: current leader epoch that the reader assumes, or -1; needs version 9 or later.
             replica_id: -1 for a consumer.

@@ -26,7 +26,7 @@ class AlternativeReference:
         self._lengths: Lengths = {}
 
     def is_like(self, reference: Participant) -> bool:
-        """Return True if its indexes have as many entries as the reference's; zeros may be entries or padding."""
+        """Return True if its indexes have as many entries as the reference; zeros may be entries or padding."""
         mine: Lengths = self.log.implementation.index_lengths()
         theirs: Lengths = reference.implementation.index_lengths()
         return mine == theirs

@@ -84,7 +84,7 @@ class EntriesOnlyParticipant(IndexParticipant):
         track_step(self._tracked, operation, Observation(OK, self._state))
 
     def implicated_clauses(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
-        """See the base class; the clauses are the ones that its own reference exercised."""
+        """See the base class; the clauses are the clauses that its own reference exercised."""
         return super().implicated_clauses(clauses if self.own_clauses is None else self.own_clauses)
 
     def exclude_step(self, clauses: tuple[str, ...]) -> None:

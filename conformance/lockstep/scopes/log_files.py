@@ -66,7 +66,7 @@ class LogParticipant(Participant):
         self._release_others({})
 
     def _release_others(self, names: dict[str, int]) -> None:
-        """Close all files except the ones with these names and inodes."""
+        """Close all files except those with these names and inodes."""
         for name, inode in self._descriptors.keys() - names.items():
             os.close(self._descriptors.pop((name, inode)))
             LogParticipant.open_files -= 1

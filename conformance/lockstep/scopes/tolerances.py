@@ -233,7 +233,7 @@ class AllowedVariant(NamedTuple):
 
 _KILLED: Final = "a killed process has not created the files that releasing a log creates"
 _DELETES: Final = "segments before the log start were deleted before retention ran"
-AFTER_CORRUPTION: Final = "after the corruption of an index, a result may be the one that the records lead to"
+AFTER_CORRUPTION: Final = "after the corruption of an index, a result may match the records"
 _SHORTER: Final = "a truncation inside a batch moves the end to the begin of that batch"
 _NAMED: Final = "a segment has another base offset between the end of the previous one and its first record"
 _RECOVERS: Final = "the log decided itself whether to recover segments"

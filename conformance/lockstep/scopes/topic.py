@@ -60,7 +60,7 @@ class BrokerStatistics:
 
 
 class TopicParticipant(Participant):
-    """A topic, whose files are the broker's or the reference's."""
+    """A topic, whose files belong to the broker or the reference."""
 
     def read(self) -> Files:
         """Return name and content of every file that is compared."""
@@ -204,7 +204,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
     # -- everything else -------------------------------------------------------------------------------------------
 
     def compare(self, *, every: bool = False, moment: str = "running") -> None:
-        """Compare the files and the lookup results of the running broker with the reference's.
+        """Compare the files and the lookup results of the running broker with the reference.
 
         Raises:
             DivergenceError: The sides diverge, and it counts.

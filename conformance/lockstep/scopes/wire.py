@@ -36,7 +36,7 @@ class WireLockstep(WireComparison):
         broker: The broker, which is connected.
         release: The release whose dialect Kafka's own responses follow.
         scratch: An empty directory for the references.
-        level: ``"observed"`` compares every response with Kafka's, ``"must"`` with what is guaranteed.
+        level: ``"observed"`` compares every response with Kafka, ``"must"`` only with guarantees.
         on_divergence: A callback that receives a divergence and its signature, and returns True if it is known and does
             not count.
         limit: The number of results after which no more requests are sent; None for no limit.

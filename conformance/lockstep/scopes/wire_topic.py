@@ -21,7 +21,7 @@ class WireDivergence(NamedTuple):
     Attributes:
         divergence: The divergence, as in any lockstep.
         shape: The signature, such as ``"list_offsets -3: a record -> nothing"``.
-        operations: The steps of the topic, up to the one that diverged.
+        operations: The steps of the topic, up to the step that diverged.
     """
 
     divergence: Divergence
@@ -97,6 +97,6 @@ class Topic:
 
     @property
     def codec(self) -> str | None:
-        """The codec of the leader; None if it keeps the producer's."""
+        """The codec of the leader; None if it keeps the producer's codec."""
         name = str(self.settings.get("compression.type", "producer"))
         return None if name == "producer" else "none" if name == "uncompressed" else name

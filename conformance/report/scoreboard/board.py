@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 State = Literal["conforms", "differs", "excused", "unsupported", "absent", "not-run"]
 
 STATE_LEGEND: Final[Mapping[State, str]] = {
-    "conforms": "was exercised, and every result was Kafka's",
+    "conforms": "was exercised, and every result equals Kafka's result",
     "differs": "number of unique divergences, each with its steps",
     "excused": "diverged as expected, in a run that skips known divergences: no steps are recorded",
     "unsupported": "the implementation does not have the operations",

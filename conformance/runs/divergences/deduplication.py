@@ -223,7 +223,7 @@ def _weight(one: UniqueDivergence) -> tuple[int, int]:
 
 
 def _is_consequence_of(one: UniqueDivergence, other: UniqueDivergence) -> bool:
-    """Return True if a divergence is a consequence of another one, which has more weight."""
+    """Return True if a divergence is a consequence of another divergence, which has more weight."""
     if not other.clause or _weight(other) <= _weight(one) or other.expects_error:
         return False
     if (one.identity.implementation, one.operation, one.identity.aspect) != (

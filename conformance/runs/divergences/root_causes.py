@@ -147,7 +147,7 @@ def are_twins(one: UniqueDivergence, other: UniqueDivergence) -> bool:
     )
 
 
-# -- what is wrong besides ---------------------------------------------------------------------------------------------
+# -- additional divergences ------------------------------------------------------------------------------------------
 
 
 def _shared_symptom(one: MinimizedDivergence, other: MinimizedDivergence) -> str:
@@ -219,7 +219,7 @@ def _is_error_mismatch(divergence: Divergence) -> bool:
     return bool(error_of(divergence.expected) or error_of(divergence.actual))
 
 
-# -- what is wrong without the circumstances ---------------------------------------------------------------------------
+# -- divergences without their circumstances -------------------------------------------------------------------------
 
 
 def _replay_variants(one: MinimizedDivergence) -> Iterator[tuple[Divergence, str]]:

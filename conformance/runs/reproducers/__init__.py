@@ -1,6 +1,6 @@
 """``replay --export``: a trace as a standalone program, in Python or as a JUnit test for Kafka's own classes.
 
-The expected result of each step is the reference's, in the dialect of the release.
+The expected result of each step comes from the reference, in the dialect of the release.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Expected results of the steps of a trace about one index file: the reference's."""
+"""Expected results of the steps of a trace about one index file, from the reference."""
 
 from __future__ import annotations
 

@@ -33,10 +33,10 @@ from conformance.operations import Operation
 
 IMPLEMENTATION = sys.argv[1] if len(sys.argv) > 1 else {implementation!r}
 RELEASE = {release!r}
-NO_FILE = None  # there is none after this step
-SAME = object()  # whatever it says of itself
+NO_FILE = None  # the file does not exist after this step
+SAME = object()  # any state
 STEPS = [
-    # operation, arguments, (refusal, value), state, path and content of the file afterwards
+    # operation, arguments, (error, value), state, path and content of the file afterwards
 {steps}
 ]
 
@@ -52,7 +52,7 @@ def main():
         for number, (name, arguments, outcome, state, path, content) in enumerate(STEPS, start=1):
             file = Path(directory, path)
             print(f"{{number:3}}  {{name}}{{arguments}}")
-            if outcome is None:  # damage, done to the closed file
+            if outcome is None:  # corruption of the closed file
                 file.write_bytes(content) if content is not None else file.unlink(missing_ok=True)
                 continue
             seen = subject.perform(Operation(name, arguments))

@@ -20,7 +20,7 @@ _LISTS: Final = frozenset({"targets", "batches", "records"})
 _BATCH_OVERHEAD: Final = 12
 _NO_CODEC: Final = "none"
 _ROOMY: Final = 120
-"""A maximum size of an index with room for several entries of either kind."""
+"""A maximum size of an index with space for several entries of either kind."""
 _SKIP_FULL_CHECK: Final = {"maybe_append": (False,)}
 _FEW: Final = 5
 """The largest number of single operations that read better than one bulk operation."""
@@ -83,7 +83,7 @@ def written_out(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]
 
 
 def opened_once(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]]:
-    """Yield the operations after each opening of an index but the first, after one opening that has room.
+    """Yield the operations after each opening of an index but the first, after one opening with enough space.
 
     An index that was opened twice because of its size is opened once by a person who chooses the size.
     """

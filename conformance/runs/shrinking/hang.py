@@ -42,7 +42,7 @@ def shrink_hang(
         specification: The ``-i`` argument of the participant; empty for the reference.
         limit: The time that the step has taken, seconds.
         seconds: The maximum time for shrinking.
-        release: The release of the participant's classes or dialect, if it is not the divergence's.
+        release: The release of the participant's classes or dialect, if it differs from the divergence.
     """
     implementations = (specification,) if specification else ()
     helper = Candidates(machine, release or stuck.divergence.release, implementations, min(limit, SHORT))

@@ -46,7 +46,7 @@ func (b *buffer) limit() int64 { return int64(len(b.data)) }
 
 func (b *buffer) seek(position int64) error {
 	if position > b.limit() {
-		return refuse("invalid_argument", "newPosition > limit: (%d > %d)", position, b.limit())
+		return failure("invalid_argument", "newPosition > limit: (%d > %d)", position, b.limit())
 	}
 	b.position = position
 	return nil
@@ -55,11 +55,11 @@ func (b *buffer) seek(position int64) error {
 // room checks what every put checks, and moves the cursor past the field.
 func (b *buffer) room(size int64) ([]byte, error) {
 	if !b.writable {
-		return nil, refuse("read_only", "the index is mapped read-only")
+		return nil, failure("read_only", "the index is mapped read-only")
 	}
 	end := b.position + size
 	if end > b.limit() {
-		return nil, refuse("buffer_overflow", "%d bytes at %d do not fit in %d", size, b.position, b.limit())
+		return nil, failure("buffer_overflow", "%d bytes at %d do not fit in %d", size, b.position, b.limit())
 	}
 	field := b.data[b.position:end]
 	b.position = end
@@ -84,7 +84,7 @@ func (b *buffer) putLong(value int64) error {
 
 func (b *buffer) field(position, size int64) ([]byte, error) {
 	if position < 0 || position+size > b.limit() {
-		return nil, refuse("out_of_bounds", "%d bytes at %d are not within 0..%d", size, position, b.limit())
+		return nil, failure("out_of_bounds", "%d bytes at %d are not within 0..%d", size, position, b.limit())
 	}
 	return b.data[position : position+size], nil
 }

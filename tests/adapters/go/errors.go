@@ -2,16 +2,16 @@ package main
 
 import "fmt"
 
-// refusal is an error reply of the protocol: {"error": kind, "message": message}.
-type refusal struct{ kind, message string }
+// opError is an error reply of the protocol: {"error": kind, "message": message}.
+type opError struct{ kind, message string }
 
-func (r refusal) Error() string { return r.kind + ": " + r.message }
+func (e opError) Error() string { return e.kind + ": " + e.message }
 
 // unsupported is the answer to an operation that an index does not have.
 type unsupported struct{}
 
 func (unsupported) Error() string { return "unsupported" }
 
-func refuse(kind, format string, values ...any) refusal {
-	return refusal{kind, fmt.Sprintf(format, values...)}
+func failure(kind, format string, values ...any) opError {
+	return opError{kind, fmt.Sprintf(format, values...)}
 }

@@ -1,6 +1,6 @@
 // Command go-index is a complete implementation of Kafka's three index files behind the line protocol of the
-// conformance harness (conformance/schemas/protocol.json): one JSON request a line on standard input, one JSON reply a
-// line on standard output. It needs only Go's standard library.
+// conformance harness (conformance/schemas/protocol.json): one JSON request per line on standard input, one JSON reply
+// per line on standard output. It needs only Go's standard library.
 //
 //	go build -o go-index . && conformance run -i "exec:./go-index --release {release}"
 package main
@@ -40,7 +40,7 @@ type request struct {
 
 // index is what all three kinds have in common: an answer to a request, and the state.
 type index interface {
-	perform(r *request) (any, error)
+	execute(r *request) (any, error)
 	state() any
 }
 
@@ -100,20 +100,20 @@ type unsupportedReply struct {
 }
 
 func (s *session) reply(r *request) any {
-	value, err := s.perform(r)
+	value, err := s.execute(r)
 	switch e := err.(type) {
 	case nil:
 		return okReply{value}
 	case unsupported:
 		return unsupportedReply{true}
-	case refusal:
+	case opError:
 		return errorReply{e.kind, e.message}
 	default: // from the operating system
 		return errorReply{"io", err.Error()}
 	}
 }
 
-func (s *session) perform(r *request) (any, error) {
+func (s *session) execute(r *request) (any, error) {
 	switch r.Op {
 	case "start":
 		return map[string]any{
@@ -131,12 +131,12 @@ func (s *session) perform(r *request) (any, error) {
 		return nil, err
 	}
 	if s.index == nil {
-		return nil, refusal{"closed", "no index is open"}
+		return nil, opError{"closed", "no index is open"}
 	}
 	if r.Op == "state" {
 		return s.index.state(), nil
 	}
-	return s.index.perform(r)
+	return s.index.execute(r)
 }
 
 func open(r *request, rules dialect) (index, error) {

@@ -36,10 +36,10 @@ func (m *mapped) create(r *request, rules dialect, entrySize, offsetAt int64) er
 	if isNew {
 		file.Close()
 		if m.maxIndexSize < entrySize {
-			return refuse("invalid_argument", "Invalid max index size: %d", m.maxIndexSize)
+			return failure("invalid_argument", "Invalid max index size: %d", m.maxIndexSize)
 		}
 		if !r.Writable {
-			return refuse("io", "a new index cannot be preallocated read-only")
+			return failure("io", "a new index cannot be preallocated read-only")
 		}
 		size = roundDown(m.maxIndexSize, entrySize)
 	} else if !errors.Is(err, fs.ErrExist) {
@@ -87,7 +87,7 @@ func (m *mapped) common(r *request) (value any, done bool, err error) {
 
 func (m *mapped) mapping() (*buffer, error) {
 	if m.buffer == nil {
-		return nil, refuse("closed", "%s is closed", m.path)
+		return nil, failure("closed", "%s is closed", m.path)
 	}
 	return m.buffer, nil
 }
@@ -97,7 +97,7 @@ func (m *mapped) relative(offset int64) (int32, error) {
 	if r := offset - m.base; 0 <= r && r <= math.MaxInt32 {
 		return int32(r), nil
 	}
-	return 0, refuse("offset_overflow", "Integer overflow for offset: %d (%s)", offset, m.path)
+	return 0, failure("offset_overflow", "Integer overflow for offset: %d (%s)", offset, m.path)
 }
 
 // byteOf is the position of a slot: an int in Java, so it wraps around 32 bits (AI-41).
@@ -105,7 +105,7 @@ func (m *mapped) byteOf(slot int64) int64 { return int64(int32(slot * m.entrySiz
 
 func (m *mapped) checkSlot(n int64) error {
 	if n >= m.entries {
-		return refuse("invalid_argument", "Attempt to fetch the %dth entry from %s of %d entries", n, m.path, m.entries)
+		return failure("invalid_argument", "Attempt to fetch the %dth entry from %s of %d entries", n, m.path, m.entries)
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (m *mapped) resize(size int64) (bool, error) {
 			return false, err
 		}
 		file.Close()
-		return false, refuse("closed", "%s is closed", m.path)
+		return false, failure("closed", "%s is closed", m.path)
 	}
 	position := m.buffer.position
 	grown, err := openAndMap(m.path, true, size)
@@ -224,12 +224,12 @@ func (m *mapped) checkPosition() error {
 	if m.dialect.scala {
 		kind = "invalid_argument"
 	}
-	return refuse(kind, "%d entries but file position in index is %d", m.entries, m.buffer.position)
+	return failure(kind, "%d entries but file position in index is %d", m.entries, m.buffer.position)
 }
 
 func (m *mapped) lengthIsWhole() error {
 	if m.length%m.entrySize != 0 {
-		return refuse("corrupt", "%s: %d bytes are no multiple of %d", m.path, m.length, m.entrySize)
+		return failure("corrupt", "%s: %d bytes are no multiple of %d", m.path, m.length, m.entrySize)
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ func openOffsetIndex(r *request, rules dialect) (index, error) {
 	return i, i.create(r, rules, 8, 0)
 }
 
-func (i *offsetIndex) perform(r *request) (any, error) {
+func (i *offsetIndex) execute(r *request) (any, error) {
 	if value, done, err := i.common(r); done {
 		return value, err
 	}
@@ -66,10 +66,10 @@ func (i *offsetIndex) entry(slot int64) ([]int64, error) {
 // append checks in Kafka's order (OI-3).
 func (i *offsetIndex) append(offset int64, position int32) error {
 	if i.entries >= i.maxEntries {
-		return refuse("invalid_argument", "Attempt to append to a full index (size = %d).", i.entries)
+		return failure("invalid_argument", "Attempt to append to a full index (size = %d).", i.entries)
 	}
 	if i.entries != 0 && offset <= i.last {
-		return refuse("invalid_offset", "offset %d is no larger than the last one, %d", offset, i.last)
+		return failure("invalid_offset", "offset %d is no larger than the last one, %d", offset, i.last)
 	}
 	relative, err := i.relative(offset)
 	if err != nil {
@@ -123,7 +123,7 @@ func (i *offsetIndex) fetchUpperBound(position, size int32) (any, error) {
 
 func (i *offsetIndex) sanityCheck() error {
 	if i.entries != 0 && i.last < i.base {
-		return refuse("corrupt", "%s: the last offset is %d, below the base offset %d", i.path, i.last, i.base)
+		return failure("corrupt", "%s: the last offset is %d, below the base offset %d", i.path, i.last, i.base)
 	}
 	return i.lengthIsWhole()
 }

@@ -12,7 +12,7 @@ func openTimeIndex(r *request, rules dialect) (index, error) {
 	return i, i.create(r, rules, 12, 8)
 }
 
-func (i *timeIndex) perform(r *request) (any, error) {
+func (i *timeIndex) execute(r *request) (any, error) {
 	if value, done, err := i.common(r); done {
 		return value, err
 	}
@@ -71,13 +71,13 @@ func (i *timeIndex) entry(slot int64) ([]int64, error) {
 // maybeAppend checks in Kafka's order (TI-3).
 func (i *timeIndex) maybeAppend(timestamp, offset int64, skipFullCheck bool) error {
 	if !skipFullCheck && i.full() {
-		return refuse("invalid_argument", "Attempt to append to a full time index (size = %d).", i.entries)
+		return failure("invalid_argument", "Attempt to append to a full time index (size = %d).", i.entries)
 	}
 	if i.entries != 0 && offset < i.lastOffset {
-		return refuse("invalid_offset", "offset %d is smaller than the last one, %d", offset, i.lastOffset)
+		return failure("invalid_offset", "offset %d is smaller than the last one, %d", offset, i.lastOffset)
 	}
 	if i.entries != 0 && timestamp < i.lastTimestamp {
-		return refuse("illegal_state", "timestamp %d is smaller than the last one, %d", timestamp, i.lastTimestamp)
+		return failure("illegal_state", "timestamp %d is smaller than the last one, %d", timestamp, i.lastTimestamp)
 	}
 	if timestamp <= i.lastTimestamp {
 		return nil
@@ -123,10 +123,10 @@ func (i *timeIndex) sanityCheck() error {
 			return err
 		}
 		if i.lastTimestamp < first[0] {
-			return refuse("corrupt", "%s: the last timestamp is %d, the first %d", i.path, i.lastTimestamp, first[0])
+			return failure("corrupt", "%s: the last timestamp is %d, the first %d", i.path, i.lastTimestamp, first[0])
 		}
 		if i.lastOffset < i.base {
-			return refuse("corrupt", "%s: the last offset is %d, the base %d", i.path, i.lastOffset, i.base)
+			return failure("corrupt", "%s: the last offset is %d, the base %d", i.path, i.lastOffset, i.base)
 		}
 	}
 	return i.lengthIsWhole()

@@ -31,7 +31,7 @@ func openTransactionIndex(r *request, rules dialect) (index, error) {
 	return i, nil
 }
 
-func (i *transactionIndex) perform(r *request) (any, error) {
+func (i *transactionIndex) execute(r *request) (any, error) {
 	switch r.Op {
 	case "append_aborted":
 		return nil, i.append(aborted{r.ProducerID, r.FirstOffset, r.LastOffset, r.LastStableOffset})
@@ -94,7 +94,7 @@ func (i *transactionIndex) close() {
 
 func (i *transactionIndex) append(txn aborted) error {
 	if i.hasLast && i.last >= txn[2] {
-		return refuse("invalid_argument", "last offset %d is not greater than %d", txn[2], i.last)
+		return failure("invalid_argument", "last offset %d is not greater than %d", txn[2], i.last)
 	}
 	i.hasLast, i.last = true, txn[2] // remembered before the write
 	if i.file == nil {
@@ -125,7 +125,7 @@ func (i *transactionIndex) each(f func(position int64, txn aborted) bool) error 
 			version >>= 8 // up to 4.3 only the high byte is read (TX-7)
 		}
 		if version > 0 || version < 0 && i.dialect.newest {
-			return refuse("unsupported_version", "transaction of version %d in %s", version, i.path)
+			return failure("unsupported_version", "transaction of version %d in %s", version, i.path)
 		}
 		var txn aborted
 		for field := range txn {
@@ -188,7 +188,7 @@ func (i *transactionIndex) sanityCheck() error {
 		return bad == nil
 	})
 	if err == nil && bad != nil {
-		return refuse("corrupt", "%s: %v ends below the start offset %d", i.path, *bad, i.start)
+		return failure("corrupt", "%s: %v ends below the start offset %d", i.path, *bad, i.start)
 	}
 	return err
 }

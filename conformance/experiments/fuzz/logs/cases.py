@@ -110,7 +110,7 @@ class KnownLogs:
         return bytes(writer)
 
     def _recover(self, writer: CaseWriter, content: bytes, recovered: Recovered, queries: Sequence[Query]) -> None:
-        """Write the recovery of a log and the steps after it, during which its state and files stay the same."""
+        """Write the recovery of a log and the steps after it, during which its state and files do not change."""
         offset_index, time_index, latest = recovered.offset_index, recovered.time_index, recovered.largest_timestamp
         indexes = _trimmed(offset_index), _trimmed(time_index)
         maximum, last = recovered.maximum, recovered.last_transaction

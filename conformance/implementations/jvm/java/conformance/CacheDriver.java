@@ -62,12 +62,12 @@ public final class CacheDriver extends ReplyingDriver {
     }
 
     @Override
-    public void perform(String operation, long[] arguments, byte[] bytes) {
+    public void execute(String operation, long[] arguments, byte[] bytes) {
         if (operation.equals("open_cache"))
             abandon();
         Mappings.more();
         tidies = !operation.equals("pass_time") || arguments[1] != 0;
-        run(() -> perform(adapter(), operation, Arrays.copyOf(arguments, 4), bytes));
+        run(() -> execute(adapter(), operation, Arrays.copyOf(arguments, 4), bytes));
     }
 
     @Override
@@ -86,7 +86,7 @@ public final class CacheDriver extends ReplyingDriver {
             reply.add(number);
     }
 
-    private void perform(CacheAdapter cache, String operation, long[] args, byte[] bytes) throws Throwable {
+    private void execute(CacheAdapter cache, String operation, long[] args, byte[] bytes) throws Throwable {
         if (operation.equals("store_index")) {
             int end = indexOf(bytes, (byte) 0);
             stored.put(text(Arrays.copyOf(bytes, end)), KINDS[(int) args[0]], (int) args[1],

@@ -40,7 +40,7 @@ public final class Cases {
     private final Map<String, WatchedFile> watched = new HashMap<>();
     private boolean[][] reached = {};
     private boolean[][] known = {};
-    private volatile int performing;
+    private volatile int executing;
     private volatile int begun;
     private ByteBuffer content = ByteBuffer.allocateDirect(1 << 17);
     private ByteBuffer script;
@@ -48,7 +48,7 @@ public final class Cases {
     private int writtenAt;
     private int writtenLength;
 
-    /** directory: that of all cases, as the driver's begin takes it; what they leave there is written over. */
+    /** directory: the directory of all cases, as for the driver's begin; their files are overwritten. */
     public Cases(Driver driver, String directory) {
         this.driver = driver;
         operations = driver.operations();
@@ -68,8 +68,8 @@ public final class Cases {
     }
 
     /** Returns the number of the case in progress, from 0 on; any thread may call it. */
-    public int performing() {
-        return performing;
+    public int executing() {
+        return executing;
     }
 
     /** Returns the number of its started operations, without operations on files; any thread may call it. */
@@ -81,7 +81,7 @@ public final class Cases {
      * Executes cases. The result has two ints for each: the number of the first differing step, from 0 on, or -1; and 1 if
      * it has reached code that no earlier case has reached.
      */
-    public int[] perform(ByteBuffer scripts, int cases) {
+    public int[] execute(ByteBuffer scripts, int cases) {
         script = scripts.order(ByteOrder.nativeOrder());
         int[] answers = new int[2 * cases];
         int next = 0;
@@ -89,7 +89,7 @@ public final class Cases {
             at = next;
             int end = at + Long.BYTES + Long.BYTES * (int) script.getLong(at);
             at += Long.BYTES;
-            performing = number;
+            executing = number;
             begun = 0;
             driver.begin(directory);
             answers[2 * number] = firstDifference(end);
@@ -134,7 +134,7 @@ public final class Cases {
         }
         if (operations.mayReplaceFiles(operation))
             doubt();
-        driver.perform(operations.name(operation), arguments, bytes);
+        driver.execute(operations.name(operation), arguments, bytes);
         return driver.replied(script, reply, length);
     }
 

@@ -74,7 +74,7 @@ public final class Codecs {
 
     /**
      * How reading the bytes of a batch ends, how many come before, in how many blocks, their sizes, the bytes, and the
-     * text of a failure. No blocks are told unless one of them is empty.
+     * text of a failure. The sizes of blocks are omitted unless one of them is empty.
      *
      * Null if there are more than that many bytes, or no memory for them.
      */
@@ -87,7 +87,7 @@ public final class Codecs {
             boolean ended = inBlocks(stream, codec, magic) ? blocks(stream, plain, most)
                 : read(stream, plain, magic, byRecord, most);
             return ended ? found(END, plain, "") : null;
-        } catch (IOException damage) {
+        } catch (IOException corruption) {
             return found(CORRUPT, plain, "");
         } catch (BufferUnderflowException underflow) {
             return found(UNDERFLOW, plain, "");
@@ -101,7 +101,7 @@ public final class Codecs {
     private InputStream opened(Object compression, byte[] data, byte magic) throws Throwable {
         try {
             return (InputStream) Members.call(open, compression, ByteBuffer.wrap(data), magic, buffers);
-        } catch (RuntimeException refusal) {
+        } catch (RuntimeException failure) {
             return null;
         }
     }
@@ -126,8 +126,8 @@ public final class Codecs {
     }
 
     /**
-     * Reads as records are read: what comes before damage depends on how much is asked for at once, and up to 2.7
-     * nothing buffers between the library and who asks it.
+     * Reads as records are read: the bytes before a corruption depend on the size of each read, and up to 2.7 no buffer
+     * is between the library and its caller.
      */
     private static boolean read(InputStream stream, ByteArrayOutputStream plain, int magic, boolean byRecord, int most)
         throws IOException {

@@ -14,14 +14,14 @@ public interface Driver {
     /** Executes the first step of a batch without expectations; called from Python. */
     default void step(byte[] script) {
         Script.Step step = new Script(script, 0).step(0);
-        perform(operations().name(step.operation()), step.arguments(), step.bytes());
+        execute(operations().name(step.operation()), step.arguments(), step.bytes());
     }
 
     /** Returns the operations by their numbers in batches. */
     Operations operations();
 
     /** Executes an operation; its outcome and the state after it are the reply. The callee owns bytes. */
-    void perform(String operation, long[] arguments, byte[] bytes);
+    void execute(String operation, long[] arguments, byte[] bytes);
 
     /** Executes an operation that changes nothing; the reply has no state, which takes longer to read than most results. */
     void ask(String operation, long[] arguments, byte[] bytes);

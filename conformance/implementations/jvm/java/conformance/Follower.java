@@ -60,7 +60,7 @@ final class Follower {
     }
 
     /** Returns the number of the step in progress, or the number of steps if it has executed or skipped all. */
-    int performing() {
+    int executing() {
         return stopped ? steps : step;
     }
 
@@ -96,7 +96,7 @@ final class Follower {
                 default:
                     if (operations.mayReplaceFiles(next.operation()))
                         files.doubt();
-                    driver.perform(operations.name(next.operation()), next.arguments(), next.ownBytes());
+                    driver.execute(operations.name(next.operation()), next.arguments(), next.ownBytes());
                     return driver.replied(script.bytes, expected.replyAt(), expected.replyLength())
                         && files.hold(script.bytes, expected.files());
             }

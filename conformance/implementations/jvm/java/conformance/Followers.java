@@ -32,7 +32,7 @@ public final class Followers {
     }
 
     /**
-     * Begins a script; the one before has to be finished. alone: no other thread has work until this script ends.
+     * Begins a script; the preceding script has to be finished. alone: no other thread has work until this script ends.
      */
     public void start(byte[] bytes, int steps, boolean alone) {
         Script script = new Script(bytes, rules);
@@ -48,8 +48,8 @@ public final class Followers {
     }
 
     /** Returns the step of the last batch that a member is executing; any thread may call it. */
-    public int performing(int number) {
-        return followers.get(number).performing();
+    public int executing(int number) {
+        return followers.get(number).executing();
     }
 
     /** Returns the step of the last batch after which a member has stopped, or -1. */

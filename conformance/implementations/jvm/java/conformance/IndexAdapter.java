@@ -33,7 +33,7 @@ abstract class IndexAdapter {
     /** The operations of one kind of index alone. */
     abstract void performOwn(String operation, long[] arguments, Reply reply) throws Throwable;
 
-    final void perform(String operation, long[] arguments, Reply reply) throws Throwable {
+    final void execute(String operation, long[] arguments, Reply reply) throws Throwable {
         switch (operation) {
             case "truncate_to" -> Members.call(truncateTo, index, arguments[0]);
             case "reset" -> Members.call(reset, index);

@@ -31,12 +31,12 @@ public final class IndexDriver extends ReplyingDriver {
     }
 
     @Override
-    public void perform(String operation, long[] arguments, byte[] bytes) {
+    public void execute(String operation, long[] arguments, byte[] bytes) {
         switch (operation) {
             case "open" -> open((int) arguments[0], text(bytes), arguments[1], (int) arguments[2], arguments[3] != 0);
             case "rename" -> run(() -> current.rename(file(text(bytes))));
             case "crash" -> run(this::abandon);
-            default -> run(() -> current.perform(operation, arguments, reply));
+            default -> run(() -> current.execute(operation, arguments, reply));
         }
     }
 

@@ -221,7 +221,7 @@ final class LogAdapter {
     }
 
     /**
-     * arguments: where the last round ended, bytes read at once, keys, milliseconds between the segments' files; where
+     * arguments: where the last round ended, bytes per read, keys, milliseconds between the segments' files; where
      * the process is killed, how often it has been there then.
      */
     long[] clean(File directory, long[] arguments) throws Throwable {

@@ -37,7 +37,7 @@ public final class LogDriver extends ReplyingDriver {
         try {
             return adapter.read(offset);
         } catch (Throwable thrown) {
-            reply.refused(thrown);
+            reply.failed(thrown);
             return null;
         }
     }
@@ -94,7 +94,7 @@ public final class LogDriver extends ReplyingDriver {
     }
 
     @Override
-    public void perform(String operation, long[] arguments, byte[] bytes) {
+    public void execute(String operation, long[] arguments, byte[] bytes) {
         if (operation.equals("open_log"))
             abandon();
         long a = arguments.length > 0 ? arguments[0] : 0;

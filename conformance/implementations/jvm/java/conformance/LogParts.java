@@ -38,7 +38,7 @@ final class LogParts {
                 log = Members.type(loader, name);
                 factory = factory(log);
             } catch (Missing notThisOne) {
-                // another era's; storage of 4.0 has a class of the last name that is not the log
+                // a name of another era; storage of 4.0 has a class of the last name that is not the log
             }
             if (factory != null)
                 break;

@@ -21,7 +21,7 @@ final class Members {
             try {
                 return Class.forName(name, true, loader);
             } catch (ClassNotFoundException notThisOne) {
-                // the next name is another era's
+                // the next name is from another era
             }
         }
         throw new Missing(names);

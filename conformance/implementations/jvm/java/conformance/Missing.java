@@ -45,7 +45,7 @@ public final class Missing extends NoSuchElementException {
                 if (member == null || has(type))
                     return true;
             } catch (ReflectiveOperationException | LinkageError notThisOne) {
-                // the next name is another era's
+                // the next name is from another era
             }
         }
         return false;

@@ -4,7 +4,7 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 
 /**
- * kafka.log.OffsetIndex (up to 3.4), org.apache.kafka.storage.internals.log.OffsetIndex (from 3.5), and a fork's.
+ * kafka.log.OffsetIndex (up to 3.4), org.apache.kafka.storage.internals.log.OffsetIndex (from 3.5), and the class of a fork.
  */
 final class OffsetIndexAdapter extends MappedIndexAdapter {
     private final Method append;

@@ -5,7 +5,7 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
 
-/** Options and lists of both languages as Java's. */
+/** Options and lists of both languages as Java types. */
 final class Options {
     private Options() {}
 

@@ -73,7 +73,7 @@ final class Reply {
         set(1, length == 0 && !isList ? -1 : length);
     }
 
-    void refused(Throwable thrown) {
+    void failed(Throwable thrown) {
         length = 0;
         text = thrown.getMessage();
         for (Class<?> type = thrown.getClass(); type != null; type = type.getSuperclass()) {

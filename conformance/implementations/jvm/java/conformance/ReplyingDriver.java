@@ -55,7 +55,7 @@ abstract class ReplyingDriver implements Driver {
     @Override
     public final void ask(String operation, long[] arguments, byte[] bytes) {
         withState = false;
-        perform(operation, arguments, bytes);
+        execute(operation, arguments, bytes);
         withState = true;
     }
 
@@ -77,7 +77,7 @@ abstract class ReplyingDriver implements Driver {
                 step.run();
                 reply.endValue();
             } catch (Throwable thrown) {
-                reply.refused(thrown);
+                reply.failed(thrown);
             }
             try {
                 if (settle() && withState) {
@@ -86,7 +86,7 @@ abstract class ReplyingDriver implements Driver {
                     reply.endState(mark);
                 }
             } catch (Throwable thrown) {
-                reply.refused(thrown);
+                reply.failed(thrown);
             }
         } finally {
             running.end();

@@ -75,7 +75,7 @@ final class SegmentAdapter {
         return Members.call(Members.method(type, name, arguments.length), segment, arguments);
     }
 
-    void perform(String operation, long a, long b, long c, long d, Reply reply) throws Throwable {
+    void execute(String operation, long a, long b, long c, long d, Reply reply) throws Throwable {
         switch (operation) {
             case "become_inactive" -> call("onBecomeInactiveSegment");
             case "close_segment" -> call("close");

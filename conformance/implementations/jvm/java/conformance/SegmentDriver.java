@@ -36,7 +36,7 @@ public final class SegmentDriver extends ReplyingDriver {
     }
 
     @Override
-    public void perform(String operation, long[] arguments, byte[] bytes) {
+    public void execute(String operation, long[] arguments, byte[] bytes) {
         switch (operation) {
             case "open_segment" -> {
                 abandon();
@@ -66,7 +66,7 @@ public final class SegmentDriver extends ReplyingDriver {
                 case "lose_directory" -> adapter.updateDirectory(new File(directory, "missing"));
                 default -> {
                     long[] all = Arrays.copyOf(arguments, 4);
-                    adapter.perform(operation, all[0], all[1], all[2], all[3], reply);
+                    adapter.execute(operation, all[0], all[1], all[2], all[3], reply);
                 }
             }
         });

@@ -38,7 +38,7 @@ final class StoredIndexes {
         stored.clear();
     }
 
-    /** kind: the name of an index type of Kafka's. */
+    /** kind: the name of one of Kafka's index types. */
     void put(String segment, String kind, int answer, byte[] content) {
         stored.put(segment + kind, new Stored(answer, content));
     }

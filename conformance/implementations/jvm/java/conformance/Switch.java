@@ -8,7 +8,7 @@ import java.util.concurrent.locks.ReentrantReadWriteLock;
 /**
  * The points at which Kafka's classes may be interrupted: every access to a field that changes, and to a buffer.
  *
- * <p>One operation is interrupted at one of its points, others run there from beginning to end, and it goes on. That
+ * <p>One operation is interrupted at one of its points, others run there from beginning to end, and it continues. That
  * needs no second thread: what is shared are the object's fields, its buffer and its file. An operation that would wait
  * for a lock that the interrupted one holds cannot run there. A copy of this class lives in the class loader of each
  * release that is interrupted.

@@ -2,7 +2,7 @@ package conformance;
 
 import java.lang.reflect.Method;
 
-/** kafka.log.TimeIndex (up to 3.4), org.apache.kafka.storage.internals.log.TimeIndex (from 3.5), and a fork's. */
+/** kafka.log.TimeIndex (up to 3.4), org.apache.kafka.storage.internals.log.TimeIndex (from 3.5), and the class of a fork. */
 final class TimeIndexAdapter extends MappedIndexAdapter {
     private final Method maybeAppend;
     private final Method lastEntry;

@@ -13,8 +13,8 @@ import java.util.Map;
 /**
  * The files that a release works on.
  *
- * <p>All are read after every step. Where every file is compared, which there are is looked at when the directory shows
- * another time than the one it was given at the last look: what names a file in it, or removes one, changes that time.
+ * <p>All are read after every step. If every file is compared, the directory is listed when its modification time differs
+ * from the time that the last listing has set: creating, renaming or deleting a file changes this time.
  */
 final class WatchedFiles {
     /** Milliseconds; no clock shows it any more. */
@@ -128,11 +128,11 @@ final class WatchedFiles {
         if (file != null)
             return file.holds(bytes, expected.at(), expected.length(), content);
         file = new WatchedFile(driver.file(expected.name()));
-        boolean stays = open.size() < most;
-        if (stays)
+        boolean isKept = open.size() < most;
+        if (isKept)
             open.put(expected.name(), file);
         boolean same = file.holds(bytes, expected.at(), expected.length(), content);
-        if (!stays)
+        if (!isKept)
             file.release();
         return same;
     }
