@@ -10,6 +10,7 @@ import re
 import struct
 from dataclasses import dataclass
 from importlib.resources import files
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.errors import ToolError
@@ -17,7 +18,7 @@ from conformance.implementations.jvm.driver import SOURCES
 from conformance.implementations.jvm.requests import numbers_of
 from conformance.implementations.protocol import provides_codecs, with_codecs_of
 from conformance.machines import REPLAYED
-from conformance.operations.op import BATCHES, HEXADECIMAL
+from conformance.operations.op import BATCHES, HEXADECIMAL, Shape
 from conformance.quoting import quoted
 from conformance.runs.reproducers.expected import without_zeros
 from conformance.runs.reproducers.java_text import java_comment, java_long_string, java_string
@@ -43,6 +44,8 @@ _SEGMENT_STATE: Final = (
     " after 1 if it is known; then the three indexes."
 )
 _IMPORT: Final = re.compile(r"^import [\w.]+;$", re.MULTILINE)
+_JAVA_IMPORT: Final = re.compile(r"^import java\.[\w.]+;$", re.MULTILINE)
+_JAVA_IMPORTS: Final = re.compile(r"(?:^import java\.[\w.]+;\n)+", re.MULTILINE)
 _TOP_LEVEL: Final = re.compile(r"^(?:public )?final class", re.MULTILINE)
 
 
@@ -124,7 +127,7 @@ def trace_test(trace: Trace, release: str, name: str) -> str:
         "count": str(len(trace.operations)),
         "name": name,
         "driver": form.driver,
-        "state": form.state,
+        "state": "\n     * ".join(wrap(form.state, 110)),
         "steps": _methods(list(_expected(trace, release, subject)), subject),
         "kinds": "\n".join(
             f"            KINDS.put({java_string(exception)}, {java_string(kind)});"
@@ -133,9 +136,9 @@ def trace_test(trace: Trace, release: str, name: str) -> str:
         ),
         "classes": classes,
     }
-    own = set(_IMPORT.findall(template))
     text = re.sub(r"@(\w+)@", lambda found: values[found[1]], template)
-    return text.replace("\n\n/**", "\n" + "".join(f"{line}\n" for line in imports if line not in own) + "\n/**", 1)
+    sorted_imports = "".join(f"{line}\n" for line in sorted({*imports, *_JAVA_IMPORT.findall(template)}))
+    return _JAVA_IMPORTS.sub(sorted_imports, text, count=1)
 
 
 def _expected(trace: Trace, release: str, subject: JvmClasses[Any]) -> Iterator[_Step]:
@@ -241,10 +244,17 @@ class _Writer:
             return _bytes(data)
         return f"texts({', '.join(map(java_string, data.decode().split(chr(0))))})"
 
+    def _fields(self, step: _Step) -> str:
+        """Return a comment with the names of the numbers of a result."""
+        operation = self.subject.operations[step.operation.name]
+        names = ("found", *operation.fields) if operation.gives is Shape.ANSWERS else operation.fields
+        return f"  // {', '.join(names)}" if names else ""
+
     def _outcome(self, step: _Step) -> str:
         error, _, text = step.outcome
         if error is None:
-            return f"returned({', '.join(map(_long, step.values))});"
+            names = self._fields(step) if step.values else ""
+            return f"returned({', '.join(map(_long, step.values))});{names}"
         told = None if self.subject.any_text or error in self.subject.silent else text
         return f"threw({java_string(error)}, {'null' if told is None else java_string(told)});"
 

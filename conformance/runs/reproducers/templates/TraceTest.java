@@ -37,7 +37,9 @@ public class @name@ {
 
     private ReplyingDriver driver;
     private final Map<String, byte[]> files = new TreeMap<>();
-    /** @state@ */
+    /**
+     * @state@
+     */
     private List<Long> state;
 
     @BeforeEach
@@ -68,7 +70,7 @@ public class @name@ {
         driver.perform(operation, arguments, bytes);
     }
 
-    /** Expects a result; no values at all for null. */
+    /** Expects a result: its numbers, none of them for null. */
     private void returned(Long... values) {
         assertEquals(null, driver.reply.kind(), () -> "threw " + driver.reply.thrown);
         assertEquals(List.of(values), driver.reply.values);
