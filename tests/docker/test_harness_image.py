@@ -1,31 +1,26 @@
-"""The image of the harness: it is built from this tree, and checks a broker over the wire."""
+"""The image of the harness: it checks a broker over the wire."""
 
 from __future__ import annotations
 
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 from conformance.kafka.broker import LocalBroker
+from conformance.kafka.broker.image import require
 
 pytestmark = pytest.mark.docker
 
 RELEASE = "4.3.1"
 IMAGE = "kidx/harness"
-BUILD = Path(__file__).parents[2] / "docker" / "build-harness.sh"
 
 
 @pytest.fixture(scope="module", autouse=True)
 def image():
-    done = subprocess.run(
-        [BUILD], env={**os.environ, "PYTHON": sys.executable}, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    """Require the image: it takes minutes to build, so that CI builds it before."""
+    require(IMAGE, "docker/build-harness.sh makes it")
 
 
 def harness(*words, options=()):
