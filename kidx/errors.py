@@ -1,4 +1,4 @@
-"""Exceptions, one for each way in which Kafka refuses.
+"""Exceptions, one for each kind of error in Kafka.
 
 Every class derives from the builtin that a Python programmer would catch anyway, so ``except ValueError`` around an
 append works without knowing this module. ``kind`` is the word that the line protocol, the traces and the reports use.
@@ -40,7 +40,7 @@ class IndexOffsetOverflowError(KidxError, OverflowError):
 
 
 class CorruptIndexError(KidxError, ValueError):
-    """``sanity_check`` refuses the file (``CorruptIndexException``; OI-11, TI-11, TX-12)."""
+    """``sanity_check`` rejects the file (``CorruptIndexException``; OI-11, TI-11, TX-12)."""
 
     kind = "corrupt"
 
@@ -76,7 +76,7 @@ class ClosedError(KidxError, ValueError):
 
 
 class BufferOverflowError(KidxError, BufferError):
-    """No room left in the mapped file (``java.nio.BufferOverflowException``; TI-5)."""
+    """No space left in the mapped file (``java.nio.BufferOverflowException``; TI-5)."""
 
     kind = "buffer_overflow"
 
@@ -88,7 +88,7 @@ class OutOfBoundsError(KidxError, IndexError):
 
 
 class ToolError(Exception):
-    """The work could not be done; the message is one line, fit to be shown as it is."""
+    """The work could not be done; the message is one line that can be printed unchanged."""
 
     def __init__(self, message: str) -> None:
         # Causes such as HTTP errors bring line breaks along; the promise is one line.

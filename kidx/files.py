@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Final
 
 Signature = tuple[tuple[int, int, int] | None, ...]
-"""Size, time of the last change and inode of some files; None of one that is not there."""
+"""Size, time of the last change and inode of some files; None for a missing file."""
 
 CHUNK: Final = 1 << 20
-"""Bytes that are read at once where a file is read through."""
+"""Bytes per read when a whole file is read."""
 
 TEXT_LIMIT: Final = 64 << 20
 """Bytes that a checkpoint may have: more than a million lines."""
@@ -54,7 +54,7 @@ def open_regular(path: str | os.PathLike[str]) -> int:
         OSError: it cannot be opened, or is a directory, FIFO, socket or device.
     """
     _check_regular(Path(path).stat().st_mode, path)  # opening a device can have effects
-    # What takes its place meanwhile must not block either.
+    # A file that replaces it in the meantime must not block either.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         _check_regular(os.fstat(descriptor).st_mode, path)
@@ -142,7 +142,7 @@ def pieces_with_data(descriptor: int, size: int, start: int = 0) -> Iterator[tup
     """Position and bytes of the pieces of a file that are not all zeros, in order; each of at most :data:`CHUNK` bytes.
 
     They are looked for from byte ``start`` on. Holes of a sparse file are not read where the system knows them. Zeros
-    at the end of a piece are left out.
+    at the end of a piece are omitted.
 
     Raises:
         OSError: the file cannot be read.

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 Verdict = Literal["exact", "sound", "changing", "unreadable", "missing", "broken"]
-"""What a file is. *exact*: the very bytes that a release writes for this log; *sound*: others that still give every
-look-up a right answer; *changing*: it changed at every look, so that nothing is certain; *unreadable*: it could not be
-looked at; *missing*: it should be there; *broken*: it can give a wrong answer."""
+"""Verdict on a file. *exact*: byte-identical with what a release writes for this log; *sound*: different, but every
+lookup is right; *changing*: it changed during every read, so that nothing is certain; *unreadable*: it cannot be read;
+*missing*: it should exist; *broken*: it can lead to a wrong result."""
 
 SEVERITY: Final[dict[str, int]] = {
     name: number for number, name in enumerate(("exact", "sound", "changing", "unreadable", "missing", "broken"))
@@ -182,7 +182,7 @@ def write_findings(findings: Iterable[Finding], path: str | os.PathLike[str]) ->
     """Write a table of findings: ``.parquet`` or ``.ndjson``, by the suffix. Replace the file in one step.
 
     Raises:
-        ToolError: the suffix is another one, the file cannot be written, or pyarrow is not installed.
+        ToolError: the suffix is unknown, the file cannot be written, or pyarrow is not installed.
     """
     target = Path(path)
     _check_suffix(target)

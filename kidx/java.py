@@ -33,7 +33,7 @@ _LIBRARIES = ("lib/server/libjvm.so", "lib/server/libjvm.dylib", "lib/client/lib
 
 
 class JavaNotFoundError(ToolError):
-    """Error: no usable Java was found, or the one that ``KIDX_JAVA_HOME`` names cannot be used."""
+    """Error: no usable Java was found, or the Java that ``KIDX_JAVA_HOME`` names cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ def find_java(environment: Mapping[str, str] | None = None) -> Java:
     """Return the Java to use; ``environment`` replaces ``os.environ``.
 
     Raises:
-        JavaNotFoundError: no Java was found, or the one that ``KIDX_JAVA_HOME`` names cannot be used.
+        JavaNotFoundError: no Java was found, or the Java that ``KIDX_JAVA_HOME`` names cannot be used.
     """
     search = search_java(environment)
     if search.found is None:

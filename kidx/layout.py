@@ -95,7 +95,7 @@ ABORTED_TXN: Final = Layout(".txnindex", (
 # fmt: on
 
 WARM_SECTION_BYTES: Final = 8192
-"""Bytes at the end of an index that the search looks at first (AI-30): 1,024 ``.index``, 682 ``.timeindex`` entries."""
+"""Bytes at the end of an index that are searched first (AI-30): 1,024 ``.index``, 682 ``.timeindex`` entries."""
 
 PAGE_BYTES: Final = 4096
 """The page that the operating system reads when a comparison touches a cold part of the file."""

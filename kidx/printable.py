@@ -19,14 +19,14 @@ _SHORT: Final = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 def printable(text: str) -> str:
     r"""Return the text on one line, with everything but letters, marks, digits, signs and plain spaces escaped.
 
-    What ``str.isprintable`` calls printable stays; the rest becomes ``\n``, ``\x1b``, ``\u202e`` and so on. A byte of a
-    file name that is not UTF-8 (``surrogateescape``) becomes ``\xff``. Backslashes stay as they are.
+    Characters for which ``str.isprintable`` is true are kept; the rest becomes ``\n``, ``\x1b``, ``\u202e``
+    and so on. A byte of a file name that is not UTF-8 (``surrogateescape``) becomes ``\xff``. Backslashes are kept.
     """
     return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
 def printable_lines(text: str) -> str:
-    r"""Escape each line as :func:`printable` does: ``\n`` stays, every other line break is escaped."""
+    r"""Escape each line as :func:`printable` does: ``\n`` is kept, every other line break is escaped."""
     return "\n".join(map(printable, text.split("\n")))
 
 
@@ -65,7 +65,7 @@ def encodable(text: str) -> str:
 def json_text(value: Any) -> str:
     r"""Return the value as JSON on one line that a terminal may show: valid UTF-8, equal to the value when parsed.
 
-    What :func:`printable` would escape is written as ``\u202e``. Text that UTF-8 cannot encode is changed as
+    Characters that :func:`printable` escapes are written as ``\u202e``. Text that UTF-8 cannot encode is changed as
     :func:`encodable` does, because parsers disagree about lone surrogates.
 
     Raises:

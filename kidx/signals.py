@@ -37,7 +37,7 @@ class SignalledError(BaseException):
 
 
 class _Held:
-    """Number of blocks that hold signals back now, and the first signal that arrived meanwhile."""
+    """Number of blocks that hold signals back now, and the first signal that arrived in the meantime."""
 
     depth = 0
     number: int | None = None

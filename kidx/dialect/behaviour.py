@@ -80,7 +80,7 @@ class Section:
 
         Args:
             values: each value with the range of releases that have it.
-            clauses: as for :meth:`flag`.
+            clauses: See :meth:`flag`.
             text: description in one sentence.
         """
         parsed = {value: ReleaseRange.parse(releases) for value, releases in values.items()}

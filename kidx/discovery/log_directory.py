@@ -52,7 +52,7 @@ def read_log_directory(directory: Path, found: Found) -> LogDirectory:
             offsets.append({})
         except OSError as error:
             offsets.append({})
-            if clause:  # that of compaction only explains gaps
+            if clause:  # the checkpoint of compaction only explains gaps
                 said = getattr(error, "strerror", None) or str(error).removeprefix(f"{path} ")
                 problem = Problem(path, said, clause)
                 found.problems += [problem] if problem not in found.problems else []

@@ -1,4 +1,4 @@
-"""The way from paths to partitions: what is descended into, and what is named as left out."""
+"""Search for partitions under paths: the directories that are entered, and the paths that are reported as skipped."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class _Walk:
                     listing[_is_directory(entry)].append(entry.name)
         except FileNotFoundError:
             if not asked:
-                return None  # a topic was deleted meanwhile
+                return None  # a topic was deleted in the meantime
             self.found.problems.append(Problem(directory, "No such file or directory"))
             return None
         except OSError as error:
@@ -158,7 +158,7 @@ class _Walk:
         if listing is None:
             return
         bases = {int(path.name.partition(".")[0]) for path in wanted}
-        # The file asked for may be in a directory of any name.
+        # The requested file may be in a directory of any name.
         about = self._log_directory(directory.parent)
         self.found.partitions.append(partition_in(directory, listing.files, about, bases))
 

@@ -32,7 +32,7 @@ _PACKAGES: Final = ("kafka.serializer.", "org.apache.kafka.tools.api.", "")
 
 
 def decoder(name: str) -> Decoder | None:
-    """Return the decoder of a class name such as ``kafka.serializer.StringDecoder``, or None if it is not Kafka's.
+    """Return the decoder of a class name such as ``kafka.serializer.StringDecoder``, or None for others.
 
     ``DefaultDecoder`` is not among them: Kafka prints the address of an array for it.
     """

@@ -171,7 +171,7 @@ class TransactionIndex:
         """Return the transactions that a fetch of ``fetch_offset .. upper_bound_offset`` (exclusive) must hide (TX-9).
 
         Raises:
-            UnsupportedVersionError: as ``all_aborted_txns``.
+            UnsupportedVersionError: See ``all_aborted_txns``.
         """
         found: list[AbortedTxn] = []
         for txn in self:
@@ -217,7 +217,7 @@ class TransactionIndex:
 
         Raises:
             CorruptIndexError: such a record exists.
-            UnsupportedVersionError: as ``all_aborted_txns``.
+            UnsupportedVersionError: See ``all_aborted_txns``.
         """
         for _, version, txn in self.stored_records():
             if txn.last_offset < self.start_offset:

@@ -51,7 +51,7 @@ def stored_epochs(path: Path) -> list[EpochEntry]:
     """Return the entries as a log reads them, including negative ones (``CheckpointFile.java``, LG-78).
 
     Raises:
-        OSError: as :func:`read_epochs`.
+        OSError: See :func:`read_epochs`.
         InvalidArgumentError: an entry is not an ``int`` and a ``long``, or the number of entries is negative.
     """
     try:

@@ -47,7 +47,7 @@ class ProducerChanges:
 
     Raises:
         InvalidTxnStateError: a transaction begins that is not verified.
-        KidxError: as :meth:`ProducerAppendInfo.append`.
+        KidxError: See :meth:`ProducerAppendInfo.append`.
     """
 
     def __init__(

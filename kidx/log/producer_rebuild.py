@@ -38,7 +38,7 @@ def rebuild_producers(
             empty in a recovery (LG-44); ``producers`` by default.
 
     Raises:
-        KidxError: as :meth:`ProducerAppendInfo.append`.
+        KidxError: See :meth:`ProducerAppendInfo.append`.
         OSError: a log or a snapshot cannot be read, written or deleted.
     """
     marks = [*segments.last_two_bases, end_offset]

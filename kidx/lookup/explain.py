@@ -55,7 +55,7 @@ class IndexVisit:
         entry_size: size of an entry in bytes.
         target: the key searched for.
         slot: slot of the entry found; -1 for none, which means "from the beginning".
-        found: that entry, or the value that Kafka uses instead.
+        found: The entry found, or the value that Kafka uses instead.
         probes: every comparison, in order.
     """
 

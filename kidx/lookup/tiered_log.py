@@ -55,7 +55,7 @@ class TieredLog(ReadOnlyLog):
     Args:
         directory: directory of the partition.
         remote: the remote storage directory, in a layout of :mod:`kidx.remote.directory`: a path or a URL of fsspec.
-        dialect: as for :class:`~kidx.lookup.ReadOnlyLog`.
+        dialect: See :class:`~kidx.lookup.ReadOnlyLog`.
 
     Attributes:
         remote: the remote segments that belong to this log, by base offset.

@@ -208,7 +208,7 @@ class ProducerStateManager(ProducerState):
             The transaction that it completes.
 
         Raises:
-            KidxError: as :meth:`ProducerAppendInfo.append`.
+            KidxError: See :meth:`ProducerAppendInfo.append`.
         """
         info = infos.get(batch.producer_id)
         if info is None:

@@ -96,7 +96,7 @@ class ProducerState:
             The transaction that it completes, which remains open until :meth:`complete`.
 
         Raises:
-            KidxError: as :meth:`ProducerAppendInfo.append`.
+            KidxError: See :meth:`ProducerAppendInfo.append`.
         """
         if batch.producer_id <= NO_PRODUCER_ID:
             return None

@@ -108,8 +108,8 @@ def swap_in(work: Path, paths: Iterable[Path], like: Path) -> dict[Path, Path]:
         The backup names of the old files, by path.
 
     Raises:
-        OSError: after any error, each name has its old file or its complete new one, and no old file is lost. If the
-            directory has no space for another name, no name has changed.
+        OSError: A file cannot be written. After any error, each name has its old file or its complete new one, and no
+            old file is lost. If the directory has no space for another name, no name has changed.
     """
     new = {path: work / path.name for path in paths}
     for path, new_file in new.items():

@@ -2,7 +2,7 @@
 
 A message is a batch of one record, itself. If it has a codec, its value is a compressed set of messages, and it is only
 their wrapper. The inner offsets are absolute in v0. In v1 they are relative to the first, and the wrapper has the
-offset of the last. The inner timestamps are valid unless the broker set the wrapper's, which then replaces them.
+offset of the last. The inner timestamps are valid unless the broker set the wrapper timestamp, which replaces them.
 """
 
 from __future__ import annotations

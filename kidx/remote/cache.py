@@ -115,7 +115,7 @@ class RemoteIndexCache:
         """Return the position in the segment from which to search for an offset.
 
         Raises:
-            KidxError: as :meth:`entry` and :meth:`CacheEntry.lookup_offset`.
+            KidxError: See :meth:`entry` and :meth:`CacheEntry.lookup_offset`.
         """
         found = self._entry(segment).lookup_offset(offset)
         self.evict()
@@ -125,7 +125,7 @@ class RemoteIndexCache:
         """Return the position in the segment from which to search for a timestamp.
 
         Raises:
-            KidxError: as :meth:`entry` and :meth:`CacheEntry.lookup_timestamp`.
+            KidxError: See :meth:`entry` and :meth:`CacheEntry.lookup_timestamp`.
         """
         found = self._entry(segment).lookup_timestamp(timestamp, starting_offset)
         self.evict()
@@ -137,7 +137,7 @@ class RemoteIndexCache:
         """Return an entry of the present files and of files that are fetched.
 
         Raises:
-            KidxError: as :meth:`entry`; files fetched before the error remain in the directory (RC-7).
+            KidxError: See :meth:`entry`; files fetched before the error remain in the directory (RC-7).
         """
         try:
             return entry_of(partial(self.open_or_fetch, segment), self.dialect, self.entry_type)
@@ -148,7 +148,7 @@ class RemoteIndexCache:
         """Return one of a segment's indexes: the local file if it is valid, otherwise the remote one.
 
         Raises:
-            KidxError: as :meth:`entry`.
+            KidxError: See :meth:`entry`.
             OSError: a file cannot be opened or written.
         """
         path = self.directory / segment.file_name(kind)

@@ -142,7 +142,7 @@ class CacheEntry:
             starting_offset: minimum offset of the search.
 
         Raises:
-            IllegalStateError: as :meth:`lookup_offset`.
+            IllegalStateError: See :meth:`lookup_offset`.
             ClosedError: the cache is closed.
         """
         self._check_present()

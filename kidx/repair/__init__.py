@@ -1,4 +1,4 @@
-"""From a verdict to a repair: what verify found broken, rebuilt as a release's recovery would, and what was refused."""
+"""Repair of files that verify found broken: rebuilt like in a release's recovery, or rejected with a reason."""
 
 from kidx.repair.next_steps import FROM_A_REPLICA, Advice, advice
 from kidx.repair.plan import Plan, Refusal, plan

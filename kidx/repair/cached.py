@@ -1,4 +1,4 @@
-"""The cache of remote index files: damaged copies are deleted, as the broker fetches them again (RC-5, RC-6)."""
+"""The cache of remote index files: corrupt copies are deleted, because the broker fetches them again (RC-5, RC-6)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def cache_faults(log_directories: Iterable[Path], dialect: Dialect) -> list[Cach
 
 
 def delete_copy(fault: CacheFault, *, dry_run: bool) -> int:
-    """Delete a damaged copy of a remote file, and return how many bytes it had.
+    """Delete a corrupt copy of a remote file, and return its former size in bytes.
 
     Raises:
         OSError: it is no plain file, or cannot be deleted.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kidx.verify import Verification
 
 Kind = Literal["log", "log start", "checkpoint", "permission", "path", "marked", "file", "index"]
-"""What something can be done about in the same way."""
+"""Kind of fault: faults of one kind have the same remedy."""
 
 TRANSACTIONS: Final = ".txnindex"
 _KINDS: Final[dict[str, Kind]] = {
@@ -77,7 +77,7 @@ class Plan:
 
 
 def plan(result: Verification, incomplete: Collection[Path] = ()) -> Plan:
-    """Sort the faults of a verification into repairs from sound logs, and refused ones.
+    """Sort the faults of a verification into repairs from sound logs, and faults that remain.
 
     Args:
         result: result of :func:`kidx.verify.verify_paths`.
@@ -95,7 +95,7 @@ class _Planner:
                 self._faults[finding.path].append(finding)
         for file in result.files:
             if file.verdict not in HARMLESS:
-                self._faults.setdefault(file.path, [])  # a verdict without a finding of its own is a fault, too
+                self._faults.setdefault(file.path, [])  # a verdict without a finding is a fault, too
         self._logs = {file.path for file in result.files if file.path.endswith(LOG)}
         self._problems = {str(problem.path) for problem in result.problems}
         self._broken_from: dict[Path, str] = {}

@@ -43,7 +43,7 @@ class Change:
 
     Attributes:
         path: path of the file.
-        action: ``replaced``, ``created``, ``removed``: no transaction was aborted, or ``deleted``: a damaged copy of
+        action: ``replaced``, ``created``, ``removed``: no transaction was aborted, or ``deleted``: a corrupt copy of
             a remote file, which the broker fetches again.
         size: bytes of the new file; 0 without one.
         old_size: bytes of the old file; None if it did not exist.
@@ -75,7 +75,7 @@ class Repair:
         changes: files that were rebuilt, or would be.
         refused: faults that remain.
         warnings: guessed values.
-        held: log directories that a broker holds, in a dry run; otherwise the repair is refused.
+        held: log directories that a broker holds, in a dry run; otherwise the repair is rejected.
     """
 
     before: Verification
@@ -149,7 +149,7 @@ def repair_paths(
 
 
 def _perform_caches(log_directories: Iterable[Path], dialect: Dialect, result: Repair) -> None:
-    """Delete damaged copies of remote files; other files are refused."""
+    """Delete corrupt copies of remote files, and reject other files."""
     for fault in cache_faults(log_directories, dialect):
         if not fault.is_copy:
             result.refused.append(Refusal(str(fault.path), fault.reason, "file"))
@@ -283,7 +283,7 @@ def _size(path: Path) -> int | None:
 
 
 def _verify_again(found: Found, result: Repair, verify: Verify, **options: Any) -> None:
-    """Verify the changed partitions again; a fault that remains counts as refused."""
+    """Verify the changed partitions again; add a fault that remains to ``refused``."""
     changed = {Path(change.path).parent for change in result.changes}
     again = [
         partition.directory if partition.complete else segment.log

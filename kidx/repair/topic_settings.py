@@ -25,7 +25,7 @@ _INTERVAL: Final = "index.interval.bytes"
 def intervals_of_topics(log_directories: Iterable[Path]) -> dict[str, int]:
     """Return ``index.interval.bytes`` of the topics that set it, from the metadata in log directories.
 
-    Unreadable records are skipped. A topic without the setting has the broker's, which is not in the metadata.
+    Unreadable records are skipped. A topic without the setting has the broker's setting, which is not in the metadata.
     """
     found: dict[str, int] = {}
     for topic, value in metadata_records(log_directories, _setting):

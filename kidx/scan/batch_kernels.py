@@ -273,7 +273,7 @@ def follow(block: tuple[Any, ...], base: int, state: Array, places: tuple[Array,
         block: buffer, number of bytes in it, start of the next batch, position of the buffer, end of the file.
         base: base offset of the segment.
         state: int64, as :data:`STATE`, then the number of entries already assigned, by position, offset and time.
-        places: for each of those three, sorted keys and slots; then the facts about both indexes, which are written.
+        places: Sorted keys and slots for each of those three; then the facts about both indexes, which are written.
 
     Returns:
         Position in the buffer where it stopped, and the reason: MORE, or ODD at a batch that is not ordinary, and at

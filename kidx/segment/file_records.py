@@ -261,7 +261,7 @@ class FileRecords:
         """Return the first batch from byte ``start`` that reaches ``target_offset``, or None (SEG-50, SEG-51).
 
         Raises:
-            KidxError: as :meth:`batches`, and as reading a header.
+            KidxError: See :meth:`batches`; or a header cannot be read.
         """
         if start >= self.size_in_bytes:
             return None
@@ -299,7 +299,7 @@ class FileRecords:
         ``target`` and an offset ≥ ``starting_offset``, the result is ``None``.
 
         Raises:
-            KidxError: as :meth:`batches`, and as reading records.
+            KidxError: See :meth:`batches`; or records cannot be read.
         """
         key = target, start, starting_offset, max_record_body_size
         found = self._found.get(key)
@@ -343,7 +343,7 @@ class FileRecords:
         The result is ``(-1, -1)`` if no batch has a timestamp.
 
         Raises:
-            KidxError: as :meth:`batches`, and as reading a header.
+            KidxError: See :meth:`batches`; or a header cannot be read.
         """
         largest, offset = NO_TIMESTAMP, -1
         for batch in self.batches(start):
@@ -362,7 +362,7 @@ def offset_timestamps_of(batch: RecordBatch, max_record_body_size: int, dialect:
         dialect: rules of the release.
 
     Raises:
-        KidxError: as reading records.
+        KidxError: Records cannot be read.
     """
     plain = _count(batch) and not batch.is_compressed
     streaming = not plain and dialect.limits_decompressed_size

@@ -78,7 +78,7 @@ def recover(
         SegmentOffsetOverflowError: a batch's last offset is out of the indexes' range.
         InvalidOffsetError: an entry's offset does not follow the last one (SEG-33).
         InvalidArgumentError: an index is full.
-        KidxError: as :meth:`ProducerState.update`, or a header cannot be read. After any error the indexes remain
+        KidxError: See :meth:`ProducerState.update`, or a header cannot be read. After any error the indexes remain
             incomplete.
     """
     state = ProducerState(dialect=segment.dialect) if producer_state is None else producer_state

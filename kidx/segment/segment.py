@@ -175,12 +175,12 @@ class LogSegment(SegmentReader):
             records: any number of batches; without bytes the call has no effect.
             largest_offset: last offset of all; the only one that is checked against the base (SEG-2).
             largest_timestamp: milliseconds, or -1.
-            shallow_offset: offset to index with that timestamp; :func:`leader_append_info` returns a leader's.
+            shallow_offset: offset to index with that timestamp; :func:`leader_append_info` returns it for a leader.
 
         Raises:
             SegmentOffsetOverflowError: ``largest_offset`` is not within 2**31 of the base; nothing is written.
             InvalidArgumentError: the log would exceed 2**31 - 1 bytes; or, after the write, an index is full.
-            InvalidOffsetError: after the write, the entry's offset does not follow the last (SEG-12).
+            InvalidOffsetError: The entry's offset, which is checked after the write, does not follow the last (SEG-12).
             KidxError: any other error of appending to an index, or of reading the records (A2).
             OSError: a file is closed, or cannot be written.
         """

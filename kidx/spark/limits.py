@@ -24,7 +24,7 @@ except ImportError:  # Spark 4.0 and 4.1
     _admission = None  # type: ignore[assignment]
 
 KNOWS_LIMITS: Final = _admission is not None
-"""Whether this Spark asks a source in Python for a part of what there is: 4.2 and later."""
+"""True if this Spark can request only a part of the available records from a source in Python: 4.2 and later."""
 
 if KNOWS_LIMITS:
 
@@ -37,7 +37,7 @@ else:
 
 
 def refuse_limits(limits: Limits) -> None:
-    """Refuse limits that this Spark would not apply.
+    """Reject limits that this Spark would not apply.
 
     Raises:
         ToolError: a limit is given, and this Spark is older than 4.2.

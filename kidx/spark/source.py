@@ -56,7 +56,7 @@ class KafkaSegmentsSource(DataSource):
         """
         options = self._read_options(schema)
         _check(schema, options)
-        # While push-down is off in the session, Spark refuses a reader that offers it; only the planner knows.
+        # While push-down is off in the session, Spark rejects a reader that offers it; only the planner knows.
         pushes = sys._getframe(1).f_code.co_filename.endswith(_PUSHING_PLANNER)  # noqa: SLF001
         return (PushingReader if pushes else SegmentsReader)(schema, options)
 
@@ -125,7 +125,7 @@ class SegmentsReader(DataSourceReader):
         """Yield the rows of a task as Arrow batches.
 
         Raises:
-            ToolError: a segment is damaged, and the options reject that.
+            ToolError: a segment is corrupt, and the options reject that.
         """
         from kidx.spark.metrics import leave  # noqa: PLC0415
         from kidx.tables.columns import RowBuffer, arrow_schema  # noqa: PLC0415

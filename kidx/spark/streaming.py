@@ -118,7 +118,7 @@ class StreamReader(LimitedStreamReader):
         wanted = {name: last for name, last in end.items() if start.get(name) != last}
         for name in start.keys() - end.keys():
             self._lose(f"{name} is gone")
-        # What is decided, and replicated, has been looked at when the end was chosen.
+        # The end was chosen by the records that are decided and replicated.
         found = look(replace(self._options, isolation="read_uncommitted"), wanted) if wanted else {}
         counter = Counter()
         splits: list[Split] = []
@@ -188,7 +188,7 @@ class StreamReader(LimitedStreamReader):
                 ).items():
                     result[name] = min(result[name], ranges[name].offset_behind(size))
             except FileNotFoundError:
-                pass  # a segment is taken away at this moment: this micro-batch is as large as it is
+                pass  # a segment is taken away at this moment: this micro-batch is not limited
             except (KidxError, OSError) as error:
                 raise ToolError(f"maxBytesPerTrigger cannot be applied: {error}") from error
         return result

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 Answer = Literal["yes", "yes, but", "no", "running", "unknown"]
 Outcome = Literal["kept", "cut", "stray", "empty", "offline", "unknown"]
-"""What becomes of a partition. *kept*: all records stay; *cut*: records are lost or hidden; *stray*: its directory is
-renamed, and it starts empty; *empty*: it has no directory or no segment, and starts empty; *offline*: it lies in a
+"""Prediction for a partition. *kept*: all records are kept; *cut*: records are lost or hidden; *stray*: its directory
+is renamed, and it starts empty; *empty*: it has no directory or no segment, and starts empty; *offline*: it lies in a
 log directory that the broker gives up."""
 
 _NAMED: Final = 3
@@ -150,7 +150,7 @@ class Start:
         further: further reasons for which it would give up the same log directories.
         changing: True if files changed while they were read, so that a process writes to them.
         missing: missing checkpoints, and the behaviour of a broker without them.
-        clean: by log directory, True if its broker was stopped cleanly.
+        clean: True by log directory if its broker was stopped cleanly.
         mixed: log directories with the mark of a clean stop, of brokers with others that have none.
         doubted: log directories with the mark of a clean stop whose files are as after a kill.
         is_damaged: True if a ``.log`` is broken.
@@ -229,7 +229,7 @@ class Start:
         return "files changed while they were looked at"
 
     def _refused(self) -> str:
-        """Say what speaks against a start, the worst first."""
+        """Return the reasons against a start, the worst first."""
         lost, strays = self.of("cut"), self.of("stray", "empty")
         besides = [f"{counted(len(lost), 'partition')} would lose records"] if lost else []
         besides += [f"{counted(len(strays), 'partition')} would start empty"] if strays else []

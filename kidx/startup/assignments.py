@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _TOPIC, _PARTITION, _PARTITION_CHANGE, _REMOVE_TOPIC = 2, 3, 5, 9
 _KEYS: Final = frozenset({_TOPIC, _PARTITION, _PARTITION_CHANGE, _REMOVE_TOPIC})
-"""Types of the metadata records that tell where partitions are."""
+"""Types of the metadata records that contain the location of partitions."""
 
 
 class Assignment(NamedTuple):
@@ -72,7 +72,7 @@ def assignments(directories: Iterable[Path], node: int, dialect: Dialect) -> lis
 
 
 def _parsed(value: bytes, release: str) -> tuple[int, dict[str, Any]] | None:
-    """Return type and fields of a record that tells where partitions are; None of any other record."""
+    """Return type and fields of a record with the location of partitions; None for any other record."""
     if len(value) < 3 or value[1] not in _KEYS:
         return None
     try:

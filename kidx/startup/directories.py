@@ -31,7 +31,7 @@ def log_directories(paths: Iterable[Path], partitions: Iterable[Path]) -> list[P
         if META_PROPERTIES in names_in(each)
     }
     known = holding | marked | below
-    # An empty directory beside log directories of KRaft is one whose disk is not mounted, perhaps.
+    # The disk of an empty directory next to log directories of KRaft is possibly not mounted.
     empty = {path for path in given if path not in known and is_empty(path)} if runs_kraft(known) else set()
     return sorted(known | empty)
 

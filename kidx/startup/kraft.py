@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 _SHARED: Final = ("cluster.id", "node.id")
-"""What is the same in all log directories of a broker."""
+"""Properties that are equal in all log directories of a broker."""
 _SNAPSHOT: Final = ".checkpoint"
 _SNAPSHOT_NAME: Final = re.compile(r"\d{20}-\d{10}\.checkpoint", re.ASCII)
 _QUORUM_STATE: Final = "quorum-state"

@@ -104,7 +104,7 @@ def predict(
 
 
 class _Broker:
-    """One broker: its log directories, and what is wrong with each."""
+    """One broker: its log directories, and the faults of each."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class _Broker:
 
     @property
     def changed(self) -> list[PartitionStart]:
-        """Partitions that change; in a log directory that goes offline, partitions with other damage."""
+        """Partitions that change; in a log directory that goes offline, partitions with other corruption."""
         return [
             each
             for each in self.partitions
@@ -160,7 +160,7 @@ class _Broker:
         return clean if len(clean) < len(self.directories) else []
 
     def _end_without_directories(self) -> None:
-        """End the broker if it has no log directory left, or not the one with KRaft's own log."""
+        """End the broker if it has no log directory left, or not the directory with KRaft's own log."""
         if set(self.offline) >= set(self.directories):
             self.fatal += [
                 why._replace(reason=f"{why.reason}: no log directory is left") for why in self.offline.values()

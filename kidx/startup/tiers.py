@@ -17,7 +17,7 @@ def check_cache(directory: Path, dialect: Dialect) -> list[Blocker]:
     """Return the obstacles to opening the cache of a log directory (RC-2, RC-5).
 
     Args:
-        directory: directory in the log directory: the cache, or another one.
+        directory: directory in the log directory: the cache, or another directory.
         dialect: rules of the broker's release.
     """
     if directory.name != DIRECTORY or not dialect.has_remote_index_cache:

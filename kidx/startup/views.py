@@ -1,4 +1,4 @@
-"""View of a partition's files in a scratch directory, which a log can load and change; the files stay as they are.
+"""View of a partition's files in a scratch directory, which a log can load and change; the files are not changed.
 
 A ``.log`` is not copied: a file in the view has its path, and it is read there and truncated in memory only. Index
 files are copied when they are opened. Small files, such as snapshots and checkpoints, are copied first.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 _MARK: Final = f"kidx {secrets.token_hex(16)} ".encode()
-"""How a file begins that stands for another one; drawn, so that no file of a broker begins like that."""
+"""Prefix of a file that represents another file; random, so that no file of a broker begins with it."""
 _MARKED_SIZE: Final = 1 << 14
 _SMALL: Final = 256 << 20
 INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
@@ -68,7 +68,7 @@ def source_of(path: Path) -> Path | None:
 def rewritten_indexes(directory: Path, view: Path) -> frozenset[str]:
     """Return the names of the index files of a view with other entries than the files in the directory.
 
-    Zeros at the end are no entries: an active segment's index has room for more.
+    Zeros at the end are no entries: the index of an active segment has a preallocated tail.
     """
     found = set()
     for path in view.iterdir():
@@ -82,7 +82,7 @@ def rewritten_indexes(directory: Path, view: Path) -> frozenset[str]:
 
 
 def _fetch(path: Path) -> None:
-    """Replace a file that represents an index by a copy of the index; holes stay holes."""
+    """Replace a file that represents an index by a copy of the index; holes remain holes."""
     source = source_of(path)
     if source is None:
         return

@@ -153,7 +153,7 @@ def _entries(segment: Segment, suffix: str, dtype: np.dtype[Any], counter: Count
             position = 0
             while data := reader.read(position, portion):
                 entries = np.frombuffer(data, dtype, count=len(data) // dtype.itemsize)
-                # A first entry of zeros is real: offset 0 of a segment whose first batch is indexed at once.
+                # A first entry of zeros is real: offset 0 of a segment whose first batch is indexed immediately.
                 zero = (entries["relative_offset"] == 0) & (entries[dtype.names[1 if suffix == "index" else 0]] == 0)  # type: ignore[index]
                 zero[:1] &= position > 0
                 used = int(zero.argmax()) if zero.any() else len(entries)

@@ -34,7 +34,7 @@ option                              meaning
 ``maxBytesPerTrigger``              streams: maximum bytes of logs of a micro-batch; at least a batch per partition
 ``storageOptions``                  JSON, for fsspec
 ``remote``                          remote storage of the topics, as ``LocalTieredStorage`` or Aiven's plugin stores it:
-                                    a path or a URL; its records come before those of the local log
+                                    a path or a URL; its records come before the local log
 =================================== ====================================================================================
 
 Options that begin with ``kafka.``, and the connection options of Spark's Kafka source, are accepted and ignored, so

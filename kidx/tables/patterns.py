@@ -30,7 +30,7 @@ def matches(pattern: str, topic: str) -> bool:
     """Return True if some part of a topic's name matches, as in Spark's Kafka source, and the topic is not internal.
 
     Raises:
-        ToolError: as :func:`check`.
+        ToolError: See :func:`check`.
     """
     return topic not in INTERNAL and _compiled(pattern).search(topic) is not None
 

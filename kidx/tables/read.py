@@ -69,11 +69,12 @@ def read(
         check_crcs: True if an invalid checksum is corruption.
         storage_options: options of fsspec, such as ``{"anon": True}``.
         remote: remote storage of the topics, as ``LocalTieredStorage`` or Aiven's plugin stores it: a path or a URL of
-            fsspec. Its records come before those of the local log, and each offset once.
+            fsspec. Its records come before the records of the local log, and each offset once.
 
     Raises:
-        ToolError: at the call, and while batches are read: an unknown column, content, topic, partition or path, a
-            range that ends before it begins, corruption with ``fail_on_data_loss``, or a file that cannot be read.
+        ToolError: Raised by the call and while batches are read: an unknown column, content, topic, partition or
+            path, a range that ends before it begins, corruption with ``fail_on_data_loss``, or a file that cannot
+            be read.
     """
     wanted_headers = headers or (columns is not None and "headers" in (columns := list(columns)))
     given = {

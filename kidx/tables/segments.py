@@ -30,7 +30,8 @@ _logger: Final = logging.getLogger("kidx.spark")
 _SEGMENT_FILE: Final = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)")
 _SWAPPED_IN: Final = re.compile(r"(\d{20}\.log)\.swap")
 _OF_READERS: Final = ("log", "index", "timeindex", "txnindex")
-"""Files of remote segments that are read. Their snapshot has the producers of the end, that of local ones the start."""
+"""Files of remote segments that are read. Their snapshot has the producers of their end; a local
+snapshot has the producers of its start."""
 SWAPS: Final = 25
 """Maximum number of listings, 20 ms apart, of a directory in which a cleaned segment replaces old ones."""
 LOOKS: Final = 10

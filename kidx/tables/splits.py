@@ -62,7 +62,7 @@ def plan_splits(options: ReadOptions, predicates: Predicates, counter: Counter) 
     """Plan the splits of a query over records or batches, by task.
 
     Raises:
-        ToolError: as :func:`chosen_partitions` and :func:`kidx.tables.offsets.range_of`.
+        ToolError: See :func:`chosen_partitions` and :func:`kidx.tables.offsets.range_of`.
         OSError: a directory or a file cannot be read.
     """
     splits: list[Split] = []

@@ -1,4 +1,4 @@
-"""Causes of faults: a damaged log makes its indexes wrong, and a wrong index has many wrong entries."""
+"""Causes of faults: a corrupt log makes its indexes wrong, and a wrong index has many wrong entries."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from kidx.findings import Finding
 
 _TAIL: Final = "RB-4"
-"""The log cannot be read further: what comes behind is as good as lost."""
+"""The log cannot be read further: everything after it is lost."""
 _GAP: Final = "LG-5"
 _TRANSACTIONS: Final = "TX-15"
 _FEW: Final = 3
-"""Number of causes that stand for themselves, however alike they are."""
+"""Number of causes that are not grouped, however similar they are."""
 _NUMBERS: Final = re.compile(r"\d+")
 
 

@@ -77,7 +77,7 @@ def _check_later(
 ) -> None:
     """Report the first entry after whose offset a batch of an earlier epoch follows.
 
-    Each segment has the epoch of its first batch, and of each batch with another one.
+    Each segment has the epoch of its first batch, and of each batch with a different epoch.
     """
     changes = [EpochEntry(*each) for verdict in verdicts for each in verdict.epochs]
     end = max((verdict.last_offset for verdict in verdicts), default=-1)

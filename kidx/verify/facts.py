@@ -32,14 +32,14 @@ _OFFSET_FACTS: Final = np.dtype(
         ("around_position", "i8"),  # where the batch that holds the position starts
         ("running_timestamp", "i8"),  # largest timestamp up to and with the batch
         ("running_offset", "i8"),  # last offset of the first batch that reaches it
-        ("in_log", "?"),  # the entry's offset is not behind the log
+        ("in_log", "?"),  # the entry's offset is not past the log
         ("ends_batch", "?"),  # it is the last of some batch
     ]
 )
 
 _TIME_FACTS: Final = np.dtype(
     [
-        ("in_log", "?"),  # the entry's offset is not behind the log
+        ("in_log", "?"),  # the entry's offset is not past the log
         ("holder_base", "i8"),  # of the first batch that reaches the offset
         ("holder_last", "i8"),
         ("holder_max", "i8"),  # its largest timestamp
@@ -66,7 +66,7 @@ class Trouble(NamedTuple):
 class TransactionEvent(NamedTuple):
     """The first batch of a producer's transaction, as far as the segment tells, or its end.
 
-    ``kind``: ``data``, ``abort`` or ``commit``; of an end both offsets are the marker's.
+    ``kind``: ``data``, ``abort`` or ``commit``; for an end, both offsets come from the marker.
     """
 
     kind: str

@@ -14,7 +14,7 @@ _WHAT_THEY_ARE: Final = {
 
 
 def without_marked(found: Found) -> Found:
-    """Return what was found, with the partitions that are marked as deleted or stray among what is left out."""
+    """Return the discovery with partitions that are marked as deleted or stray moved to the skipped paths."""
     marked = [partition for partition in found.partitions if partition.is_marked]
     said = [Problem(each.directory, f"{_WHAT_THEY_ARE[each.state]}; --marked looks at it") for each in marked]
     kept = [partition for partition in found.partitions if not partition.is_marked]

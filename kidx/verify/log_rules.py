@@ -15,7 +15,7 @@ _SUFFIX: Final = ".log"
 
 
 def check_batches(facts: LogFacts, reporter: Reporter) -> None:
-    """Report damaged batches and offsets out of order; gaps are a remark, as compaction leaves them."""
+    """Report corrupt batches and offsets out of order; gaps are a remark, because compaction leaves them."""
     for kind, troubles in facts.troubles.items():
         clause, verdict, words = _KINDS[kind]
         left = facts.counts[kind] - len(troubles)

@@ -91,7 +91,7 @@ def _epochs(partition: Partition) -> Signature:
 
 
 def _is_swapping(partition: Partition) -> bool:
-    """Tell whether compaction is just putting its segments in the place of others."""
+    """Return True if compaction is currently replacing segments."""
     return any(leftover.mark == ".swap" for leftover in partition.leftovers)
 
 

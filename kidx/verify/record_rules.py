@@ -59,7 +59,7 @@ def _is_whole(batch: RecordBatch) -> bool:
 
 
 def _wrong(batch: RecordBatch) -> str:
-    """Return what is wrong with the records of a batch; nothing if they are right."""
+    """Return the fault in the records of a batch; empty if they are right."""
     try:
         offsets = _offsets(batch)
     except (KidxError, MemoryError) as error:

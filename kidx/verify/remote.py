@@ -1,4 +1,4 @@
-"""Remote storage beside local logs: is each copy what its segment says, and do both tiers together have all offsets.
+"""Verification of remote storage: each copy must match its segment, and both tiers together must have all offsets.
 
 The files are verified as local ones are. A broker reads only the remote segments whose leader epochs belong to the
 log (:mod:`kidx.remote.lineage`); remote storage may have others after an election, or after a copy that failed.
@@ -48,15 +48,15 @@ def verify_remote(
 ) -> Verification:
     """Verify the remote segments of the partitions under some paths.
 
-    Remote partitions that have no replica under the paths are left out, and so are files of no segment.
+    Remote partitions that have no replica under the paths are skipped, and so are files of no segment.
 
     Args:
         paths: log directories; or what :func:`kidx.discovery.discover` found there.
         remote: remote storage in a layout of :mod:`kidx.remote.directory`: a path or a URL of fsspec.
-        release: as for :func:`kidx.verify.verify_paths`.
-        index_interval_bytes: as there.
-        processes: as there.
-        records: as there.
+        release: See :func:`kidx.verify.verify_paths`.
+        index_interval_bytes: See there.
+        processes: See there.
+        records: See there.
 
     Raises:
         ToolError: remote storage cannot be read, or has another layout.
@@ -116,7 +116,7 @@ def _judge(
     verdicts: Mapping[StoredSegment, SegmentVerdict],
     release: str | None,
 ) -> PartitionVerdict:
-    """Return what is known of a remote partition: the verdicts on its segments, and what they say together."""
+    """Return the verdict on a remote partition: the verdicts on its segments, and on all of them together."""
     judge = _Judge(here, release)
     whole = [each for each in stored.segments if judge.is_complete(each, stored)]
     lineage = judge.lineage()

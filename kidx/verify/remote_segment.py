@@ -37,7 +37,7 @@ class RemoteVerifier:
 
     Attributes:
         store: the remote storage.
-        release: the release for which *exact* is asked, or None.
+        release: the release that *exact* refers to, or None.
         index_interval_bytes: the topics' setting, or None.
         records: True to read every record.
     """

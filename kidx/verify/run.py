@@ -27,7 +27,7 @@ from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
 from kidx.workers import WorkerPool
 
 _AHEAD: Final = 64
-"""Segments handed out before their answers are asked for."""
+"""Segments handed out before their results are collected."""
 
 _POOL_FROM: Final = 64 << 20
 """Bytes of logs for which starting processes pays."""
@@ -228,7 +228,7 @@ def _alone(look: Callable[[Segment], SegmentVerdict], segment: Segment) -> Segme
 def _context() -> multiprocessing.context.BaseContext:
     """Return the start method of workers: fork where it is safe, because it is fast and shares the loaded kernels.
 
-    With other threads in the process, such as a progress bar's, workers are forked from a separate server process.
+    With other threads in the process, such as a progress bar, workers are forked from a separate server process.
     """
     methods = multiprocessing.get_all_start_methods()
     if "fork" in methods and threading.active_count() == 1:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from kidx.findings import Verdict
 
 _TRIES: Final = 3
-"""Looks at a segment that is being written to, until two agree: what is written to a mapped file changes no time."""
+"""Reads of a segment that is being written to, until two agree: a write to a mapped file changes no time."""
 
 _LEAST_BYTES: Final = {
     ".index": LOG_OVERHEAD + MESSAGE_OVERHEAD_V0,
@@ -39,7 +39,7 @@ _LEAST_BYTES: Final = {
 """Bytes of the smallest batch that can have an entry."""
 
 _MORE_THAN_CAN_BE: Final = 1 << 14
-"""Entries that are looked at beyond those that the log has room for: some of them must be wrong."""
+"""Entries that are checked in addition to the maximum that fits the log: some of them must be wrong."""
 
 _EMPTY: Final = {suffix: parse_index(b"", 0, suffix) for suffix in INDEX_SUFFIXES}
 _NAMING_RECORDS: Final = tuple(name for name, dialect in DIALECTS.items() if dialect.leader_timestamp == "record")

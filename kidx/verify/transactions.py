@@ -53,7 +53,7 @@ class Aborted(NamedTuple):
             return False
         if self.known:
             return first == self.first_offset and stable in {self.last_stable_offset, last + 1, *self.others}
-        # Of what is below the log start a recovery reads nothing: then it begins with what is left of it.
+        # A recovery reads nothing below the log start: the transaction then begins with its remaining records.
         unseen = min(first, self.first_offset) < hidden_to or first == self.first_offset
         least = min(stable, self.last_stable_offset)
         return unseen and (least < hidden_to or stable == least or stable in self.others)

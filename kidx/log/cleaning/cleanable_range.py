@@ -37,7 +37,7 @@ def cleanable_range(log: CleanableLog, checkpoint: int | None) -> tuple[int, int
         checkpoint: offset where the last round ended, or None; an offset outside the log is ignored.
 
     Raises:
-        InvalidArgumentError: as :func:`segments_between`.
+        InvalidArgumentError: See :func:`segments_between`.
         KidxError, OSError: as :attr:`LogSegment.largest_timestamp`, for segments that may be too young.
     """
     known = checkpoint is not None and log.start_offset <= checkpoint <= log.end_offset

@@ -202,7 +202,7 @@ def _opened(codec: Codec, data: bytes, magic: int) -> Iterator[bytes]:
 def compress(codec: Codec, data: bytes, magic: int = 2) -> bytes:
     """Return ``data`` in the framing that ``Compression.wrapForOutput`` writes at its default level.
 
-    The framing is Kafka's, byte for byte; the compressed blocks inside depend on the installed library.
+    The framing equals Kafka's framing byte for byte; the compressed blocks inside depend on the installed library.
 
     Raises:
         InvalidArgumentError: zstd in v0 or v1, which Kafka does not allow.

@@ -1,7 +1,7 @@
 """gzip, read by the rules of ``java.util.zip.GZIPInputStream`` (RFC 1952).
 
 It uses the standard library's zlib instead of cramjam: zlib inflates in steps, so memory remains bounded, and it leaves
-header and trailer to this module, because Java's rules for them are laxer than zlib's.
+header and trailer to this module, because Java's rules for them are laxer than those in zlib.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-// A button copies each command; without scripts, or where a page may not copy, there is none.
+// A button copies each command; without scripts, or where a page may not copy, no button is shown.
 for (const button of document.querySelectorAll(".command button")) {
   if (!navigator.clipboard) break;
   button.hidden = false;

@@ -114,7 +114,7 @@ def verify_paths(
     shown: bool = True,
     marked: bool = False,
 ) -> Verification:
-    """Call :func:`kidx.verify.verify_paths` on Spark; the session stays open, as the result is read from the tables.
+    """Call :func:`kidx.verify.verify_paths` on Spark; the session remains open, as the result is read from the tables.
 
     Args:
         paths: paths to verify.

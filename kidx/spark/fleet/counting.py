@@ -1,4 +1,4 @@
-"""Contribution of a partition to the figures of its run."""
+"""Contribution of a partition to the statistics of its run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from kidx.verify.run import kind_of
 
 WAYS: Final = ("verdict", "topic", "release", "broker", "age")
-"""What files are counted by; ``release`` is the span of releases that write these very bytes."""
+"""Groups in which files are counted; ``release`` is the span of releases that write exactly these bytes."""
 
 _AGES: Final = {
     timedelta(days=1): "1 under a day",
@@ -20,7 +20,7 @@ _AGES: Final = {
 
 
 def count(settled: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the rows of a partition for the summary: rows for :data:`WAYS`, and for the run's own figures.
+    """Return the rows of a partition for the summary: rows for :data:`WAYS`, and for the statistics of the run.
 
     Args:
         settled: a row of :data:`kidx.spark.fleet.tables.SETTLED` without them.

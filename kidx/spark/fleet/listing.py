@@ -41,10 +41,10 @@ Row = dict[str, Any]
 Facts = Callable[[Path], FileFacts | None]
 
 SEGMENT_COST: Final = 1 << 20
-"""What looking at a segment costs besides its bytes, in bytes."""
+"""Cost of reading a segment in addition to its bytes, in bytes."""
 _ROWS_AT_ONCE: Final = 100
 _FORMAT: Final = 4
-"""Of the tables: a verdict of another one has other columns, and does not count."""
+"""Format of the tables: a verdict of another format has other columns, and does not count."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def roots_of(paths: Iterable[str | os.PathLike[str]], options: dict[str, Any]) -
     for number, each in enumerate(os.fspath(path) for path in paths):
         store = Store(each, options)
         if not store.is_local:
-            assert store.root is not None  # which opens it: a wrong URL is told here
+            assert store.root is not None  # which opens it: a wrong URL is reported here
             stores[number] = store
         path = each.removeprefix("file://") if store.is_local else each
         is_file = store.is_local and not os.path.isdir(path)  # noqa: PTH112
@@ -135,7 +135,7 @@ def _rows_of(root: Root, request: Request) -> Iterator[Row]:
     with tempfile.TemporaryDirectory(prefix="kidx-") as temporary:
         try:
             mirror = Mirror(root.store, Path(temporary))
-        except Exception as error:  # noqa: BLE001 -- each store has errors of its own
+        except Exception as error:  # noqa: BLE001 -- each store has different errors
             yield _problem_row(Problem(Path(), reason_of(error)), root.given[0])
             return
         found = _found([] if mirror.problems and not mirror.partitions else [mirror.root], request)

@@ -70,7 +70,7 @@ class Output:
             return reader.load(self.path(table, run_id))
         try:
             frame = reader.parquet(self.path(table, run_id)).select(*schema.names)
-            assert frame.schema is not None  # which Spark Connect looks at the path for
+            assert frame.schema is not None  # which Spark Connect reads from the path
         except AnalysisException as error:
             if error.getCondition() != "PATH_NOT_FOUND":
                 raise

@@ -47,7 +47,7 @@ class FileFacts(NamedTuple):
     Attributes:
         size: bytes.
         modified: microseconds since the epoch; None if the store does not say.
-        tag: another one whenever the content changes; None if nothing promises that.
+        tag: a value that changes with the content; None if nothing guarantees that.
     """
 
     size: int
@@ -95,7 +95,7 @@ class Place:
 
     @contextmanager
     def holding(self, names: Iterable[str]) -> Iterator[Path]:
-        """Return the directory with some of its files, on this machine, except files that were deleted meanwhile.
+        """Return the directory with some of its files, on this machine, except files that were deleted in the meantime.
 
         Raises:
             OSError: a file cannot be fetched.
@@ -176,14 +176,14 @@ class Mirror:
                 (self.top / CLEAN_SHUTDOWN).touch()
 
     def _list(self, path: str) -> list[Entry]:
-        # Of names that lead elsewhere none is a segment's.
+        # No segment has a name that leads elsewhere.
         return [each for each in self.store.list(path) if each.name not in {"", ".", ".."} and "\0" not in each.name]
 
     def _look(self, directory: Path, listed: Future[list[Entry]], depth: int, pool: ThreadPoolExecutor) -> None:
         try:
             entries = listed.result()
             self._files(directory, entries)
-        except Exception as error:  # noqa: BLE001 -- each store has errors of its own
+        except Exception as error:  # noqa: BLE001 -- each store has different errors
             self.problems.append(Problem(directory, reason_of(error)))
             return
         below = {entry.name: entry.path.rstrip("/") for entry in entries if entry.is_directory}

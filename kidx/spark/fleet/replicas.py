@@ -1,9 +1,9 @@
 """Replicas of a partition on several brokers, batch by batch.
 
-A follower's log holds the very batches of its leader, under a checksum that leaves the epoch out. Segments may begin
-elsewhere, old ones be gone, the end not be there yet; a cleaner that ran on one broker only has taken records away.
-What cannot be is the same batch, by offsets, size and count, with other bytes; or, where no cleaner works, a batch that
-one replica lacks.
+A follower's log contains the same batches as its leader, with a checksum that excludes the epoch. Segments may begin
+elsewhere, old ones may be deleted, and the end may not be replicated yet; a cleaner that ran on only one broker has
+removed records. It is an error if the same batch, by offsets, size and count, has other bytes; or, without a cleaner,
+if one replica lacks a batch.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def compare_listed(request: Request, listed: Iterable[Row]) -> Iterator[Differen
 
 @dataclass(frozen=True)
 class Difference:
-    """Difference between a replica and another one.
+    """Difference between two replicas.
 
     Attributes:
         topic, partition: topic and number of the partition.

@@ -1,4 +1,4 @@
-"""HTML page of a run without external files: figures, pictures, and the worst findings."""
+"""HTML page of a run without external files: statistics, charts, and the worst findings."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ _FOUND: Final = {
     "bytes": "coalesce(sum(aggregate(segments.bytes, 0L, (one, two) -> one + two)), 0)",
     "several": "coalesce(min(broker) < max(broker), false)",
 }
-"""What is counted while the listing is written; replicas of a partition are on several brokers."""
+"""Counts that are made while the listing is written; replicas of a partition are on several brokers."""
 _OF_A_PARTITION: Final = (
     "*",
     "row_number() over (partition by resolved, complete order by number) as rank",
@@ -72,7 +72,7 @@ _OF_A_PROBLEM: Final = {
     "actual": "''",
     "message": "problem",
 }
-"""Columns of a finding about a path that could not be looked at; the others are null."""
+"""Columns of a finding about a path that could not be read; the others are null."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def verify(
     Args:
         spark: a session, of Spark Connect as well; the paths must lead to the same files on every worker.
         paths: log directories, directories of such, partition directories or segment files; or URLs of fsspec.
-        out: a directory that driver and workers share, or a URL of Hadoop's or fsspec's.
+        out: a directory that driver and workers share, or a URL for Hadoop or fsspec.
         run_id: name of the run; with an earlier name, the run continues with unverified and changed segments.
         release: release for the verdict *exact*; any release if None.
         index_interval_bytes: the topics' setting; inferred, partition by partition, if None.

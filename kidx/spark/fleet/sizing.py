@@ -12,12 +12,12 @@ from typing import Final
 from kidx.spark.fleet.listing import SEGMENT_COST
 
 SMALLEST: Final = 2 << 30
-"""Bytes of a task, about: two seconds' work, beside which its start does not count."""
+"""Approximate bytes of a task: two seconds of work, compared with which its start is negligible."""
 _LEAST: Final = 256 << 20
 _FEW: Final = 8
-"""So many tasks of a smaller fleet are smaller, so that it is shared out at all."""
+"""Number of tasks of a smaller fleet that are smaller, so that its work is distributed at all."""
 MOST: Final = 100_000
-"""Tasks at most, about: what a driver can keep track of. Those of a petabyte are larger instead."""
+"""Approximate maximum of tasks that a driver can track. The tasks of a petabyte are larger instead."""
 
 _SETTLED_AT_ONCE: Final = 2500
 

@@ -1,4 +1,4 @@
-"""A run in figures: files by verdict, and by topic, release, broker and age."""
+"""Statistics of a run: files by verdict, and by topic, release, broker and age."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class Count:
 
 @dataclass(frozen=True)
 class Summary:
-    """Figures of a run.
+    """Statistics of a run.
 
     Attributes:
         counts: counts in order of way, value and verdict.
         findings: number of findings by verdict.
         kinds: number of files by suffix, or name without one, and verdict.
         segments, partitions, batches, bytes_read: counts of the whole run.
-        differing_replicas: number of replicas that differ from another one of their partition.
+        differing_replicas: number of replicas that differ from another replica of their partition.
         differences: the first hundred differences.
         worst: the hundred worst findings.
     """

@@ -69,7 +69,7 @@ SUMMARY: Final = pa.schema([
     ("bytes", pa.int64()),
 ])  # fmt: skip
 LISTING: Final = pa.schema([
-    ("place", pa.string()),  # the directory, as messages name it; of each directory there is one row in the end
+    ("place", pa.string()),  # the directory, as messages name it; at the end there is one row for each directory
     ("together", pa.string()),  # one name for all replicas of a partition, which are settled together
     ("raw", pa.binary()),  # its path for system calls, or within the store
     ("root", pa.string()),  # the URL that it was found below; null on this machine
@@ -97,7 +97,7 @@ LISTING: Final = pa.schema([
         ("bytes", pa.int64()),
         ("key", pa.string()),
     ]))),
-    ("problem", pa.string()),  # why the path could not be looked at: then there is nothing else
+    ("problem", pa.string()),  # why the path could not be read: then all else is null
     ("clause", pa.string()),
     ("left_out", pa.bool_()),  # that is no fault
 ])  # fmt: skip

@@ -102,7 +102,7 @@ def _read(spark: SparkSession, path: str) -> DataFrame | None:
         return Output(spark, above).read(table, name)
     try:
         frame = spark.read.parquet(path)
-        assert frame.schema is not None  # which Spark Connect looks at the path for
+        assert frame.schema is not None  # which Spark Connect reads from the path
     except Exception as error:
         if isinstance(error, AnalysisException) and error.getCondition() == "UNABLE_TO_INFER_SCHEMA":
             return None

@@ -36,7 +36,7 @@ _KEPT: Final = tuple(each.name for each in fields(SegmentVerdict) if each.name !
 
 
 _seen: Final = Counter({"bytes": 0})
-"""What this process has been given of logs, in all its tasks."""
+"""Amount of logs that this process has received, in all its tasks."""
 
 
 def verify_rows(
@@ -68,7 +68,7 @@ def _verdict_row(row: Row, request: Request) -> Row:
         with place.holding(Path(found["log"]).stem + suffix for suffix in SEGMENT_SUFFIXES) as directory:
             (segment,) = segments_of(row, directory)
             verdict = guarded_segment(segment, release=request.dialect, index_interval_bytes=request.interval)
-    except Exception as error:  # noqa: BLE001 -- each store has errors of its own
+    except Exception as error:  # noqa: BLE001 -- each store has different errors
         directory = Path(place.path)
         (segment,) = segments_of(row, directory)
         verdict = unreadable_segment(segment, f"cannot be fetched: {reason_of(error)}")
