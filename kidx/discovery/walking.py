@@ -101,7 +101,7 @@ class _Walk:
             if asked or parse_partition(directory.name):
                 self.found.problems.append(problem)
             else:
-                problem.message += "; its name is not a partition's"
+                problem.message += "; its name does not name a partition"
                 self.found.left_out.append(problem)
             return None
         listing.files.sort()

@@ -79,7 +79,7 @@ def warning_of(guesses: Iterable[str]) -> list[str]:
         return []
     named = "; ".join(places[:_NAMED]) + (f", and {len(places) - _NAMED} more" if len(places) > _NAMED else "")
     said = f"index.interval.bytes was guessed in {counted(len(places), 'partition')} ({named})"
-    return [f"{said}: look-ups come out right with any; --index-interval-bytes N gives the topics'"]
+    return [f"{said}: lookups are right with any value; --index-interval-bytes N sets the topics' value"]
 
 
 def _topic(directory: Path) -> str:

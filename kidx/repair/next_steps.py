@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from kidx.verify import Verification
 
 _NAMED: Final = 8
-"""Directories that a command names; of more it names the paths that were looked at."""
+"""Directories that a command names; of more it names the verified paths."""
 _FEW: Final = 3
 """Paths that a sentence names."""
 
 _SEALED: Final = (
-    "do not count on a restart: a broker that was stopped cleanly does not look into any .index or .timeindex, and one "
-    "that was not rebuilds only those of segments from the recovery point on: sealed ones stay as they are (SEG-35)"
+    "do not count on a restart: a broker that was stopped cleanly does not read any .index or .timeindex, and one "
+    "that was not rebuilds only those of segments from the recovery point on: sealed ones are not rebuilt (SEG-35)"
 )
 _TIMES: Final = (
     "do not delete or cut a .timeindex: a broker does not rebuild it after a clean stop, but keeps it or makes an "
@@ -30,10 +30,10 @@ _TIMES: Final = (
 )
 _LAST: Final = {
     True: "start the broker",
-    False: "do what stands above under start:, and look again: start the broker when the last line says yes, "
-    "or when it asks for nothing but copies that you have made",
+    False: "follow the steps above under start:, and verify again: start the broker when the last line says yes, "
+    "or when it only asks for copies that you have made",
 }
-_LIVE: Final = "do not replace files under a running broker: it goes on with what it has read or mapped"
+_LIVE: Final = "do not replace files under a running broker: it continues with the content that it has read or mapped"
 FROM_A_REPLICA: Final = (
     "where another broker leads the partition, move its directory out of the log directory and start this one: it "
     "copies the partition from there"
@@ -44,10 +44,11 @@ _WHAT_TO_DO: Final[dict[Kind, str]] = {
     "checkpoint, and lower the number in its second line by one",
     "checkpoint": "move it away while the broker is stopped, which then begins a new one: without a recovery point it "
     "recovers all logs, and without a log start it shows deleted records again",
-    "permission": "look again as the user that the broker runs as",
-    "path": "name a log directory, a partition's directory or a segment's file that is there",
-    "marked": "nothing is to be done: no broker serves it. The broker deletes what is marked -delete; what is "
-    "marked -stray stays until somebody deletes it, and can be compared with the partition that is served before",
+    "permission": "verify again as the user that the broker runs as",
+    "path": "name a log directory, a partition's directory or a segment's file that exists",
+    "marked": "nothing is to be done: no broker serves it. The broker deletes directories marked -delete; a "
+    "directory marked -stray remains until somebody deletes it, and can be compared with the partition that is served "
+    "before",
     "file": "it is in the way or cannot be read: see what it is, and what the disk says",
     "index": "it cannot be rebuilt alone",
 }
@@ -114,7 +115,7 @@ def advice(
     command = " ".join(words)
     steps = [_stop(directories), f"{command} --dry-run", command, *others, _LAST[may_start]]
     if release is None:
-        steps.insert(1, "add --kafka RELEASE, the broker's, to these commands: that release's recovery is followed")
+        steps.insert(1, "add --kafka RELEASE with the broker's release to these commands: its recovery is followed")
     return Advice(reason, tuple(steps), (f"{command} --dry-run", command), _warnings(planned, rebuilt))
 
 
@@ -154,6 +155,6 @@ def _warnings(planned: Plan, rebuilt: Collection[Path]) -> tuple[str, ...]:
     assert {path.suffix for path in files} <= {*INDEX_SUFFIXES}
     kept = [path for path in files if path not in rebuilt]
     by_itself = len(files) - len(kept)
-    said = [f"a start makes {counted(by_itself, 'index file')} of these anew by itself"] if by_itself else []
+    said = [f"a start rebuilds {counted(by_itself, 'index file')} of these automatically"] if by_itself else []
     said += [_SEALED] if kept else []
     return (*said, *((_TIMES,) if any(path.suffix == ".timeindex" for path in kept) else ()), _LIVE)

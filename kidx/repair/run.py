@@ -207,7 +207,7 @@ def _full(log: Path, words: str, result: Repair) -> str:
     if result.dry_run:
         return f"the indexes of {log} cannot be rebuilt in {tempfile.gettempdir()}, TMPDIR names another: {words}"
     done = counted(len(result.changes), "index file")
-    return f"the indexes of {log} cannot be rebuilt: {words}; {done} rebuilt before it, all others are as they were"
+    return f"the indexes of {log} cannot be rebuilt: {words}; {done} rebuilt before it, all others are unchanged"
 
 
 def _perform_epochs(partitions: dict[Path, Partition], paths: list[Path], result: Repair) -> None:

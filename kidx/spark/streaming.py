@@ -166,7 +166,7 @@ class StreamReader(LimitedStreamReader):
 
     def _lose(self, what: str) -> None:
         if self._options.fail_on_data_loss:
-            raise ToolError(f"{what}: some data may have been missed (failOnDataLoss=false goes on)")
+            raise ToolError(f"{what}: some data may have been missed (failOnDataLoss=false continues)")
         _logger.warning("data loss: %s", what)
 
     def _limited(self, before: Offsets, ends: Offsets, found: Mapping[str, Known]) -> Offsets:

@@ -226,7 +226,7 @@ class Start:
     def _sign_of_life(self) -> str:
         if self.held:
             return f"it holds the lock of {_some(map(shell_word, self.held))}"
-        return "files changed while they were looked at"
+        return "files changed while they were read"
 
     def _refused(self) -> str:
         """Return the reasons against a start, the worst first."""

@@ -99,15 +99,15 @@ def topic_id_of(directory: Path) -> str | None:
     if version < 0:
         raise UnreadableError(f"its version is {version}")
     if len(lines) < 2:
-        raise UnreadableError("it ends behind its version (NullPointerException)", fatal=True)
+        raise UnreadableError("it ends after its version (NullPointerException)", fatal=True)
     try:
         topic_id = _field(lines[1])
     except ValueError as error:
         raise UnreadableError(f"line 2 is malformed: {shortened(lines[1])}") from error
     if _ID.fullmatch(topic_id) is None:
-        raise UnreadableError(f"its topic id is none: {shortened(topic_id)} (IllegalArgumentException)", fatal=True)
+        raise UnreadableError(f"its topic id is invalid: {shortened(topic_id)} (IllegalArgumentException)", fatal=True)
     if topic_id == NO_ID:
-        raise UnreadableError("its topic id is that of no topic")
+        raise UnreadableError("its topic id is the id of no topic")
     return topic_id
 
 

@@ -80,9 +80,9 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
             continue
         if properties is None:
             missing.append(
-                Blocker(path, "there is none, and nothing else in the log directory", EMPTY_DISK)
+                Blocker(path, "it is missing, and the log directory is empty", EMPTY_DISK)
                 if is_empty(directory)
-                else Blocker(path, "there is none, though the log directory is not empty")
+                else Blocker(path, "it is missing, though the log directory is not empty")
             )
         elif (version := properties.get("version", "0")) not in {"0", "1"}:
             offline[directory] = Blocker(path, f"its version is {shortened(version)}, which no release knows")
@@ -105,7 +105,7 @@ def _of_other_brokers(known: Mapping[Path, dict[str, str]], ids: Mapping[str, Co
             value = _shared(properties, key)
             usual = counter.most_common(1)[0][0] if counter else None
             if value is not None and value != usual:
-                reason = f"its {key} is {shortened(value)}, and that of another log directory {shortened(str(usual))}"
+                reason = f"its {key} is {shortened(value)}, but {shortened(str(usual))} in another log directory"
                 yield Blocker(directory / META_PROPERTIES, reason, OTHER_BROKER)
 
 

@@ -191,7 +191,7 @@ class _Broker:
             self._look_at_partition(path, offsets)
         if META_PROPERTIES in names_in(directory) and any(parse_partition(path.name) for path in below):
             self.missing += [
-                Blocker(directory / name, f"there is none: {effect}")
+                Blocker(directory / name, f"it is missing: {effect}")
                 for name, effect in WITHOUT.items()
                 if not (directory / name).exists()
             ]
@@ -290,7 +290,7 @@ class _Broker:
         if path in self.repairable or path.name == METADATA_LOG:
             return ""
         if (foreign := foreign_log(path)) is not None:
-            return f"move {shell_word(foreign)} out of the log directory, and look again: {FOREIGN}"
+            return f"move {shell_word(foreign)} out of the log directory, and verify again: {FOREIGN}"
         if checkpoints.clean:
             recovered = _loaded(path, self.dialect, replace(checkpoints, clean=False), interval)
             if recovered.end is not None and recovered.end >= end:
@@ -312,7 +312,7 @@ class _Broker:
         shortened = loaded.end < end
         reason = remedy = ""
         if start > end:
-            reason = f"the log start, {start}, is behind its end, {end}: the whole log would be deleted"
+            reason = f"the log start, {start}, is past its end, {end}: the whole log would be deleted"
             remedy = LOG_START
         elif missing and loaded.start is not None and loaded.start > start:
             reason = (
@@ -321,7 +321,7 @@ class _Broker:
             )
             remedy = f"restore the missing files; or, {FROM_A_REPLICA}"
         elif shortened and not changes:
-            reason = f"its end would be taken for {loaded.end}, and the next appends would overlap what is there"
+            reason = f"its end would be read as {loaded.end}, and the next appends would overlap existing records"
             remedy = self._remedy(path, offsets.of(path), end, self.intervals.of(path / f"{max(sizes):020d}.log").value)
         deleted = any(change.records or (change.after is None and change.before) for change in changes)
         replaced = any(name.endswith(f"{LOG}.swap") for name in names_in(path))

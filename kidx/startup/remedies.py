@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 AFTER_THE_COPIES: Final = f"then, {FROM_A_REPLICA}; where none does, start it all the same: kidx dump reads the copies"
 RECOVER: Final = (
-    f"move {CLEAN_SHUTDOWN} out of the log directory, and look again: the broker then recovers its logs, and cuts what "
-    "is no batch"
+    f"move {CLEAN_SHUTDOWN} out of the log directory, and verify again: the broker then recovers its logs, and cuts "
+    "what is no batch"
 )
 FOREIGN: Final = "its first offset is below the number in its name, so it is of another segment or partition"
 LOG_START: Final = (
     f"do not start the broker before the partition's line is out of {START_OFFSETS}, and the number in its second line "
-    "is lowered by one: then the log stays"
+    "is lowered by one: then the log is kept"
 )
 LOST: Final = (
     "find its directory and put it back before the start: a disk may not be mounted, or the directory was moved or "
@@ -41,7 +41,7 @@ EMPTY_DISK: Final = (
     "the partitions that were on the old one start empty"
 )
 COPIED_DISK: Final = (
-    "see whether this is a copy of the other disk. If it holds partitions of its own, write its own directory.id, as "
+    "see whether this is a copy of the other disk. If it holds other partitions, write its own directory.id, as "
     "KRaft's metadata have it for its partitions, or delete that line: the broker then writes a new one"
 )
 OTHER_BROKER: Final = (
@@ -53,7 +53,7 @@ RENAMED: Final = (
     "if not, move it out of the log directory"
 )
 OLDER_SNAPSHOT: Final = (
-    "move this file away, and look again: the log reaches back to its beginning, or to an older snapshot, and the "
+    "move this file away, and verify again: the log reaches back to its beginning, or to an older snapshot, and the "
     "broker reads it from there"
 )
 WITHOUT: Final = {
@@ -63,25 +63,25 @@ WITHOUT: Final = {
 """Consequences of a checkpoint that is missing; the broker starts without it."""
 STOPS: Final = {
     True: f"the broker was stopped cleanly (there is a {CLEAN_SHUTDOWN}), so a start recovers no log: corrupt batches "
-    "stay where they are. After a kill, a start would truncate each log at the first corrupt batch after its recovery "
+    "are kept. After a kill, a start would truncate each log at the first corrupt batch after its recovery "
     "point",
     False: f"the broker was not stopped cleanly (there is no {CLEAN_SHUTDOWN}), so a start recovers each log from its "
     "recovery point on: it truncates the log at the first corrupt batch there, and deletes all later segments. After a "
-    "clean stop they would stay",
+    "clean stop they would be kept",
 }
 """Effect of the last stop on the next start, by whether it was clean."""
 DOUBTED: Final = (
     f"there is a {CLEAN_SHUTDOWN}, but the index files of active segments are not trimmed, as after a kill. Unless the "
-    "broker made it, move it out of the log directory, and look again: the broker then recovers its logs"
+    "broker made it, move it out of the log directory, and verify again: the broker then recovers its logs"
 )
 MIXED: Final = (
     f"there is a {CLEAN_SHUTDOWN}, and none in the broker's other log directories. They are not of the same stop: one "
     "was offline then, or was restored from a copy, and its newest records may be missing"
 )
-TWICE: Final = "move the one that ends earlier out of its log directory"
+TWICE: Final = "move the copy that ends earlier out of its log directory"
 _BY_NAME: Final = {
     HIGH_WATERMARKS: "move it away: the broker begins a new one",
-    CLEANED_OFFSETS: "move it away: the broker begins a new one, and compaction looks at each log from its start",
+    CLEANED_OFFSETS: "move it away: the broker begins a new one, and compaction reads each log from its start",
     META_PROPERTIES: "restore it; without a copy, write it as in the broker's other log directories, with the "
     "directory.id of this one",
     "quorum-state": "restore it; without a copy, move it away while all other controllers run",

@@ -55,7 +55,7 @@ class EntryFindings:
                 self._suffix,
                 clause,
                 "broken",
-                f"{counted(size, 'byte')}, not a multiple of {whole}: the sanity check of kafka-dump-log refuses it. "
+                f"{counted(size, 'byte')}, not a multiple of {whole}: the sanity check of kafka-dump-log rejects it. "
                 "A broker does not check it: when it starts after a crash it rebuilds the indexes of segments from the "
                 "recovery point on, and sealed segments, or any after a clean stop, keep theirs",
                 expected=f"a multiple of {whole}",

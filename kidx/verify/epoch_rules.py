@@ -38,7 +38,7 @@ def check_epochs(partition: Partition, verdicts: Sequence[SegmentVerdict], repor
     if path is None:
         if logged and partition.complete:
             missing = partition.directory / EPOCHS
-            reporter.add(missing, _CLAUSE, "missing", "there is none, though batches have leader epochs")
+            reporter.add(missing, _CLAUSE, "missing", "it is missing, though batches have leader epochs")
             reporter.files.append(FileVerdict(str(missing), "missing"))
         return
     try:
@@ -88,7 +88,7 @@ def _check_later(
         wrong = next((each for each in later if each.epoch < entry.epoch), None)
         if wrong is not None:
             said = f"leader epoch {entry.epoch} begins at offset {entry.start_offset}, but offset {wrong.start_offset}"
-            effect = "the checkpoint is another partition's, or was changed, and followers truncate wrongly"
+            effect = "the checkpoint belongs to another partition, or was changed, and followers truncate wrongly"
             reporter.add(
                 path, _CLAUSE, "broken", f"{said} has epoch {wrong.epoch}: {effect}", offset=entry.start_offset
             )

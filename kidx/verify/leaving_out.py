@@ -16,6 +16,6 @@ _WHAT_THEY_ARE: Final = {
 def without_marked(found: Found) -> Found:
     """Return the discovery with partitions that are marked as deleted or stray moved to the skipped paths."""
     marked = [partition for partition in found.partitions if partition.is_marked]
-    said = [Problem(each.directory, f"{_WHAT_THEY_ARE[each.state]}; --marked looks at it") for each in marked]
+    said = [Problem(each.directory, f"{_WHAT_THEY_ARE[each.state]}; --marked verifies it") for each in marked]
     kept = [partition for partition in found.partitions if not partition.is_marked]
     return Found(kept, found.problems, [*found.left_out, *said])

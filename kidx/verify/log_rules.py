@@ -53,7 +53,7 @@ _KINDS: Final = {
         "SEG-12",
         "broken",
         (
-            "the batch at {position} begins with offset {base_offset}, though {before} is before it: look-ups by "
+            "the batch at {position} begins with offset {base_offset}, though {before} is before it: lookups by "
             "offset find one of the two, and a recovery of this segment keeps both, or empties it and deletes all "
             "later ones where an index entry falls on it"
         ),

@@ -53,9 +53,7 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
     findings.check_base()
     for slot in np.flatnonzero(~found["at_batch"]):
         around = int(found["around_position"][slot])
-        said = (
-            f"inside the batch at {around}" if around >= 0 else f"behind the last batch, at {facts.log.last_position}"
-        )
+        said = f"inside the batch at {around}" if around >= 0 else f"after the last batch, at {facts.log.last_position}"
         effect = "the fetch fails or finds nothing" if around >= 0 else "nothing is found there"
         findings.add(
             slot,
@@ -71,14 +69,14 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
             slot,
             "SEG-50a",
             f"offset {offsets[slot]} points at byte {positions[slot]}, but the log before that reaches {reached}: "
-            f"a consumer at offset {offsets[slot]} to {reached} gets nothing of that, and goes on behind it",
+            f"a consumer at offset {offsets[slot]} to {reached} gets none of these records, and continues after them",
             expected=f"an offset above {reached}",
         )
     for slot in np.flatnonzero(~found["in_log"]):
         findings.add(
             slot,
             "SEG-40",
-            f"offset {offsets[slot]} is behind the end of the log, {facts.log.last_offset}: the broker looks for the "
+            f"offset {offsets[slot]} is past the end of the log, {facts.log.last_offset}: the broker looks for the "
             "next offset there and finds none, so that offsets are given twice",
             expected=f"at most {facts.log.last_offset}",
         )
@@ -87,8 +85,7 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
         findings.add(
             slot,
             "SEG-4",
-            f"offset {offsets[slot]} is not the last one of any batch: no release writes that, but look-ups come out "
-            "right",
+            f"offset {offsets[slot]} is not the last one of any batch: no release writes that, but lookups are right",
             verdict="sound",
             expected="the last offset of a batch",
         )
@@ -133,7 +130,7 @@ def is_exact(content: IndexContent, facts: Gatherer, interval: Interval, given: 
     if interval.restarts:
         return False, (
             f"index.interval.bytes is {interval.most} at most, and {counted(interval.restarts, 'entry')} later than "
-            "that: after a restart or a truncation the count starts anew (SEG-7), an append of several batches has one "
+            "that: after a restart or a truncation the count is reset (SEG-7), an append of several batches has one "
             "entry (SEG-3), or entries are lost"
         )
     if given is not None and not interval.holds(given):

@@ -59,7 +59,7 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
                 "SEG-12",
                 "broken",
                 f"the segment before it reaches offset {ended - 1}, beyond this one's base offset {base}: "
-                f"a consumer never gets those from {base} on that are there",
+                f"a consumer never gets the existing ones from {base} on",
                 base,
                 offset=base,
             )
@@ -90,7 +90,7 @@ def _report_gap(
     first = min((orphan for orphan in orphans if ended <= orphan < base), default=ended)
     log = reporter.partition.directory / f"{first:020d}{LOG}"
     cut = "" if first in orphans else f", unless {one.segment.log.name} has lost its end"
-    reporter.add(log, "LG-5", "missing", f"the segment is not there{cut}: {lost}{_beside(log)}", first, **place)
+    reporter.add(log, "LG-5", "missing", f"the segment is missing{cut}: {lost}{_beside(log)}", first, **place)
     reporter.files.append(FileVerdict(str(log), "missing"))
 
 
@@ -176,7 +176,7 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
             path,
             "LG-17",
             "broken",
-            f"the log start of {partition.name} is {start}, behind the end of its log, {end}: "
+            f"the log start of {partition.name} is {start}, past the end of its log, {end}: "
             "a broker deletes the whole log when it starts",
             offset=start,
             expected=f"at most {end}",
@@ -188,7 +188,7 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
             path,
             "LG-12",
             "sound",
-            f"records of {partition.name} below offset {start} are hidden: the log start is behind its first segment's",
+            f"records of {partition.name} below offset {start} are hidden: the log start is after its first segment",
             offset=start,
         )
     point = partition.recovery_point

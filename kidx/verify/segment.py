@@ -165,7 +165,7 @@ def _look(
             "TX-23",
             "broken",
             f"the file ends with {counted(transactions.trailing_bytes, 'byte')}, no whole entry: "
-            "what is appended behind is read askew",
+            "entries appended after them are misread",
             expected="a multiple of 34",
             actual=transactions.size,
         )
@@ -196,7 +196,7 @@ def _check_number(suffix: str, content: IndexContent, tail: LogTail, reporter: R
             "SEG-5" if suffix == ".index" else "SEG-3" if suffix == ".timeindex" else "TX-15",
             "broken",
             f"{counted(kept + content.omitted, 'entry')} for a log of {counted(tail.file_size, 'byte')}, more than it "
-            f"can have batches: those from slot {kept} on were not looked at",
+            f"can have batches: those from slot {kept} on were not checked",
             slot=kept,
             expected=f"at most {counted(most, 'entry')}",
             actual=counted(kept + content.omitted, "entry"),
@@ -316,7 +316,7 @@ def _missing(suffix: str, facts: Gatherer, reporter: Reporter) -> list[FileVerdi
     if not facts.log.batches:
         return []
     if suffix == ".index":
-        effect = "a start makes it anew, after any stop; until then the segment is read from its first byte"
+        effect = "a start rebuilds it, after any stop; until then the segment is read from its first byte"
         clause = "SEG-35"
     else:
         effect = (

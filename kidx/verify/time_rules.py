@@ -58,8 +58,8 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
             slot,
             "TI-3c",
             f"({stamps[slot]}, {offsets[slot]}) follows ({stamps[slot - 1]}, {offsets[slot - 1]}): "
-            "the binary search fails, and look-ups by time start too late",
-            expected=f"later than {stamps[slot - 1]}, at {offsets[slot - 1]} or behind it",
+            "the binary search fails, and lookups by time start too late",
+            expected=f"later than {stamps[slot - 1]}, at {offsets[slot - 1]} or later",
         )
     findings.check_base()
     missed = found["before_max"] >= stamps
@@ -69,7 +69,7 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
             slot,
             "SEG-6",
             f"({stamps[slot]}, {offsets[slot]}): a record before that offset has timestamp {latest}: "
-            f"a search for {stamps[slot]} to {latest} starts behind it, and answers with a later record or none",
+            f"a search for {stamps[slot]} to {latest} starts after it, and returns a later record or none",
             expected=f"a timestamp above {latest}",
         )
     for slot in np.flatnonzero(~found["in_log"]):
@@ -86,7 +86,7 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
             slot,
             "SEG-4",
             f"({stamps[slot]}, {offsets[slot]}): the batch with that offset reaches {found['holder_max'][slot]}: "
-            "no release writes that, but look-ups come out right",
+            "no release writes that, but lookups are right",
             verdict="sound",
             expected=f"timestamp {found['holder_max'][slot]}",
         )
@@ -119,7 +119,7 @@ def _check_last(content: IndexContent, facts: Gatherer, reporter: Reporter, *, f
             "SEG-22",
             "broken",
             f"the last entry has timestamp {last} and the log {log.max_timestamp}: a search for "
-            f"{log.max_timestamp + 1} to {last} ends in this segment without an answer, though later ones may have it",
+            f"{log.max_timestamp + 1} to {last} ends in this segment without a result, though later ones may have one",
             **place,
         )
     elif slot is not None and last == log.max_timestamp and facts.time_facts["holder_max"][-1] != last:

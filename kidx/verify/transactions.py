@@ -168,7 +168,7 @@ def _without_last(certain: list[Aborted], verdict: SegmentVerdict, reporter: Rep
             _SUFFIX,
             "TX-15",
             "sound",
-            f"no entry yet for {counted(len(later), 'aborted transaction')} at the end: a start makes the file anew",
+            f"no entry yet for {counted(len(later), 'aborted transaction')} at the end: a start rebuilds the file",
             offset=later[0].last_offset,
         )
     return [each for each in certain if each.last_offset <= last]
@@ -191,9 +191,7 @@ def _check_entries(
         version, producer, first, last, stable = entry
         place = {"slot": slot, "offset": last, "actual": f"producer {producer}: {first} to {last}, stable {stable}"}
         if version != 0:
-            reporter.add(
-                _SUFFIX, "TX-7b", "broken", f"version {version} is unknown: 4.4 refuses to load the log", **place
-            )
+            reporter.add(_SUFFIX, "TX-7b", "broken", f"version {version} is unknown: 4.4 cannot load the log", **place)
         if last < base:
             reporter.add(
                 _SUFFIX,
@@ -219,7 +217,7 @@ def _check_entries(
                 _SUFFIX,
                 "TX-15",
                 "broken",
-                f"no abort marker is at offset {last}: a consumer of committed records misses those of producer "
+                f"no abort marker is at offset {last}: a read_committed consumer misses the records of producer "
                 f"{producer} from {first} to {last}",
                 **place,
             )

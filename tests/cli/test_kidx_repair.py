@@ -282,7 +282,7 @@ def test_verify_says_what_not_to_do_and_when_a_broker_checks(disk, kidx):
     told = kidx("verify", disk).stdout
     assert "a broker does not check it" in told.lower()
     assert "sealed segments, or any after a clean stop, keep theirs [OI-11, broken]" in told
-    assert "add --kafka RELEASE, the broker's, to these commands" in told
+    assert "add --kafka RELEASE with the broker's release to these commands" in told
     assert "do not count on a restart" in told
     assert "do not delete or cut a .timeindex" not in told
     segments(disk / "create-time-0", ".timeindex")[0].write_bytes(b"")

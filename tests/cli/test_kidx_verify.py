@@ -58,10 +58,10 @@ def test_findings_that_differ_in_places_only_are_one_line_and_a_count(disk, kidx
     for path in disk.glob("create-time-*/leader-epoch-checkpoint"):
         path.unlink()
     done = kidx(disk, "--kafka", "3.9.2", "-q")
-    assert done.stdout.count("leader-epoch-checkpoint: there is none") == 1
+    assert done.stdout.count("leader-epoch-checkpoint: it is missing") == 1
     last = disk / "create-time-9" / "leader-epoch-checkpoint"
     assert f"  and 13 more like it in 14 files, this one included, the last at {last}; --verbose" in done.stdout
-    assert kidx(disk, "-v").stdout.count("leader-epoch-checkpoint: there is none") == 14
+    assert kidx(disk, "-v").stdout.count("leader-epoch-checkpoint: it is missing") == 14
 
 
 def test_a_verdict_that_is_fine_does_not_precede_a_no(disk, kidx):
@@ -71,7 +71,7 @@ def test_a_verdict_that_is_fine_does_not_precede_a_no(disk, kidx):
     done = kidx(disk, "--kafka", "3.9.2", "--index-interval-bytes", 250, "--html", disk.parent / "page.html")
     assert done.returncode == 1
     assert "\nEXACT: " not in done.stdout
-    assert "\nDO NOT START, though each file by itself is exact: 25 files" in done.stdout
+    assert "\nDO NOT START, though each single file is exact: 25 files" in done.stdout
     assert done.stdout.splitlines()[-1].startswith("may I start the broker? no")
     page = (disk.parent / "page.html").read_text("utf-8")
     assert '<strong class="tag broken">✗ exact, do not start</strong>' in page

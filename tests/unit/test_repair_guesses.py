@@ -112,7 +112,7 @@ def test_a_checkpoint_that_cannot_be_read_is_moved_away(partition, name):
 
 def test_a_mistyped_path_next_to_a_good_one_is_an_error(partition):
     lines = advice(verify_paths([partition, partition / "none"]), [partition]).lines()
-    said = "name a log directory, a partition's directory or a segment's file that is there"
+    said = "name a log directory, a partition's directory or a segment's file that exists"
     assert lines == [f"next: 1 file at fault, and no index file whose log is sound: {said} ({partition / 'none'})"]
 
 

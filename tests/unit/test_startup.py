@@ -174,7 +174,7 @@ def test_missing_checkpoints_are_reported_with_their_effect(data):
         (data / name).unlink(missing_ok=True)
     found = start(data)
     assert found.answer == "yes"
-    said = [line for line in found.lines() if "there is none" in line]
+    said = [line for line in found.lines() if "it is missing" in line]
     assert len(said) == 2
     assert any("deleted records are shown again" in line for line in said)
 
@@ -383,7 +383,7 @@ def test_a_partition_in_two_log_directories_and_properties_of_another_broker(dat
     (other / "meta.properties").write_text(PROPERTIES.replace("c1", "c2"))
     assert "cluster.id" in start(data, other).line
     (other / "meta.properties").unlink()
-    assert "meta.properties: there is none" in start(data, other).line
+    assert "meta.properties: it is missing" in start(data, other).line
 
 
 def test_two_brokers_are_two_brokers(data, tmp_path):
@@ -547,7 +547,7 @@ def test_obstacles_to_a_start_precede_the_steps_and_no_step_contradicts_them(dat
     assert text.splitlines()[-1].endswith(": copy the 3 files above first, then start it")
     steps = text.partition("\nnext: ")[2]
     assert ". start the broker\n" not in steps
-    assert "look again: start the broker when the last line says yes" in steps
+    assert "verify again: start the broker when the last line says yes" in steps
     assert "replica" not in steps, "what to do about orders-0 is said above"
     assert text.count("where another broker leads the partition") == 1
     flip(data / "orders-0" / log(12), 700)
@@ -806,8 +806,8 @@ def test_skipped_files_with_one_reason_are_one_line(data, capfd, monkeypatch):
 def test_a_missing_index_is_reported_as_rebuilt_by_a_start_and_nothing_else(data, capfd, monkeypatch):
     (data / "orders-0" / f"{12:020d}.index").unlink()
     _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
-    assert "a start makes it anew" in text
-    assert "a start makes 1 index file of these anew by itself" in text
+    assert "a start rebuilds it" in text
+    assert "a start rebuilds 1 index file of these automatically" in text
     assert "do not count on a restart" not in text
     assert text.splitlines()[-1].endswith("yes: the start repairs 1 file of those above")
 
@@ -933,7 +933,7 @@ def test_a_log_start_past_the_end_has_instructions_to_keep_the_log(data):
     said = "\n".join(found.lines())
     assert "before the partition's line is out of log-start-offset-checkpoint" in said
     assert "are copied" not in said
-    assert "the log start, 999, is behind its end, 48" in found.line
+    assert "the log start, 999, is past its end, 48" in found.line
     write_offsets(data / "log-start-offset-checkpoint", {})
     assert start(data).answer == "yes"
 
@@ -952,5 +952,5 @@ def test_an_end_that_would_be_mistaken_for_an_earlier_one_has_two_remedies(data,
     path = data / "orders-1" / log(36)
     os.truncate(path, path.stat().st_size - 300)
     _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
-    assert "move .kafka_cleanshutdown out of the log directory, and look again" in text
+    assert "move .kafka_cleanshutdown out of the log directory, and verify again" in text
     assert "where another broker leads the partition" in text

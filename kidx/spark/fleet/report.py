@@ -126,7 +126,7 @@ def _next_steps(summary: Summary, request: Mapping[str, Any]) -> list[str]:
     if found:
         release = f" --kafka {request['release']}" if request.get("release") else ""
         steps.append(
-            "on each broker named below, look at its directory with "
+            "on each broker named below, verify its directory with "
             f"`kidx verify DIRECTORY{release}`: it says whether the broker may be started, and what to repair"
         )
         steps.append(f"with the broker stopped, `kidx repair DIRECTORY{release} --dry-run` says what can be rebuilt")
