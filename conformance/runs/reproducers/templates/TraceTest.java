@@ -67,7 +67,7 @@ public class @name@ {
     }
 
     private void perform(String operation, byte[] bytes, long... arguments) {
-        driver.perform(operation, arguments, bytes);
+        driver.execute(operation, arguments, bytes);
     }
 
     /** Expects a result: its numbers, none of them for null. */
@@ -162,7 +162,7 @@ public class @name@ {
             added.add(value);
         }
 
-        void refused(Throwable exception) {
+        void failed(Throwable exception) {
             thrown = exception;
         }
 
@@ -227,7 +227,7 @@ public class @name@ {
 
         public abstract void abandon();
 
-        public abstract void perform(String operation, long[] arguments, byte[] bytes);
+        public abstract void execute(String operation, long[] arguments, byte[] bytes);
 
         abstract boolean settle() throws Throwable;
 
@@ -239,7 +239,7 @@ public class @name@ {
                 step.run();
                 reply.values = reply.taken();
             } catch (Throwable exception) {
-                reply.refused(exception);
+                reply.failed(exception);
                 reply.taken();
             }
             try {
@@ -248,7 +248,7 @@ public class @name@ {
                     reply.state = reply.taken();
                 }
             } catch (Throwable exception) {
-                reply.refused(exception);
+                reply.failed(exception);
             }
         }
 
