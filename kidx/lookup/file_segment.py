@@ -19,7 +19,7 @@ from kidx.index.lazy import LazyIndex
 from kidx.index.transaction import TransactionIndex
 from kidx.layout import OFFSET_INDEX, TIME_INDEX
 from kidx.rebuild import rebuild
-from kidx.records import NO_TIMESTAMP
+from kidx.records import NO_TIMESTAMP, CorruptRecordError
 from kidx.segment.file_records import FileRecords
 from kidx.segment.files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
 from kidx.segment.reader import SegmentReader
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from kidx.records import RecordBatch
     from kidx.segment.results import TimestampAndOffset
 
+_LONGEST_TAIL: Final = 17
+"""Size in bytes of the part of a batch's header that is read before the batch."""
 _ENTRY_SIZES: Final = {OFFSET_INDEX_SUFFIX: OFFSET_INDEX.size, TIME_INDEX_SUFFIX: TIME_INDEX.size}
 
 
@@ -173,7 +175,7 @@ class FileSegment:
         return path if path.exists() else self._scratch / path.name
 
     def _assemble(self, offset_index: Path, time_index: Path, transactions: Path) -> SegmentReader:
-        return SegmentReader(
+        reader = SegmentReader(
             FileRecords(self.files.path(LOG_SUFFIX), writable=False, dialect=self.dialect),
             LazyIndex.for_offset(offset_index, self.base_offset, writable=False, dialect=self.dialect),
             LazyIndex.for_time(time_index, self.base_offset, writable=False, dialect=self.dialect),
@@ -181,6 +183,24 @@ class FileSegment:
             self.base_offset,
             dialect=self.dialect,
         )
+        if self.files.is_last:
+            reader.log.size_in_bytes = self._end_of_batches(reader)
+        return reader
+
+    def _end_of_batches(self, reader: SegmentReader) -> int:
+        """Return the size of the log without zeros that the broker has reserved (``preallocate``)."""
+        size = reader.log.size_in_bytes
+        with regular(self.files.log) as descriptor:
+            if os.pread(descriptor, _LONGEST_TAIL, max(0, size - _LONGEST_TAIL)).strip(b"\0"):
+                return size
+            end = reader.offset_index.lookup(reader.offset_index.last_offset).position
+            try:
+                for batch in reader.batches(end):
+                    end += batch.size_in_bytes
+            except CorruptRecordError:
+                if os.pread(descriptor, _LONGEST_TAIL, end).strip(b"\0"):
+                    return size  # a damaged batch: whoever reads it is told
+        return end
 
     # -- interface that a search uses -----------------------------------------------------------------------------
 

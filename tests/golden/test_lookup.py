@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from kidx.errors import KidxError
 from kidx.log.errors import UnsupportedTargetError
 from kidx.lookup import ReadOnlyLog, explain_offset, explain_timestamp
 
@@ -61,6 +62,33 @@ def test_an_active_segment_with_preallocated_indexes_gives_the_same_results(corp
             for expected in partition["answers"]["read_uncommitted"]:
                 if expected[0] >= 0:
                     assert answer(log, expected[0]) == expected[:4]
+
+
+def test_a_preallocated_log_gives_the_same_results(corpus, tmp_path):
+    """Zeros follow the batches of the last segment while a broker is writing to it, and after a kill."""
+    document, root = corpus
+    for partition in document["partitions"]:
+        directory = Path(shutil.copytree(root / partition["name"], tmp_path / partition["name"]))
+        log = max(directory.glob("*.log"))
+        with log.open("ab") as file:
+            file.truncate(file.tell() + 100_000)
+        with ReadOnlyLog(directory, document["release"]) as opened:
+            for expected in partition["answers"]["read_uncommitted"]:
+                columns = 3 if expected[0] == -1 else 4
+                assert answer(opened, expected[0])[:columns] == expected[:columns], partition["name"]
+                if expected[0] >= 0:
+                    assert explain_timestamp(opened, expected[0]).answer == opened.fetch_offset_by_timestamp(
+                        expected[0]
+                    )
+
+
+def test_a_damaged_batch_is_not_taken_for_reserved_space(tmp_path):
+    directory = Path(shutil.copytree(CORPORA[-1] / "create-time-0", tmp_path / "create-time-0"))
+    log = max(directory.glob("*.log"))
+    with log.open("ab") as file:
+        file.write(b"\1" * 8 + bytes(1000))
+    with ReadOnlyLog(directory, CORPORA[-1].name) as opened, pytest.raises(KidxError, match="record size"):
+        opened.fetch_offset_by_timestamp(-1)
 
 
 def test_missing_indexes_are_rebuilt_elsewhere_and_give_the_same_results(corpus, tmp_path):
