@@ -169,7 +169,8 @@ def run(
     with LocalBroker(release, base=directory, config=CONFIG) as broker:
         places = [str(broker.log_dir), str(directory / "checkpoint"), str(directory / "sink")]
         ends: dict[str, int] = {}
-        writing = threading.Thread(target=lambda: ends.update(traffic(broker.bootstrap, seconds, rate, sizes)))
+        load = broker.bootstrap, seconds, rate, sizes
+        writing = threading.Thread(target=lambda: ends.update(traffic(*load, may_expire=True)))
         writing.start()
         while not list(broker.log_dir.glob("prealloc-0/*.log")):
             time.sleep(0.2)
@@ -197,7 +198,7 @@ def run(
     missing = sum(ends.values()) - sum(different for _, different, _ in found.values())
     twice = sum(rows - different for rows, different, _ in found.values())
     print_line(f"{sum(ends.values()):,} records: {missing:,} missing, {twice:,} more than once")
-    return left == 0 and found == {name: (end, end, end) for name, end in ends.items()}
+    return bool(ends) and left == 0 and found == {name: (end, end, end) for name, end in ends.items()}
 
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
