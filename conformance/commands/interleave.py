@@ -1,51 +1,87 @@
-"""``conformance interleave``: atomicity of the operations of Kafka's index classes."""
+"""``conformance interleave``: atomicity of the operations of Kafka's indexes, segments and cache."""
 
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conformance.commands.options import JsonOption, ReleaseOption, echo, resolve_releases
+from conformance.commands.options import JsonOption, ReleaseOption, echo, resolve_releases, state_directory
 from conformance.errors import ToolError
-from conformance.experiments.interleave.experiment import Interrupter, Pair
+from conformance.experiments.interleave import trace
+from conformance.experiments.interleave.experiment import Interrupter, Pair, Result
 from conformance.experiments.interleave.known import KnownPairs
-from conformance.experiments.interleave.scenarios import SCENARIOS
+from conformance.experiments.interleave.planted import PLANTED, RELEASE, find_planted
+from conformance.experiments.interleave.scenarios import KINDS
+from conformance.experiments.interleave.shrinking import shrunk
+from conformance.experiments.interleave.table import table
+from conformance.implementations.jvm.interruptible import interruptible_digest
 from conformance.kafka.progress import show_progress
 from conformance.operations import Json
+from conformance.runs.reproducers import write_text
 from conformance.scratch import scratch_directory
+
+if TYPE_CHECKING:
+    from conformance.kafka.jar_fetch import Progress
 
 
 def interleave_command(
     kafka: ReleaseOption = None,
-    index: Annotated[
-        list[str] | None, typer.Option("--machine", metavar="NAME", help="offset or time; both by default.")
+    machine: Annotated[
+        list[str] | None, typer.Option("--machine", metavar="NAME", help=f"{', '.join(KINDS)}; all by default.")
     ] = None,
+    seed: Annotated[int, typer.Option(help="Random seed; a fixed seed draws the same operations.")] = 0,
+    max_examples: Annotated[int, typer.Option(min=1, help="Scenarios of each machine.")] = 1,
+    planted: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Search for these planted races instead, each from five seeds."),
+    ] = None,
+    replay: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Replay one interleaving in two threads, with its release.")
+    ] = None,
+    report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write interleavings here.")] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table of all releases here.")] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Interrupt every operation of an index at every access to a field or a buffer, and run others there.
+    """Interrupt every operation at every access to a field, buffer or file, and run others there.
 
     A fetch looks up an index without a lock while a replica truncates and appends. The results must be possible with
     whole operations in some order. A planted race has to be found first. Exit code 0: only known pairs (`conformance
-    clauses IV-1`) are torn, 1: another pair is, 2: could not run, or the planted race was not found.
+    clauses IV-1`) are torn, 1: another pair is, 2: could not run, or a planted race was not found.
 
     Example: `conformance interleave --kafka 4.3.1 --machine offset`
     """
-    releases = resolve_releases(kafka)
-    kinds = tuple(index or SCENARIOS)
-    for name in kinds:
-        if name not in SCENARIOS:
-            raise ToolError(f"unknown machine {name!r}; choose from {', '.join(SCENARIOS)}")
-    known, rows, new = KnownPairs(), list[Json](), 0
     with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
-        for release in releases:
-            pairs = list(Interrupter(release, scratch / release, progress).explore(kinds))
-            found = [_row(release, pair, known.clause_of(pair, release)) for pair in pairs]
-            new += sum(row["torn"] > 0 and row["clause"] is None for row in found)
-            rows += found
-            if not as_json:
-                _print(release, pairs, known)
+        if replay is not None:
+            return _replay(trace.load(replay), scratch, progress, as_json=as_json)
+        if planted:
+            return _planted(planted, range(seed, seed + _SEEDS), scratch, as_json=as_json)
+        kinds = tuple(machine or KINDS)
+        for name in kinds:
+            if name not in KINDS:
+                raise ToolError(f"unknown machine {name!r}; choose from {', '.join(KINDS)}")
+        # Only who reads JSON and asks for no report has no use for the interleavings of known pairs.
+        directory = None if as_json and report is None else (report or state_directory()) / "traces"
+        known, rows, done = KnownPairs(), list[Json](), dict[str, list[Json]]()
+        for release in resolve_releases(kafka):
+            digest = interruptible_digest(release, progress)
+            if digest not in done:
+                interrupter = Interrupter(release, scratch / release, progress)
+                pairs = list(interrupter.explore(kinds, seed, max_examples))
+                done[digest] = _release(interrupter, pairs, known, directory, as_json=as_json)
+            elif not as_json:
+                echo(f"Kafka {release}: the same classes as {done[digest][0]['release']}")
+            rows += [row | {"release": release} for row in done[digest]]
+    new = sum(row["torn"] > 0 and row["clause"] is None for row in rows)
+    if markdown is not None:
+        options = "".join(
+            [*(f" --kafka {name}" for name in kafka or ()), *(f" --machine {name}" for name in machine or ())]
+        )
+        write_text(markdown, table(rows, f"conformance interleave{options} --seed {seed} --markdown FILE"))
     if as_json:
         typer.echo(json.dumps(rows))
     else:
@@ -53,32 +89,98 @@ def interleave_command(
     return 1 if new else 0
 
 
+_SEEDS = 5
+
+
+def _release(
+    interrupter: Interrupter, pairs: Sequence[Pair], known: KnownPairs, directory: Path | None, *, as_json: bool
+) -> list[Json]:
+    """Print the results of one release, and return them as JSON."""
+    release = interrupter.release
+    torn = [pair for pair in pairs if pair.violations]
+    points = sum(pair.points for pair in pairs)
+    if not as_json:
+        echo(f"Kafka {release}: {len(pairs)} pairs, {points} interruptions; {len(pairs) - len(torn)} pairs are atomic")
+    rows = []
+    for pair in pairs:
+        clause = known.clause_of(pair, release)
+        row = _row(release, pair, clause)
+        if pair.violations and directory is not None:
+            shown = shrunk(pair.case, interrupter)
+            if shown is None:
+                beside = f"{pair.case.first} beside {pair.case.others}"
+                raise ToolError(f"two threads do not show what one showed of {beside} in Kafka {release}")
+            content = trace.document(shown, release, clause)
+            row["trace"] = str(trace.save(content, directory))
+            if not as_json:
+                _print(pair, content, row["trace"])
+        rows.append(row)
+    return rows
+
+
 def _row(release: str, pair: Pair, clause: str | None) -> Json:
     return {
         "release": release,
-        "index": pair.kind,
-        "first": pair.first,
-        "others": pair.others,
+        "machine": pair.case.kind,
+        "index": pair.case.kind,
+        "names": list(pair.case.names),
+        "first": pair.case.first,
+        "others": pair.case.others,
         "points": pair.points,
         "waits": pair.waits,
         "torn": len(pair.violations),
-        "clause": clause if pair.violations else None,
+        "clause": clause,
         "where": sorted({violation.where for violation in pair.violations}),
     }
 
 
-def _print(release: str, pairs: list[Pair], known: KnownPairs) -> None:
-    torn = [pair for pair in pairs if pair.violations]
-    points = sum(pair.points for pair in pairs)
-    echo(f"Kafka {release}: {len(pairs)} pairs, {points} interruptions; {len(pairs) - len(torn)} pairs are atomic")
-    for pair in torn:
-        violation = pair.violations[0]
-        echo(f"\n{known.clause_of(pair, release) or 'NEW'}  {pair.kind}: {pair.first}, interrupted by {pair.others}")
-        echo(f"  interrupted  {violation.where} (and at {len(pair.violations) - 1} of {pair.points} other points)")
-        echo(f"  result       {_format_result(*violation.seen)}")
-        for order in sorted(pair.orders):
-            echo(f"  in order     {_format_result(*order)}")
+def _print(pair: Pair, content: Json, path: str) -> None:
+    echo(
+        f"\n{content['clause'] or 'NEW'}  {content['machine']}: {content['first']}, interrupted by {content['others']}"
+    )
+    echo(f"  torn at      {len(pair.violations)} of {pair.points} points")
+    echo(f"  before       {', '.join(content['setup']) or 'nothing'}")
+    for line in trace.readable(content):
+        echo(f"  {line}")
+    echo(f"  result       {_text(content['result'])}")
+    for order in content["orders"]:
+        echo(f"  in order     {_text(order)}")
+    echo(f"  replay       conformance interleave --replay {path}")
 
 
-def _format_result(first: str, others: str, state: str) -> str:
-    return f"{first} · {others} · {state}"
+def _text(result: Json) -> str:
+    return f"{result['first']} · {result['others']} · {result['state']}"
+
+
+def _replay(content: Json, scratch: Path, progress: Progress | None, *, as_json: bool) -> int:
+    interrupter = Interrupter(content["release"], scratch / "replay", progress)
+    case, schedule = trace.case_of(content)
+    orders = interrupter.orders(case)
+    where, _, seen = interrupter.perform(case, schedule)
+    torn, same = seen not in orders, (where, seen) == (content["where"], Result(**content["result"]))
+    if as_json:
+        typer.echo(json.dumps({"torn": torn, "same": same, "where": where, "result": seen._asdict()}))
+    else:
+        verdict = "FAILED" if torn else "HOLDS"
+        echo(f"{verdict} · {_text(seen._asdict())} · {'as recorded' if same else 'not as recorded'}")
+    return 1 if torn else 0
+
+
+def _planted(globs: Sequence[str], seeds: Sequence[int], scratch: Path, *, as_json: bool) -> int:
+    if not any(fnmatchcase(name, glob) for name in PLANTED for glob in globs):
+        raise ToolError(f"unknown planted race {', '.join(globs)}; choose from {', '.join(PLANTED)}")
+    rows = []
+    for found in find_planted(globs, seeds, scratch):
+        case = found.pair.case if found.pair else None
+        shown = f"{case.first}, interrupted by {case.others}" if case else None
+        rows.append({"name": found.name, "seed": found.seed, "pairs": found.pairs, "found": shown})
+        if not as_json:
+            verdict = "found   " if shown else "SURVIVED"
+            echo(f"{verdict}  {found.name}: seed {found.seed} · {found.pairs} pairs · {shown or ''}")
+    missed = sum(row["found"] is None for row in rows)
+    if as_json:
+        typer.echo(json.dumps(rows))
+    else:
+        names = len({row["name"] for row in rows})
+        echo(f"Kafka {RELEASE}: {len(rows) - missed} of {len(rows)} searches found their race ({names} planted races)")
+    return 2 if missed else 0

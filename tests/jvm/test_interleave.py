@@ -1,38 +1,132 @@
-"""Interrupted operations of Kafka's own indexes: torn states are found, without false findings."""
+"""Interrupted operations of Kafka's own classes: torn states are found, without false findings."""
+
+import json
 
 import pytest
+from typer.testing import CliRunner
 
+from conformance.cli import app
 from conformance.errors import ToolError
-from conformance.experiments.interleave import experiment
-from conformance.experiments.interleave.experiment import Interrupter
+from conformance.experiments.interleave import experiment, trace
+from conformance.experiments.interleave.experiment import Interrupter, Schedule
 from conformance.experiments.interleave.known import KnownPairs
+from conformance.experiments.interleave.planted import PLANTED, find_planted
+from conformance.experiments.interleave.scenarios import KINDS, Case, draw_scenario
+from conformance.experiments.interleave.shrinking import shrunk
+
+TORN = {
+    "offset": {
+        ("lookup", "truncateTo", "IV-1"),
+        ("lookup", "truncate", "IV-1"),
+        ("lookup", "truncateTo; append; append", "IV-2"),
+        ("entry", "truncateTo; append; append", "IV-2"),
+    },
+    "time": {
+        ("lookup", "truncateTo", "IV-1"),
+        ("lookup", "truncate", "IV-1"),
+        ("lookup", "truncateTo; maybeAppend", "IV-2"),
+        ("entry", "truncateTo; maybeAppend", "IV-2"),
+    },
+    "lazy": {
+        (first, closes, "IV-3")
+        for first in ("lookup", "truncateTo")
+        for closes in ("close", "closeHandler", "deleteIfExists")
+    },
+    "opened": set(),
+}
+OF_SEGMENT = {("read", "truncateTo", "IV-4"), ("find", "truncateTo", "IV-4"), ("read", "close", "IV-5")}
+OF_CACHE = {("lookupOffset", "remove; deleteRemoved", "IV-7b")}
+MIXED = Case("offset", ("append 10 100", "append 20 200", "append 30 300"), "lookup 35", "truncateTo 25;append 26 260")
+LATE = Case("opened", ("append 0 1000", "append 1 1010", "reopen"), "largestTimestamp", "append 2 1020")
+REMOVED = Case("cache", ("hold 0",), "lookupOffset 0 25", "remove 0")
+CLOSED = Case("lazy", ("append 10 100", "append 20 200"), "lookup 15", "closeHandler")
 
 
-@pytest.mark.parametrize("release", [pytest.param("2.4.0", marks=pytest.mark.thorough), "4.3.1"])
-def test_the_torn_pairs_are_the_known_ones(release, tmp_path):
+@pytest.fixture(scope="module")
+def interrupter(tmp_path_factory):
+    return Interrupter("4.3.1", tmp_path_factory.mktemp("races") / "work")
+
+
+def torn_pairs(interrupter, kind, seed=0):
     known = KnownPairs()
-    pairs = list(Interrupter(release, tmp_path / "work").explore())
-    torn = {(pair.kind, *pair.names, known.clause_of(pair, release)) for pair in pairs if pair.violations}
-    assert torn == {
-        ("offset", "lookup", "truncateTo", "IV-1"),
-        ("offset", "lookup", "truncate", "IV-1"),
-        ("offset", "lookup", "truncateTo; append; append", "IV-2"),
-        ("offset", "entry", "truncateTo; append; append", "IV-2"),
-        ("time", "lookup", "truncateTo", "IV-1"),
-        ("time", "lookup", "truncate", "IV-1"),
-        ("time", "lookup", "truncateTo; maybeAppend", "IV-2"),
-        ("time", "entry", "truncateTo; maybeAppend", "IV-2"),
-    }
-    [mixed] = [p for p in pairs if (p.first, p.names[1]) == ("lookup 35", "truncateTo; append; append")]
-    assert "30" in mixed.violations[0].seen.first
-    assert "260" in mixed.violations[0].seen.first, "the offset of one entry with the position of another"
+    pairs = interrupter.explore([kind], seed)
+    return {(*pair.case.names, known.clause_of(pair, interrupter.release)) for pair in pairs if pair.violations}
 
 
-def test_a_pair_is_interrupted_at_many_points_and_waits_for_locks(tmp_path):
-    pairs = list(Interrupter("4.3.1", tmp_path / "work").explore(["offset"]))
-    assert min(pair.points for pair in pairs) >= 1
-    assert sum(pair.points for pair in pairs) > 500
-    assert any(pair.waits for pair in pairs)
+@pytest.mark.parametrize(
+    "kind", ["offset", *(pytest.param(kind, marks=pytest.mark.thorough) for kind in ("time", "lazy", "opened"))]
+)
+def test_the_torn_pairs_are_the_known_ones(kind, interrupter):
+    assert torn_pairs(interrupter, kind) == TORN[kind]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", ["segment", "cache"])
+def test_the_torn_pairs_of_long_operations_are_known(kind, interrupter):
+    torn = torn_pairs(interrupter, kind)
+    assert all(clause for *_, clause in torn), torn
+    assert torn >= (OF_SEGMENT if kind == "segment" else OF_CACHE)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_no_seed_finds_more(seed, interrupter):
+    for kind, known in TORN.items():
+        torn = torn_pairs(interrupter, kind, seed)
+        assert torn <= known, f"--machine {kind} --seed {seed}"
+
+
+def test_an_entry_is_the_offset_of_one_with_the_position_of_another(interrupter):
+    results = {violation.seen.first for violation in interrupter.interrupt(MIXED).violations}
+    assert "offset=30, position=260" in results
+
+
+@pytest.mark.parametrize(
+    ("case", "with_it", "without"),
+    [
+        pytest.param(LATE, "3.9.2", "4.3.1", id="KAFKA-19407"),
+        pytest.param(REMOVED, "3.9.2", "4.3.1", id="KAFKA-17184"),
+    ],
+)
+def test_a_race_is_found_in_the_releases_that_have_it(case, with_it, without, interrupter, tmp_path):
+    known = KnownPairs()
+    pair = Interrupter(with_it, tmp_path / "work").interrupt(case)
+    assert pair.violations
+    assert known.clause_of(pair, with_it)
+    assert known.clause_of(pair, without) is None
+    assert interrupter.release == without
+    assert not interrupter.interrupt(case).violations
+
+
+@pytest.mark.thorough
+def test_a_lookup_reads_unmapped_memory_until_lookups_exclude_unmapping(interrupter, tmp_path):
+    known = KnownPairs()
+    pair = Interrupter("3.9.1", tmp_path / "work").interrupt(CLOSED)
+    assert "Unmapped" in {violation.seen.first for violation in pair.violations}
+    assert known.clause_of(pair, "3.9.1") == "IV-8"
+    assert known.clause_of(pair, "3.9.2") is None
+    assert "Unmapped" not in {violation.seen.first for violation in interrupter.interrupt(CLOSED).violations}
+
+
+def test_two_threads_show_what_one_thread_showed_and_it_is_shrunk(interrupter):
+    shown = shrunk(MIXED, interrupter)
+    assert len(shown.case.setup) < len(MIXED.setup)
+    again = interrupter.perform(shown.case, shown.violation.schedule)
+    assert (again[0], again[2]) == (shown.violation.where, shown.violation.seen)
+    assert {point.split()[0] for point in shown.points} == {"0", "1"}
+
+
+def test_two_threads_hand_back_and_wait_for_locks(interrupter):
+    case = Case("offset", ("append 10 100",), "append 20 200", "append 30 300")
+    assert any(interrupter.perform(case, Schedule(stop))[1] for stop in range(4))
+    orders = interrupter.orders(case)
+    assert all(interrupter.perform(case, Schedule(0, back))[2] in orders for back in range(4))
+
+
+def test_a_pair_is_interrupted_at_many_points_and_waits_for_locks(interrupter):
+    pair = interrupter.interrupt(Case("offset", ("append 10 100",), "append 20 200", "truncateTo 5"))
+    assert pair.points > 10
+    assert pair.waits
 
 
 def test_a_run_that_misses_the_planted_race_is_an_error(tmp_path, monkeypatch):
@@ -40,3 +134,52 @@ def test_a_run_that_misses_the_planted_race_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "PLANTED", harmless)
     with pytest.raises(ToolError, match="race planted next to"):
         Interrupter("4.3.1", tmp_path / "work")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_seed_draws_the_same_operations_again(kind):
+    drawn = [draw_scenario(kind, seed) for seed in range(8)]
+    assert drawn == [draw_scenario(kind, seed) for seed in range(8)]
+    assert len(set(drawn)) > 1
+
+
+@pytest.mark.parametrize("name", ["offset-entry-before-its-bytes", "largest-timestamp-without-lock"])
+def test_planted_races_are_found(name, tmp_path):
+    assert all(found.pair for found in find_planted([name], [0], tmp_path))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", PLANTED)
+def test_every_planted_race_is_found_from_five_seeds(name, tmp_path):
+    missed = [found.seed for found in find_planted([name], range(5), tmp_path) if found.pair is None]
+    assert not missed
+
+
+@pytest.mark.thorough
+def test_a_planted_race_that_is_not_found_is_an_error(monkeypatch):
+    name = "renamed-while-loaded"
+    harmless = PLANTED[name]._replace(change=lambda node: str(node.name).endswith("/LazyIndex"))
+    monkeypatch.setitem(PLANTED, name, harmless)
+    monkeypatch.setattr("conformance.commands.interleave._SEEDS", 1)
+    result = CliRunner().invoke(app, ["interleave", "--planted", name], standalone_mode=False)
+    assert result.return_value == 2, result.output
+    assert "SURVIVED" in result.output
+
+
+def test_a_violation_is_replayed_from_its_file(interrupter, tmp_path):
+    content = trace.document(shrunk(MIXED, interrupter), "4.3.1", "IV-2")
+    path = trace.save(content, tmp_path)
+    assert trace.load(path) == content
+    assert any("stops before" in line for line in trace.readable(content))
+    result = CliRunner().invoke(app, ["interleave", "--replay", str(path), "--json"], standalone_mode=False)
+    assert result.return_value == 1, result.output
+    told = json.loads(result.output)
+    assert told == {"torn": True, "same": True, "where": content["where"], "result": content["result"]}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": "kidx-interleaving", "version": 1}'])
+def test_a_file_that_is_no_interleaving_is_refused(text, tmp_path):
+    path = tmp_path / "broken.json"
+    path.write_text(text)
+    with pytest.raises(ToolError, match="cannot read"):
+        trace.load(path)

@@ -6,15 +6,18 @@ in its middle, and the final state, must equal the results of executing them one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.errors import ToolError
-from conformance.experiments.interleave.scenarios import PLANTED, SCENARIOS, Scenario
+from conformance.experiments.interleave.scenarios import KINDS, PLANTED, Case, Scenario, draw_scenario
 from conformance.implementations.jvm.driver import driver_class
 from conformance.implementations.jvm.interruptible import interruptible_classes
 from conformance.implementations.jvm.virtual_machine import start_jvm
+from kidx.dialect import version_of
+from kidx.records import build_batch
 
 if TYPE_CHECKING:
     from conformance.kafka.builds import Build
@@ -22,10 +25,24 @@ if TYPE_CHECKING:
 
 _MOST: Final = 1000
 """Maximum number of points at which an operation is interrupted."""
+_FIRST_RELEASE: Final = {"cache": "3.6.0"}
+"""First release that has a kind of target, if it is not the oldest."""
+
+
+class Schedule(NamedTuple):
+    """Points at which the threads hand over.
+
+    Attributes:
+        stop: point of the interrupted operation, from 0 on; negative if the others run after it.
+        back: point at which the others let it go on; negative if they run to their end.
+    """
+
+    stop: int
+    back: int = -1
 
 
 class Result(NamedTuple):
-    """Observation: results of the interrupted operation and of the others, and the final state of the index."""
+    """Observation: results of the interrupted operation and of the others, and the final state of the target."""
 
     first: str
     others: str
@@ -33,37 +50,40 @@ class Result(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """Interruption whose result no sequential order gives."""
+    """Interruption whose result no sequential order gives.
+
+    Attributes:
+        where: point at which the first operation was interrupted.
+        seen: the result.
+        schedule: when the threads handed over.
+    """
 
     where: str
     seen: Result
+    schedule: Schedule
 
 
 class Pair(NamedTuple):
     """Operation, and others that run in its middle.
 
     Attributes:
-        kind: kind of index.
-        first: the operation that is interrupted.
-        others: the operations that run then.
+        case: the operations.
         points: number of points at which it was interrupted.
-        waits: number of points at which the others would have had to wait.
+        waits: number of points at which one of the threads had to wait for the other.
         orders: results of the sequential orders.
         violations: interruptions with other results.
     """
 
-    kind: str
-    first: str
-    others: str
+    case: Case
     points: int
     waits: int
     orders: frozenset[Result]
     violations: tuple[Violation, ...]
 
-    @property
-    def names(self) -> tuple[str, str]:
-        """Names of the operations, without their arguments."""
-        return self.first.split()[0], "; ".join(each.split()[0] for each in self.others.split(";"))
+
+def has_kind(release: str, kind: str) -> bool:
+    """Return True if a release has a kind of target."""
+    return version_of(release) >= version_of(_FIRST_RELEASE.get(kind, release))
 
 
 class Interrupter:
@@ -74,74 +94,105 @@ class Interrupter:
         scratch: an empty directory.
         progress: called while jars are fetched.
         build: build whose classes are used instead, or None.
+        change: function that plants a race in a class, or None; see ``interruptible_classes``.
 
     Raises:
         ToolError: Java or a jar is missing, or the planted race is not detected.
     """
 
     def __init__(
-        self, release: str, scratch: Path, progress: Progress | None = None, build: Build | None = None
+        self,
+        release: str,
+        scratch: Path,
+        progress: Progress | None = None,
+        build: Build | None = None,
+        change: Callable[[Any], bool] | None = None,
     ) -> None:
         classes, self._files = scratch / "classes", scratch / "files"
         classes.mkdir(parents=True)
         self._files.mkdir()
-        self._loader = interruptible_classes(release, classes, progress, build)
-        self._drivers: dict[tuple[str, ...], Any] = {}
-        if not any(pair.violations for pair in self._explored("planted", PLANTED)):
+        self.release = release
+        self._loader = interruptible_classes(release, classes, progress, build, change)
+        self._drivers: dict[str, Any] = {}
+        if not any(pair.violations for pair in self.explore_scenario("planted", PLANTED)):
             raise ToolError(f"the race planted next to Kafka {release} is not detected, so no result can be trusted")
 
-    def explore(self, kinds: Sequence[str] = tuple(SCENARIOS)) -> Iterator[Pair]:
-        """Yield the result of every pair of operations on these kinds of indexes."""
-        for kind in kinds:
-            yield from self._explored(kind, SCENARIOS[kind])
+    def explore(self, kinds: Sequence[str] = KINDS, seed: int = 0, examples: int = 1) -> Iterator[Pair]:
+        """Yield the result of every pair of operations, in scenarios that are drawn from a seed."""
+        for kind, number in itertools.product(kinds, range(examples)):
+            if has_kind(self.release, kind):
+                yield from self.explore_scenario(kind, draw_scenario(kind, seed, number))
 
-    def _explored(self, kind: str, scenario: Scenario) -> Iterator[Pair]:
-        for writer in scenario.writers:
-            for reader in scenario.readers:
-                yield self._pair(kind, scenario, reader, writer)
-                if ";" not in writer:
-                    yield self._pair(kind, scenario, writer, reader)
+    def explore_scenario(self, kind: str, scenario: Scenario) -> Iterator[Pair]:
+        """Yield the result of every pair of operations of a scenario."""
+        for case in scenario.cases(kind):
+            yield self.interrupt(case)
 
-    def _pair(self, kind: str, scenario: Scenario, first: str, others: str) -> Pair:
-        meanwhile = others.split(";")
-        orders = frozenset(
-            self._ordered(scenario, meanwhile[:before], first, meanwhile[before:])
-            for before in range(len(meanwhile) + 1)
-        )
+    def interrupt(self, case: Case, stop_at_first: bool = False) -> Pair:
+        """Interrupt an operation at every point, or until a result is not that of an order."""
+        orders = self.orders(case)
         violations, waits, point = list[Violation](), 0, 0
-        while point < _MOST:
-            run = self._run(scenario, scenario.setup, first, meanwhile, point)
-            if run is None:
-                waits += 1
-            elif not run[1]:
+        while point < _MOST and not (stop_at_first and violations):
+            schedule = Schedule(point)
+            where, waited, seen = self._run(case.kind, case.setup, case.first, case.others.split(";"), schedule)
+            if not where:
                 break
-            elif (seen := Result(*run[2:])) not in orders:
-                violations.append(Violation(run[1], seen))
+            waits += waited
+            if not waited and seen not in orders:
+                violations.append(Violation(where, seen, schedule))
             point += 1
-        return Pair(kind, first, others, point, waits, orders, tuple(violations))
+        return Pair(case, point, waits, orders, tuple(violations))
 
-    def _ordered(self, scenario: Scenario, before: Sequence[str], first: str, after: Sequence[str]) -> Result:
+    def orders(self, case: Case) -> frozenset[Result]:
+        """Return the results of executing the operations one after the other, in all orders."""
+        others = case.others.split(";")
+        return frozenset(self._ordered(case, others[:count], others[count:]) for count in range(len(others) + 1))
+
+    def _ordered(self, case: Case, before: Sequence[str], after: Sequence[str]) -> Result:
         """Return the observation if the operation runs as a whole between some of the others."""
-        done, own, results, state = list(scenario.setup), "", list[str](), ""
-        for operation in (*before, None, *after):
-            run = self._run(scenario, done, operation or first, (), -1)
-            assert run is not None
-            state = run[4]
-            done.append(operation or first)
-            if operation is None:
-                own = run[2]
-            else:
-                results.append(run[2])
-        return Result(own, ", ".join(results), state)
+        done, results = list(case.setup), dict[int, Result]()
+        sequence = (*before, case.first, *after)
+        for number, operation in enumerate(sequence):
+            results[number] = self._run(case.kind, done, operation, [], Schedule(-1))[2]
+            done.append(operation)
+        others = ", ".join(result.first for number, result in results.items() if number != len(before))
+        return Result(results[len(before)].first, others, results[len(sequence) - 1].state)
+
+    def perform(self, case: Case, schedule: Schedule) -> tuple[str, bool, Result]:
+        """Execute the operations in two threads: the point of the interruption, True if one waited, and the result."""
+        return self._run(case.kind, case.setup, case.first, case.others.split(";"), schedule, threads=True)
+
+    def points(self, kind: str) -> list[str]:
+        """Return the points of the last run, each after the number of its thread and a blank."""
+        return [str(point) for point in self._drivers[kind].seen()]
 
     def _run(
-        self, scenario: Scenario, setup: Sequence[str], first: str, others: Sequence[str], point: int
-    ) -> list[str] | None:
-        """Return the result of ``Interruptions.run`` for one run; None if the others would have had to wait."""
+        self,
+        kind: str,
+        setup: Sequence[str],
+        first: str,
+        others: Sequence[str],
+        schedule: Schedule,
+        threads: bool = False,
+    ) -> tuple[str, bool, Result]:
         jpype = start_jvm()
         strings = jpype.JArray(jpype.JClass("java.lang.String"))
-        if scenario.class_names not in self._drivers:
-            driver = driver_class("Interruptions")(self._loader, str(self._files), strings(list(scenario.class_names)))
-            self._drivers[scenario.class_names] = driver
-        result = self._drivers[scenario.class_names].run(strings(list(setup)), first, strings(list(others)), point)
-        return None if result is None else [str(word) for word in result]
+        if kind not in self._drivers:
+            self._drivers[kind] = driver_class("Interruptions")(self._loader, str(self._files), kind)
+        driver = self._drivers[kind]
+        if kind in ("segment", "opened"):
+            for operation in (*setup, first, *others):
+                _give_batch(driver, operation)
+        words = driver.run(strings(list(setup)), first, strings(list(others)), schedule.stop, threads, schedule.back)
+        _, where, _, waited, *seen = (str(word) for word in words)
+        return where, waited == "true", Result(*seen)
+
+
+def _give_batch(driver: Any, operation: str) -> None:
+    """Tell the driver the bytes of an append: one record at an offset, with a timestamp."""
+    name, _, arguments = operation.partition(" ")
+    if name == "append":
+        jpype = start_jvm()
+        offset, timestamp = map(int, arguments.split())
+        batch = build_batch([(timestamp, None, b"v")], base_offset=offset)
+        driver.batch(arguments, jpype.JArray(jpype.JByte)(batch))

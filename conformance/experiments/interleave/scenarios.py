@@ -1,64 +1,232 @@
-"""Operations on an index that may run in the middle of each other, as a broker's threads do.
+"""Operations that may run in the middle of each other, as a broker's threads do; their arguments come from a seed.
 
-A fetch looks up an index without a lock, while a replica's thread appends, truncates, rolls or closes it.
+A fetch looks up indexes without a lock, while a replica's thread appends, truncates, rolls, closes and deletes.
 """
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 
-class Scenario(NamedTuple):
-    """Operations of one kind of index: names and arguments, separated by blanks.
+class Case(NamedTuple):
+    """Operations of two threads.
 
     Attributes:
-        class_names: names of the index's class in the different eras of Kafka.
+        kind: kind of target.
         setup: operations that run before.
-        writers: operations that change the index; consecutive ones are separated by ``;``.
-        readers: lookups.
+        first: the operation that is interrupted.
+        others: the operations that run then, separated by ``;``.
     """
 
-    class_names: tuple[str, ...]
+    kind: str
+    setup: tuple[str, ...]
+    first: str
+    others: str
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Names of the operations, without their arguments."""
+        return self.first.split()[0], "; ".join(each.split()[0] for each in self.others.split(";"))
+
+
+class Scenario(NamedTuple):
+    """Operations on one kind of target: names and arguments, separated by blanks.
+
+    Attributes:
+        setup: operations that run before.
+        writers: operations that change the target; consecutive ones are separated by ``;``.
+        readers: operations that run beside them.
+        exclusive: True if something else keeps writers from running in the middle of each other.
+    """
+
     setup: tuple[str, ...]
     writers: tuple[str, ...]
     readers: tuple[str, ...]
+    exclusive: bool = False
+
+    def cases(self, kind: str) -> list[Case]:
+        """Return every operation that is interrupted, with those that run in its middle."""
+        pairs = [pair for writer in self.writers for reader in self.readers for pair in _both(writer, reader)]
+        if not self.exclusive:
+            pairs += [(one, two) for one in self.writers for two in self.writers if ";" not in one]
+        return [Case(kind, self.setup, first, others) for first, others in dict.fromkeys(pairs)]
 
 
-_STORAGE: Final = "org.apache.kafka.storage.internals.log."
+def _both(writer: str, reader: str) -> list[tuple[str, str]]:
+    return [(reader, writer)] if ";" in writer else [(reader, writer), (writer, reader)]
 
-SCENARIOS: Final = {
-    "offset": Scenario(
-        (f"{_STORAGE}OffsetIndex", "kafka.log.OffsetIndex"),
-        ("append 10 100", "append 20 200", "append 30 300", "append 40 400"),
+
+def _climbing(rng: random.Random, count: int, start: int, least: int, most: int) -> list[int]:
+    numbers = [start]
+    for _ in range(count):
+        numbers.append(numbers[-1] + rng.randint(least, most))
+    return numbers[1:]
+
+
+def _offset(rng: random.Random) -> Scenario:
+    count = rng.randint(3, 5)
+    offsets = _climbing(rng, count + 2, 0, 4, 20)
+    positions = _climbing(rng, count + 2, 0, 50, 200)
+    keep = rng.randint(1, count - 2)
+    cut, shift = offsets[keep] - 1, rng.randint(1, 3)
+    size = 8 * rng.randint(count, 30 - 1)
+    again = f"append {cut + shift} {positions[keep] - 7};append {offsets[count]} {positions[count] - 9}"
+    return Scenario(
+        tuple(f"append {offset} {position}" for offset, position in zip(offsets[:count], positions, strict=False)),
         (
-            "append 50 500",
-            "truncateTo 25",
-            "truncateTo 10",
+            f"append {offsets[count]} {positions[count]}",
+            f"truncateTo {cut}",
+            f"truncateTo {offsets[0]}",
             "truncate",
-            "resize 48",
+            f"resize {size}",
             "trimToValidSize",
             "flush",
-            "truncateTo 25;append 26 260;append 36 360",
+            f"truncateTo {cut};{again}",
         ),
-        ("lookup 35", "lookup 25", "lookup 100", "lastOffset", "entries", "entry 2", "isFull", "sanityCheck"),
-    ),
-    "time": Scenario(
-        (f"{_STORAGE}TimeIndex", "kafka.log.TimeIndex"),
-        ("maybeAppend 1010 10 false", "maybeAppend 1020 20 false", "maybeAppend 1030 30 false"),
         (
-            "maybeAppend 1050 50 false",
-            "truncateTo 25",
-            "truncateTo 10",
+            f"lookup {offsets[keep] + 1}",
+            f"lookup {cut}",
+            f"lookup {offsets[count + 1]}",
+            "lastOffset",
+            "entries",
+            f"entry {keep}",
+            "isFull",
+            "sanityCheck",
+        ),
+    )
+
+
+def _time(rng: random.Random) -> Scenario:
+    count = rng.randint(3, 5)
+    offsets = _climbing(rng, count + 2, 0, 4, 20)
+    times = _climbing(rng, count + 2, 1000, 4, 20)
+    keep = rng.randint(1, count - 2)
+    cut, shift = offsets[keep] - 1, rng.randint(1, 3)
+    size = 12 * rng.randint(count, 20 - 1)
+    return Scenario(
+        tuple(f"maybeAppend {time} {offset} false" for time, offset in zip(times[:count], offsets, strict=False)),
+        (
+            f"maybeAppend {times[count]} {offsets[count]} false",
+            f"truncateTo {cut}",
+            f"truncateTo {offsets[0]}",
             "truncate",
-            "resize 48",
+            f"resize {size}",
             "trimToValidSize",
             "flush",
-            "truncateTo 15;maybeAppend 1016 16 false",
+            f"truncateTo {cut};maybeAppend {times[keep] - 1} {cut + shift} false",
         ),
-        ("lookup 1035", "lookup 1025", "lookup 5000", "lastEntry", "entries", "entry 1", "isFull", "sanityCheck"),
-    ),
+        (
+            f"lookup {times[keep] + 1}",
+            f"lookup {times[keep] - 1}",
+            f"lookup {times[count + 1]}",
+            "lastEntry",
+            "entries",
+            f"entry {keep}",
+            "isFull",
+            "sanityCheck",
+        ),
+    )
+
+
+def _lazy(rng: random.Random) -> Scenario:
+    count = rng.randint(2, 4)
+    offsets = _climbing(rng, count + 2, 0, 4, 20)
+    entries = tuple(f"append {offset} {10 * offset}" for offset in offsets[:count])
+    return Scenario(
+        (*entries, "reopen"),
+        (
+            f"truncateTo {offsets[count - 1]}",
+            "close",
+            "closeHandler",
+            "deleteIfExists",
+            "renameTo 00000000000000000000.index.deleted",
+        ),
+        (f"lookup {offsets[count - 1]}", "entries", "file"),
+    )
+
+
+def _segment(rng: random.Random) -> Scenario:
+    count = rng.randint(3, 4)
+    offsets = _climbing(rng, count + 3, -1, 1, 4)
+    times = _climbing(rng, count + 3, 1000, 3, 20)
+    keep = rng.randint(1, count - 2)
+    cut = offsets[keep]
+    append = [f"append {offset} {time}" for offset, time in zip(offsets, times, strict=True)]
+    return Scenario(
+        tuple(append[:count]),
+        (
+            append[count],
+            f"truncateTo {cut}",
+            f"truncateTo {cut};append {cut} {times[keep] + 1};append {offsets[count]} {times[count] + 2}",
+            "onBecomeInactiveSegment",
+            "close",
+            "deleteIfExists",
+            "rename .deleted",
+            f"abort {offsets[0]} {offsets[1]}",
+        ),
+        (
+            f"read {cut} 100",
+            f"find {times[keep]} 0",
+            "largestTimestamp",
+            "readNextOffset",
+            f"collect 0 {offsets[count]}",
+            "flush",
+        ),
+        exclusive=True,
+    )
+
+
+def _opened(rng: random.Random) -> Scenario:
+    count = rng.randint(1, 3)
+    offsets = _climbing(rng, count + 2, -1, 1, 4)
+    times = _climbing(rng, count + 2, 1000, 3, 20)
+    append = [f"append {offset} {time}" for offset, time in zip(offsets, times, strict=True)]
+    return Scenario(
+        (*append[:count], "reopen"),
+        (append[count], f"{append[count]};{append[count + 1]}", "onBecomeInactiveSegment"),
+        (f"read {offsets[count - 1]} 100", f"find {times[count - 1]} 0", "largestTimestamp"),
+        exclusive=True,
+    )
+
+
+def _cache(rng: random.Random) -> Scenario:
+    offset, time = rng.randint(10, 35), rng.randint(1010, 1035)
+    return Scenario(
+        rng.choice((("hold 0",), ("hold 0", "getIndexEntry 1"))),
+        (
+            "remove 0",
+            "deleteRemoved",
+            "remove 0;deleteRemoved",
+            "remove 0;getIndexEntry 0",
+            "remove 0;getIndexEntry 0;deleteRemoved",
+            "close",
+            "entryClose",
+            "resizeCacheSize 0 1",
+        ),
+        ("getIndexEntry 0", f"lookupOffset 0 {offset}", f"lookupTimestamp 0 {time}", f"entryLookup 0 {offset}"),
+    )
+
+
+_DRAWN: Final[dict[str, Callable[[random.Random], Scenario]]] = {
+    "offset": _offset,
+    "time": _time,
+    "lazy": _lazy,
+    "segment": _segment,
+    "opened": _opened,
+    "cache": _cache,
 }
-"""Scenarios by the kind of index."""
 
-PLANTED: Final = Scenario(("conformance.Racy",), (), ("add 1",), ("add 2",))
+KINDS: Final = tuple(_DRAWN)
+"""Kinds of targets: two indexes, an index behind LazyIndex, a segment, a segment that has just been opened, and the
+cache of remote indexes."""
+
+
+def draw_scenario(kind: str, seed: int, number: int = 0) -> Scenario:
+    """Return a scenario of a kind; the same seed and number draw the same one."""
+    return _DRAWN[kind](random.Random(f"{kind} {seed} {number}"))  # noqa: S311
+
+
+PLANTED: Final = Scenario((), ("add 1",), ("add 2",))
 """Race that must be detected before a run is trusted."""

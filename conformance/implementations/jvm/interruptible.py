@@ -1,7 +1,8 @@
-"""Index classes of a release that can be interrupted at every access to a field or buffer (``Switch``)."""
+"""Classes of a release that can be interrupted at every access to a field, buffer or file (``Switch``)."""
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,27 +20,50 @@ from conformance.implementations.jvm.bytecode import (
 from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
 
+_LOG: Final = "(?:kafka/log|org/apache/kafka/storage/internals/log)"
+_RECORDS: Final = "org/apache/kafka/common/record/(?:internal/)?"
 _INTERRUPTED: Final = re.compile(
-    r"(?:kafka/log|org/apache/kafka/storage/internals/log)/(?:AbstractIndex|OffsetIndex|TimeIndex)(?:\$.*)?\.class"
+    rf"{_LOG}/(?:AbstractIndex|OffsetIndex|TimeIndex|TransactionIndex|LazyIndex|LogSegment|RemoteIndexCache)"
+    rf"(?:\$.*)?\.class|{_RECORDS}(?:FileRecords|FileLogInputStream)(?:\$.*)?\.class"
     r"|(?:kafka/utils/CoreUtils\$?|org/apache/kafka/server/util/LockUtils)\.class"
 )
 _BUFFERS: Final = frozenset({"java/nio/MappedByteBuffer", "java/nio/ByteBuffer", "java/nio/Buffer"})
+_REDIRECTED: Final = frozenset({"getInt(I)I", "getLong(I)J", "putInt(I)", "putLong(J)", "duplicate()", "force()"})
+"""Accesses to a buffer's memory that have a substitute in ``Switch``, by name, parameters and simple result."""
 _LOCKS: Final = frozenset(
     f"java/util/concurrent/locks/{name}"
     for name in ("Lock", "ReentrantLock", "ReentrantReadWriteLock$ReadLock", "ReentrantReadWriteLock$WriteLock")
 )
-_FIELD, _CALL = 4, 5
+_READ_WRITE: Final = frozenset(
+    f"java/util/concurrent/locks/{name}" for name in ("ReadWriteLock", "ReentrantReadWriteLock")
+)
+_SHARED: Final = re.compile(
+    r"java/util/concurrent/atomic/.*|java/nio/channels/FileChannel|java/io/(?:File|RandomAccessFile)|java/nio/file/Files"
+    r"|com/github/benmanes/caffeine/cache/Cache|java/util/concurrent/LinkedBlockingQueue"
+)
+"""Classes whose methods access what threads share."""
+_UNMAPPERS: Final = re.compile(r"org/apache/kafka/common/utils/(?:MappedByteBuffers|ByteBufferUnmapper)")
+_SWITCH: Final = "conformance/Switch"
+_PLAIN, _FIELD, _CALL = 0, 4, 5
 _GET_FIELD, _PUT_FIELD = 180, 181
+_MONITOR: Final = {194: "enter", 195: "exit"}
+_CHECK_CAST: Final = 192
 _FINAL: Final = 16
+_VOID_LOCK: Final = "(Ljava/util/concurrent/locks/Lock;)V"
 
 
 def interruptible_classes(
-    release: str, directory: Path, progress: Progress | None = None, build: Build | None = None
+    release: str,
+    directory: Path,
+    progress: Progress | None = None,
+    build: Build | None = None,
+    change: Callable[[Any], bool] | None = None,
 ) -> Any:
     """Return a class loader of a release's classes that can be interrupted.
 
@@ -48,45 +72,91 @@ def interruptible_classes(
         directory: An empty directory for the instrumented classes.
         progress: A callback that is called while jars are downloaded.
         build: The build whose classes are used instead.
+        change: A function that plants a race in a class (a ``ClassNode``); True if it changed something.
 
     Raises:
-        ToolError: No Java, no jars, or none of the classes.
+        ToolError: No Java, no jars, none of the classes, or no class was changed.
     """
     jars = jars_of(release, progress, build)
     classes = list(kafkas_classes(jars, _INTERRUPTED))
     if not classes:
-        raise ToolError(f"Kafka {release} has none of the index classes that are known")
+        raise ToolError(f"Kafka {release} has none of the classes that are known")
+    changed = False
     for name, data in (*classes, *own_classes("Racy.class")):
-        write_class(directory, name, _interruptible(data))
+        node = read_class(data)
+        if change is not None:
+            changed |= change(node)
+        write_class(directory, name, _interruptible(node))
+    if change is not None and not changed:
+        raise ToolError(f"Kafka {release} has nothing that the planted race changes")
     for name, data in own_classes("Switch*.class"):
         write_class(directory, name, data)
     return class_loader([directory, *jars])
 
 
-def _interruptible(data: bytes) -> bytes:
-    """Return a class file with an interruption point before every access to a field or a buffer."""
+def interruptible_digest(release: str, progress: Progress | None = None) -> str:
+    """Return a hash of a release's classes that can be interrupted: releases with the same hash need one run."""
+    digest = hashlib.sha256()
+    for name, data in kafkas_classes(jars_of(release, progress), _INTERRUPTED):
+        digest.update(name.encode() + b"\0" + data)
+    return digest.hexdigest()
+
+
+def _interruptible(node: Any) -> bytes:
+    """Return a class file with an interruption point before every access to a field, a buffer or a file."""
     jpype = start_jvm()
     call, constant = asm_class("tree.MethodInsnNode"), asm_class("tree.LdcInsnNode")
-    node = read_class(data)
     short = str(node.name).rpartition("/")[2]
     unchanging = {str(field.name) for field in node.fields if int(field.access) & _FINAL}
     for method in node.methods:
-        if str(method.name) == "<init>":
+        if str(method.name) in ("<init>", "<clinit>"):
             continue
         for instruction in method.instructions.toArray():
             kind, code = int(instruction.getType()), int(instruction.getOpcode())
-            if kind == _CALL and str(instruction.owner) in _LOCKS and str(instruction.name) in ("lock", "unlock"):
-                owner = "Ljava/util/concurrent/locks/Lock;"
-                instruction.setOpcode(INVOKE_STATIC)
-                instruction.owner, instruction.desc, instruction.itf = "conformance/Switch", f"({owner})V", False
+            if kind == _PLAIN and code in _MONITOR:
+                switch = call(INVOKE_STATIC, _SWITCH, _MONITOR[code], "(Ljava/lang/Object;)V", False)
+                method.instructions.set(instruction, switch)
                 continue
-            if kind == _CALL and str(instruction.owner) in _BUFFERS:
-                what = f"{method.name}: {instruction.name}"
-            elif kind == _FIELD and code in (_GET_FIELD, _PUT_FIELD) and str(instruction.name) not in unchanging:
-                what = f"{method.name}: {'read' if code == _GET_FIELD else 'write'} {instruction.name}"
-            else:
-                continue
-            method.instructions.insertBefore(instruction, constant(jpype.JString(f"{short}.{what}")))
-            point = call(INVOKE_STATIC, "conformance/Switch", "point", "(Ljava/lang/String;)V", False)
-            method.instructions.insertBefore(instruction, point)
+            what = _access(method, instruction, kind, code, unchanging)
+            if what:
+                method.instructions.insertBefore(instruction, constant(jpype.JString(f"{short}.{what}")))
+                point = call(INVOKE_STATIC, _SWITCH, "point", "(Ljava/lang/String;)V", False)
+                method.instructions.insertBefore(instruction, point)
+            if kind == _CALL:
+                half = str(instruction.desc).rpartition(")")[2][1:-1]
+                _redirect(instruction)
+                if str(instruction.owner) == _SWITCH and str(instruction.name) in ("readLock", "writeLock"):
+                    method.instructions.insert(instruction, asm_class("tree.TypeInsnNode")(_CHECK_CAST, half))
     return class_file(node)
+
+
+def _access(method: Any, instruction: Any, kind: int, code: int, unchanging: set[str]) -> str:
+    """Return the description of an access to what threads share; empty for other instructions."""
+    if kind == _FIELD and code in (_GET_FIELD, _PUT_FIELD) and str(instruction.name) not in unchanging:
+        return f"{method.name}: {'read' if code == _GET_FIELD else 'write'} {instruction.name}"
+    if kind != _CALL or str(instruction.name) == "<init>":
+        return ""
+    owner = str(instruction.owner)
+    if owner in _BUFFERS or _SHARED.fullmatch(owner):
+        return f"{method.name}: {owner.rpartition('/')[2]}.{instruction.name}"
+    return ""
+
+
+def _redirect(instruction: Any) -> None:
+    """Let a call that locks, unmaps or accesses a buffer's memory go to ``Switch``."""
+    owner, name, descriptor = str(instruction.owner), str(instruction.name), str(instruction.desc)
+    parameters = descriptor[: descriptor.index(")") + 1]
+    result = descriptor[len(parameters) :]
+    if owner in _READ_WRITE and name in ("readLock", "writeLock"):
+        descriptor = "(Ljava/util/concurrent/locks/ReadWriteLock;)Ljava/util/concurrent/locks/Lock;"
+    elif owner in _LOCKS and name in ("lock", "unlock"):
+        descriptor = _VOID_LOCK
+    elif _UNMAPPERS.fullmatch(owner) and name == "unmap":
+        descriptor = "(Ljava/lang/String;Ljava/nio/ByteBuffer;)V"
+    elif owner in _BUFFERS and (f"{name}{parameters}{result}" in _REDIRECTED or f"{name}{parameters}" in _REDIRECTED):
+        receiver = "Ljava/nio/MappedByteBuffer;" if name == "force" or "Mapped" in result else "Ljava/nio/ByteBuffer;"
+        descriptor = f"({receiver}{parameters[1:]}{result}"
+    else:
+        return
+    instruction.setOpcode(INVOKE_STATIC)
+    instruction.owner, instruction.name, instruction.desc, instruction.itf = _SWITCH, name, descriptor, False

@@ -167,6 +167,16 @@ final class CacheAdapter {
                     ((Runnable) task).run();
     }
 
+    /** Executes all deletions that are left, in the calling thread; more than one may do it. */
+    void deleteNow() throws Throwable {
+        deleteRemoved();
+        if (cleanerThread == null)
+            return;
+        Object cleaner = cleanerThread.get(cache);
+        if (!((Collection<?>) Members.field(type, "expiredIndexes").get(cache)).isEmpty())
+            Members.call(Members.method(cleaner.getClass(), "doWork", 0), cleaner);
+    }
+
     /** Waits until the threads of the caching library and of the cache have done their work. */
     void settle(boolean tidies) throws Throwable {
         if (cache == null)

@@ -2,117 +2,123 @@ package conformance;
 
 import java.io.File;
 import java.lang.reflect.Method;
-import java.nio.file.Files;
 import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.List;
+import java.util.Map;
 
-/** Executes operations on one index, one of them interrupted by the others. */
+/** Executes operations on one target: one operation is interrupted by the others. */
 public final class Interruptions {
-    private final Class<?> type;
-    private final Method arm;
+    private final Method nest;
+    private final Method run;
+    private final Method hasWaited;
     private final Method points;
     private final Method where;
     private final Method waited;
-    private final File file;
-    private Object index;
+    private final Method seen;
+    private final Method letGo;
+    private final File directory;
+    private final Map<String, byte[]> batches = new HashMap<>();
+    private final Target target;
 
-    public Interruptions(ClassLoader loader, String directory, String... names) throws Throwable {
-        type = Members.type(loader, names);
+    public Interruptions(ClassLoader loader, String directory, String kind) throws Throwable {
         Class<?> switches = Class.forName("conformance.Switch", true, loader);
-        arm = switches.getMethod("arm", int.class, Runnable.class);
-        points = switches.getMethod("points");
-        where = switches.getMethod("where");
+        run = switches.getMethod("run", Runnable.class, Runnable.class, int.class, int.class);
+        nest = switches.getMethod("nest", Runnable.class, Runnable.class, int.class);
+        hasWaited = switches.getMethod("hasWaited");
+        points = switches.getMethod("points", int.class);
+        where = switches.getMethod("where", int.class);
         waited = switches.getMethod("waited");
-        file = new File(directory, "00000000000000000000.index");
+        seen = switches.getMethod("seen");
+        letGo = switches.getMethod("letGo");
+        this.directory = new File(directory);
+        target = switch (kind) {
+            case "offset" -> new TargetIndex(loader, "Offset", false);
+            case "time" -> new TargetIndex(loader, "Time", false);
+            case "lazy" -> new TargetIndex(loader, "Offset", true);
+            case "segment", "opened" -> new TargetSegment(loader, batches);
+            case "cache" -> new TargetCache(loader);
+            default -> new Target.Counter(loader);
+        };
+    }
+
+    /** Says what bytes an append of this offset and timestamp has. */
+    public void batch(String offsetAndTimestamp, byte[] bytes) {
+        batches.put(offsetAndTimestamp, bytes);
     }
 
     /**
-     * What comes of it: how many points there were, where the first operation was interrupted, the results of the first
-     * and of the others, and the state at the end; null if the others would have had to wait.
+     * What comes of it: whether the first operation was interrupted, where, where the others were, whether one had to
+     * wait, the results of the first and of the others, and the state at the end.
      *
      * @param setup operations before: a name, then arguments, with blanks between them
      * @param first the interrupted operation
      * @param others the operations that run during the interruption
-     * @param point where, or -1 for never: then the others do not run
+     * @param stop the point of the interruption, or -1 for never: then the others run after the first
+     * @param threads whether two threads run them, as in a broker, or one, which is faster
+     * @param back the point at which the others let the first one go on, or -1; of two threads
      */
-    public String[] run(String[] setup, String first, String[] others, int point) throws Throwable {
-        open();
+    public String[] run(String[] setup, String first, String[] others, int stop, boolean threads, int back) throws Throwable {
+        Mappings.more();
+        target.open(directory);
         try {
             for (String each : setup)
                 perform(each);
+            String[] own = new String[1];
             List<String> results = new ArrayList<>();
-            Runnable meanwhile = () -> {
+            Runnable one = () -> own[0] = perform(first);
+            Runnable two = () -> {
                 for (String each : others)
                     results.add(perform(each));
             };
-            arm.invoke(null, point, meanwhile);
-            String own = perform(first);
-            if ((Boolean) waited.invoke(null))
-                return null;
-            int count = (Integer) points.invoke(null);
-            String at = (String) where.invoke(null);
-            arm.invoke(null, -1, null);
-            return new String[] {Integer.toString(count), at, own, String.join(", ", results), state()};
-        } catch (Error waits) {
-            if (isWait(waits))
-                return null;
-            throw waits;
+            if (threads)
+                run.invoke(null, one, two, stop, back);
+            else
+                nest.invoke(null, one, two, stop);
+            StringBuilder state = new StringBuilder();
+            for (String probe : target.probes())
+                state.append(probe).append('=').append(perform(probe)).append(' ');
+            return new String[] {
+                points.invoke(null, 0).toString(), (String) where.invoke(null, 0), (String) where.invoke(null, 1),
+                waited.invoke(null).toString(), own[0], String.join(", ", results), state.toString().trim()};
         } finally {
-            arm.invoke(null, -1, null);
             close();
+            letGo.invoke(null);
         }
     }
 
-    private void open() throws Throwable {
-        Files.deleteIfExists(file.toPath());
-        index = type.getSimpleName().equals("Racy")
-            ? Members.create(Members.constructor(type, 0))
-            : Members.create(Members.constructor(type, 4), file, 0L, 240, true);
+    /** The points of the last run in their order: the number of the operation, a blank, the point. */
+    public String[] seen() throws Throwable {
+        return (String[]) seen.invoke(null);
     }
 
     private void close() {
         try {
-            Members.call(Members.method(type, "closeHandler", 0), index);
-        } catch (Throwable ignored) {
-            // a counter has none
+            target.close();
+        } catch (Throwable closedAlready) {
+            // the operations may have closed it
         }
     }
 
     private String perform(String operation) {
-        String[] words = operation.split(" ");
         try {
-            Method method = Members.method(type, words[0], words.length - 1);
-            Object[] arguments = new Object[words.length - 1];
-            for (int i = 0; i < arguments.length; i++)
-                arguments[i] = argument(method.getParameterTypes()[i], words[i + 1]);
-            Object result = Members.call(method, index, arguments);
-            return String.valueOf(result).replaceFirst("^\\w+[(\\[](.*)[)\\]]$", "$1");
-        } catch (Error waits) {
-            if (isWait(waits))
-                throw waits;
-            return waits.getClass().getSimpleName();
+            return String.valueOf(target.perform(operation.split(" ")))
+                .replaceFirst("^\\w+[(\\[](.*)[)\\]]$", "$1");
+        } catch (IllegalStateException thrown) {
+            if ("Recursive update".equals(thrown.getMessage()))
+                markWait();
+            return thrown.getClass().getSimpleName();
         } catch (Throwable thrown) {
             return thrown.getClass().getSimpleName();
         }
     }
 
-    private static boolean isWait(Error error) {
-        return error.getClass().getSimpleName().equals("Waits");
-    }
-
-    private static Object argument(Class<?> type, String word) {
-        if (type == long.class)
-            return Long.parseLong(word);
-        if (type == int.class)
-            return Integer.parseInt(word);
-        return Boolean.parseBoolean(word);
-    }
-
-    private String state() {
-        StringBuilder text = new StringBuilder();
-        for (String name : new String[] {"value", "entries", "lastOffset", "lastEntry", "maxEntries"})
-            if (Members.methodOrNull(type, name, 0) != null)
-                text.append(name).append('=').append(perform(name)).append(' ');
-        return text.toString().trim();
+    /** A map's entry is locked while it is computed, which a map notices when the same thread computes it again. */
+    private void markWait() {
+        try {
+            hasWaited.invoke(null);
+        } catch (ReflectiveOperationException never) {
+            throw new AssertionError(never);
+        }
     }
 }

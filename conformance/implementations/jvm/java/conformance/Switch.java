@@ -1,80 +1,130 @@
 package conformance;
 
+import java.lang.reflect.Field;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.nio.MappedByteBuffer;
 import java.util.ArrayList;
+import java.util.Collections;
+import java.util.IdentityHashMap;
 import java.util.List;
+import java.util.Map;
+import java.util.Objects;
+import java.util.Set;
+import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.LockSupport;
+import java.util.concurrent.locks.ReadWriteLock;
+import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /**
- * The points at which Kafka's classes may be interrupted: every access to a field that changes, and to a buffer.
+ * The points at which Kafka's classes may be interrupted: every access to a field that changes, to a buffer and a file.
  *
- * <p>One operation is interrupted at one of its points, others run there from beginning to end, and it continues. That
- * needs no second thread: what is shared are the object's fields, its buffer and its file. An operation that would wait
- * for a lock that the interrupted one holds cannot run there. A copy of this class lives in the class loader of each
- * release that is interrupted.
+ * <p>A search nests: at one point of an operation the others run from beginning to end, in the same thread, and it
+ * continues. What is shared are objects, buffers and files, so no second thread is needed. What would wait for a lock
+ * of the interrupted operation cannot run there.
+ *
+ * <p>A replay has two real threads, and one of them runs at a time. A thread hands over to the other one at the point
+ * that its schedule says, where it has to wait for a lock, and when it has finished. A copy of this class lives in the
+ * class loader of each release that is interrupted.
  */
 public final class Switch {
-    /** An operation would have to wait for the interrupted operation. */
+    /** Both threads wait for each other. */
+    public static final class Deadlock extends Error {
+        private static final long serialVersionUID = 1;
+    }
+
+    /** The next access would be to memory that is not mapped any more, which ends the process. */
+    public static final class Unmapped extends Error {
+        private static final long serialVersionUID = 1;
+    }
+
+    /** A nested operation would have to wait for the interrupted one. */
     public static final class Waits extends Error {
         private static final long serialVersionUID = 1;
     }
 
-    /** What the interrupted operation has locked. */
-    private static final List<Lock> HELD = new ArrayList<>();
-    private static Runnable others;
-    private static int left;
+    /** One of the two threads. */
+    private static final class Track {
+        final int number;
+        final int stop;
+        volatile Thread thread;
+        volatile boolean done;
+        volatile boolean waits;
+        volatile boolean stuck;
+        int points;
+        String where = "";
+
+        Track(int number, int stop) {
+            this.number = number;
+            this.stop = stop;
+        }
+    }
+
+    private static final long LOOK_NANOS = 300_000;
+    private static final int LOOKS = 4;
+
+    private static volatile Track[] tracks;
+    private static volatile Track[] last;
+    private static volatile int turn;
+    private static volatile boolean waited;
+    private static final List<String> SEEN = Collections.synchronizedList(new ArrayList<>());
+    private static final Map<Object, ReentrantLock> MONITORS = Collections.synchronizedMap(new IdentityHashMap<>());
+    private static final Map<Object, Object> ROOTS = Collections.synchronizedMap(new IdentityHashMap<>());
+    private static final Set<Object> GONE = Collections.newSetFromMap(Collections.synchronizedMap(new IdentityHashMap<>()));
+
+    /** What the interrupted operation has locked, and the read-write lock that a lock is a half of. */
+    private static final List<Object> HELD = new ArrayList<>();
+    private static final Map<Object, Object> HALVES = Collections.synchronizedMap(new IdentityHashMap<>());
+    private static volatile Thread nesting;
+    private static Runnable nested;
     private static boolean inside;
-    private static boolean waited;
-    private static int points;
-    private static String where = "";
 
     private Switch() {}
 
-    /** The others run at the point of this number, from 0 on; at none if it is negative. */
-    public static void arm(int point, Runnable operations) {
-        HELD.clear();
-        others = operations;
-        left = point;
-        inside = false;
+    /**
+     * Runs an operation, and the others at one of its points; after it if it has no such point.
+     *
+     * @param first the operation that is interrupted
+     * @param others the operations that run then
+     * @param stop the point, from 0 on; negative for none
+     */
+    public static void nest(Runnable first, Runnable others, int stop) {
+        last = new Track[] {new Track(0, stop), new Track(1, -1)};
         waited = false;
-        points = 0;
-        where = "";
+        inside = false;
+        nested = others;
+        SEEN.clear();
+        HELD.clear();
+        nesting = Thread.currentThread();
+        try {
+            first.run();
+            if (last[0].where.isEmpty()) {
+                inside = true;
+                others.run();
+            }
+        } finally {
+            nesting = null;
+        }
     }
 
-    /** How many points there were; the first operation alone has them. */
-    public static int points() {
-        return points;
-    }
-
-    /** Whether the others would have had to wait; what was thrown to say so may have been caught. */
-    public static boolean waited() {
-        return waited;
-    }
-
-    /** The point at which the others ran; empty if they did not. */
-    public static String where() {
-        return where;
-    }
-
-    /** Kafka's classes come by here. */
-    public static void point(String at) {
-        if (inside || others == null)
+    private static void pointOfNest(String at) {
+        Track track = last[inside ? 1 : 0];
+        SEEN.add(track.number + " " + at);
+        if (track.points++ != track.stop)
             return;
-        points++;
-        if (left-- != 0)
-            return;
-        where = at;
+        track.where = at;
         inside = true;
         try {
-            others.run();
+            nested.run();
         } finally {
             inside = false;
         }
     }
 
-    /** In place of Lock.lock. */
-    public static void lock(Lock lock) {
-        point("lock");
+    private static void lockOfNest(Lock lock) {
+        pointOfNest("lock");
         if (!inside) {
             lock.lock();
             HELD.add(lock);
@@ -84,19 +134,270 @@ public final class Switch {
         }
     }
 
+    /** Whether the interrupted operation holds what excludes a lock: itself, or the other half of a read-write lock. */
+    private static boolean excluded(Lock lock) {
+        boolean reads = lock instanceof ReentrantReadWriteLock.ReadLock;
+        for (Object held : HELD)
+            if (held == lock ? !reads : HALVES.containsKey(lock) && HALVES.get(held) == HALVES.get(lock))
+                return true;
+        return false;
+    }
+
+    /** In place of ReadWriteLock.readLock. */
+    public static Lock readLock(ReadWriteLock both) {
+        HALVES.put(both.readLock(), both);
+        return both.readLock();
+    }
+
+    /** In place of ReadWriteLock.writeLock. */
+    public static Lock writeLock(ReadWriteLock both) {
+        HALVES.put(both.writeLock(), both);
+        return both.writeLock();
+    }
+
+    /**
+     * Runs two operations, the second one in the middle of the first.
+     *
+     * @param first the operation that begins
+     * @param others what runs from the first one's point on
+     * @param stop the point at which the first one hands over, from 0 on; negative for none: the others then run after it
+     * @param back the point at which the others hand back, or a negative number if they run to their end
+     */
+    public static void run(Runnable first, Runnable others, int stop, int back) throws InterruptedException {
+        Track[] both = {new Track(0, stop), new Track(1, back)};
+        waited = false;
+        turn = 0;
+        SEEN.clear();
+        Thread second = new Thread(() -> perform(both[1], others), "interleaved");
+        second.setDaemon(true);
+        both[0].thread = Thread.currentThread();
+        both[1].thread = second;
+        last = both;
+        tracks = both;
+        second.start();
+        perform(both[0], first);
+        second.join();
+        tracks = null;
+    }
+
+    private static void perform(Track track, Runnable operations) {
+        await(track);
+        try {
+            operations.run();
+        } finally {
+            track.done = true;
+            Track other = tracks[1 - track.number];
+            turn = other.number;
+            LockSupport.unpark(other.thread);
+        }
+    }
+
+    /** How many points an operation had in the last run: 0 is the first, 1 the others. */
+    public static int points(int track) {
+        return last[track].points;
+    }
+
+    /** The point at which an operation handed over in the last run; empty if it did not. */
+    public static String where(int track) {
+        return last[track].where;
+    }
+
+    /** Notes that an operation would have to wait for a lock that is not one of Kafka's classes' own. */
+    public static void hasWaited() {
+        waited = true;
+    }
+
+    /** Whether one of the two had to wait for the other one in the last run. */
+    public static boolean waited() {
+        return waited;
+    }
+
+    /** The points of the last run in their order: the number of the operation, a blank, the point. */
+    public static String[] seen() {
+        return SEEN.toArray(new String[0]);
+    }
+
+    private static Track current() {
+        Track[] both = tracks;
+        if (both == null)
+            return null;
+        Thread thread = Thread.currentThread();
+        return both[0].thread == thread ? both[0] : both[1].thread == thread ? both[1] : null;
+    }
+
+    private static void await(Track track) {
+        int spins = 0;
+        while (turn != track.number)
+            if (++spins > 200)
+                LockSupport.parkNanos(Switch.class, LOOK_NANOS);
+            else
+                Thread.onSpinWait();
+    }
+
+    /** Lets the other one run until it hands back, has finished or has to wait for something that this one holds. */
+    private static void handOver(Track track) {
+        Track other = tracks[1 - track.number];
+        if (other.done || other.stuck)
+            return;
+        turn = other.number;
+        LockSupport.unpark(other.thread);
+        int looks = 0;
+        int spins = 0;
+        while (turn != track.number) {
+            if (++spins <= 200) {
+                Thread.onSpinWait();
+                continue;
+            }
+            LockSupport.parkNanos(Switch.class, LOOK_NANOS);
+            looks = waitsElsewhere(other) ? looks + 1 : 0;
+            if (looks >= LOOKS && turn != track.number) {
+                other.stuck = true;
+                waited = true;
+                turn = track.number;
+            }
+        }
+    }
+
+    /** Whether a thread waits for a monitor or a lock that is not one of Kafka's classes' own. */
+    private static boolean waitsElsewhere(Track other) {
+        Thread.State state = other.thread.getState();
+        return state == Thread.State.BLOCKED
+            || state != Thread.State.RUNNABLE && LockSupport.getBlocker(other.thread) != Switch.class;
+    }
+
+    /** Kafka's classes come by here. */
+    public static void point(String at) {
+        if (nesting == Thread.currentThread()) {
+            pointOfNest(at);
+            return;
+        }
+        Track track = current();
+        if (track == null)
+            return;
+        if (turn != track.number)
+            await(track);
+        track.stuck = false;
+        SEEN.add(track.number + " " + at);
+        if (track.points++ != track.stop)
+            return;
+        track.where = at;
+        handOver(track);
+    }
+
+    /** In place of Lock.lock. */
+    public static void lock(Lock lock) {
+        if (nesting == Thread.currentThread()) {
+            lockOfNest(lock);
+            return;
+        }
+        Track track = current();
+        if (track == null) {
+            lock.lock();
+            return;
+        }
+        point("lock");
+        for (int tries = 0; !lock.tryLock(); tries++) {
+            Track other = tracks[1 - track.number];
+            if (other.done || other.waits || tries > 3)
+                throw new Deadlock();
+            waited = true;
+            other.stuck = false;
+            track.waits = true;
+            handOver(track);
+            track.waits = false;
+        }
+    }
+
     /** In place of Lock.unlock. */
     public static void unlock(Lock lock) {
         lock.unlock();
-        if (!inside)
+        if (nesting == Thread.currentThread() && !inside)
             HELD.remove(lock);
     }
 
-    /** Whether the interrupted operation keeps others from a lock; an index has one read-write lock at most. */
-    private static boolean excluded(Lock lock) {
-        boolean reads = lock instanceof ReentrantReadWriteLock.ReadLock;
-        for (Lock held : HELD)
-            if (reads ? held instanceof ReentrantReadWriteLock.WriteLock : held == lock)
-                return true;
-        return false;
+    /** In place of the beginning of a synchronized block. */
+    public static void enter(Object monitor) {
+        lock(MONITORS.computeIfAbsent(monitor, each -> new ReentrantLock()));
+    }
+
+    /** In place of its end. */
+    public static void exit(Object monitor) {
+        unlock(MONITORS.get(monitor));
+    }
+
+    /** In place of AtomicInteger.getAndAdd, where a race is planted: an addition in two steps. */
+    public static int addInSteps(AtomicInteger number, int more) {
+        int before = number.get();
+        point("addInSteps");
+        number.set(before + more);
+        return before;
+    }
+
+    // -- mapped memory: reading what is not mapped any more would end the process ---------------------------------------
+
+    private static void check(ByteBuffer buffer) {
+        if (GONE.contains(ROOTS.getOrDefault(buffer, buffer)))
+            throw new Unmapped();
+    }
+
+    /** In place of the unmapping; the memory stays until all has been closed. */
+    public static void unmap(String name, ByteBuffer buffer) {
+        point("unmap");
+        GONE.add(Objects.requireNonNull(buffer));
+    }
+
+    public static MappedByteBuffer duplicate(MappedByteBuffer buffer) {
+        return (MappedByteBuffer) duplicate((ByteBuffer) buffer);
+    }
+
+    public static ByteBuffer duplicate(ByteBuffer buffer) {
+        check(buffer);
+        ByteBuffer copy = buffer.duplicate();
+        ROOTS.put(copy, ROOTS.getOrDefault(buffer, buffer));
+        return copy;
+    }
+
+    public static int getInt(ByteBuffer buffer, int at) {
+        check(buffer);
+        return buffer.getInt(at);
+    }
+
+    public static long getLong(ByteBuffer buffer, int at) {
+        check(buffer);
+        return buffer.getLong(at);
+    }
+
+    public static ByteBuffer putInt(ByteBuffer buffer, int value) {
+        check(buffer);
+        return buffer.putInt(value);
+    }
+
+    public static ByteBuffer putLong(ByteBuffer buffer, long value) {
+        check(buffer);
+        return buffer.putLong(value);
+    }
+
+    public static MappedByteBuffer force(MappedByteBuffer buffer) {
+        check(buffer);
+        return buffer.force();
+    }
+
+    /** Unmaps what was to be unmapped: all has been closed. */
+    public static void letGo() {
+        ROOTS.clear();
+        HALVES.clear();
+        MONITORS.clear();
+        try {
+            Class<?> type = Class.forName("sun.misc.Unsafe");
+            Field instance = type.getDeclaredField("theUnsafe");
+            instance.setAccessible(true);
+            Method cleaner = type.getMethod("invokeCleaner", ByteBuffer.class);
+            for (Object buffer : GONE)
+                cleaner.invoke(instance.get(null), buffer);
+        } catch (ReflectiveOperationException never) {
+            throw new AssertionError(never);
+        } finally {
+            GONE.clear();
+        }
     }
 }

@@ -1,0 +1,138 @@
+"""Races planted in Kafka's own classes: each must be found, or a run proves nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from conformance.experiments.interleave.experiment import Interrupter, Pair
+from conformance.experiments.interleave.known import KnownPairs
+from conformance.experiments.interleave.scenarios import draw_scenario
+from conformance.implementations.jvm.race_planting import Change, too_early, without_guard, without_lock
+
+RELEASE: Final = "4.3.1"
+"""Release whose classes are changed."""
+_EXAMPLES: Final = 3
+"""Scenarios that are drawn from a seed until a race counts as not found."""
+
+
+class Planted(NamedTuple):
+    """Planted race.
+
+    Attributes:
+        kind: kind of target that is searched.
+        title: description of the race.
+        change: the change of a class.
+    """
+
+    kind: str
+    title: str
+    change: Change
+
+
+PLANTED: Final = {
+    "offset-entry-before-its-bytes": Planted(
+        "offset",
+        "an entry counts before its bytes are written",
+        too_early("OffsetIndex", "append", "incrementEntries", "mmap"),
+    ),
+    "time-entry-before-its-bytes": Planted(
+        "time",
+        "an entry counts before its bytes are written",
+        too_early("TimeIndex", "maybeAppend", "incrementEntries", "mmap"),
+    ),
+    "offset-append-without-lock": Planted(
+        "offset", "appends take no lock", without_guard("OffsetIndex", "append", "inLock")
+    ),
+    "time-append-without-lock": Planted(
+        "time", "appends take no lock", without_guard("TimeIndex", "maybeAppend", "inLock")
+    ),
+    "offset-truncation-without-lock": Planted(
+        "offset", "truncations look for the slot without a lock", without_guard("OffsetIndex", "truncateTo", "inLock")
+    ),
+    "resize-without-lock": Planted(
+        "offset", "a resize takes no lock", without_guard("AbstractIndex", "resize", "inLock")
+    ),
+    "remap-without-lock": Planted(
+        "offset", "a resize remaps while lookups read", without_guard("AbstractIndex", "resize", "inRemapWriteLock")
+    ),
+    "offset-lookup-while-remapped": Planted(
+        "offset", "a lookup reads while a resize remaps", without_guard("OffsetIndex", "lookup", "inRemapReadLock")
+    ),
+    "time-lookup-while-remapped": Planted(
+        "time", "a lookup reads while a resize remaps", without_guard("TimeIndex", "lookup", "inRemapReadLock")
+    ),
+    "entry-while-remapped": Planted(
+        "offset", "an entry is read while a resize remaps", without_guard("OffsetIndex", "entry", "inRemapReadLock")
+    ),
+    "flush-while-remapped": Planted(
+        "offset", "a flush forces memory that a resize unmaps", without_guard("AbstractIndex", "flush", "inLock")
+    ),
+    "close-while-mapped": Planted(
+        "lazy",
+        "an index is unmapped while lookups read",
+        without_guard("AbstractIndex", "closeHandler", "inRemapWriteLock"),
+    ),
+    "index-loaded-twice": Planted("lazy", "two threads load an index", without_lock("LazyIndex", "get")),
+    "renamed-while-loaded": Planted(
+        "lazy", "a file is renamed while its index is loaded", without_lock("LazyIndex", "renameTo")
+    ),
+    "deleted-while-loaded": Planted(
+        "lazy", "a file is deleted while its index is loaded", without_lock("LazyIndex", "deleteIfExists")
+    ),
+    "largest-timestamp-without-lock": Planted(
+        "opened",
+        "a largest timestamp that is read overwrites a newer one (KAFKA-19407)",
+        without_lock("LogSegment", "readMaxTimestampAndOffsetSoFar"),
+    ),
+    "entry-lookup-without-lock": Planted(
+        "cache",
+        "an entry of the cache is read while its files go",
+        without_lock("RemoteIndexCache$Entry", "lookupOffset"),
+    ),
+    "entry-closed-without-lock": Planted(
+        "cache", "an entry of the cache is closed while it is read", without_lock("RemoteIndexCache$Entry", "close")
+    ),
+    "cache-closed-without-lock": Planted(
+        "cache", "the cache is closed while an entry is loaded", without_lock("RemoteIndexCache", "close")
+    ),
+}
+"""Planted races by name."""
+
+
+class Found(NamedTuple):
+    """Result of a search for a planted race.
+
+    Attributes:
+        name: name of the race.
+        seed: seed of the scenarios.
+        pairs: number of pairs that were searched.
+        pair: the first pair that is torn and not known, or None.
+    """
+
+    name: str
+    seed: int
+    pairs: int
+    pair: Pair | None
+
+
+def find_planted(patterns: Sequence[str], seeds: Sequence[int], scratch: Path) -> Iterator[Found]:
+    """Search for the planted races whose names match a pattern, once from each seed."""
+    for name, planted in PLANTED.items():
+        if any(fnmatchcase(name, pattern) for pattern in patterns):
+            interrupter = Interrupter(RELEASE, scratch / name, change=planted.change)
+            for seed in seeds:
+                yield _search(name, planted, interrupter, seed)
+
+
+def _search(name: str, planted: Planted, interrupter: Interrupter, seed: int) -> Found:
+    known, pairs = KnownPairs(), 0
+    for number in range(_EXAMPLES):
+        for case in draw_scenario(planted.kind, seed, number).cases(planted.kind):
+            pairs += 1
+            pair = interrupter.interrupt(case, stop_at_first=True)
+            if pair.violations and known.clause_of(pair, RELEASE) is None:
+                return Found(name, seed, pairs, pair)
+    return Found(name, seed, pairs, None)

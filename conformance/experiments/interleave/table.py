@@ -1,0 +1,68 @@
+"""Markdown page of what is atomic in each release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from conformance.clauses import load_clauses
+
+if TYPE_CHECKING:
+    from conformance.operations import Json
+
+NEW: Final = "new"
+"""Replaces the clause of a torn pair that no clause covers."""
+_TARGETS: Final = {
+    "offset": "offset index",
+    "time": "time index",
+    "lazy": "index behind `LazyIndex`",
+    "segment": "segment",
+    "opened": "segment that was just opened",
+    "cache": "cache of remote indexes",
+}
+
+
+def table(rows: Sequence[Json], command: str) -> str:
+    """Return the page: per kind of target how many pairs are atomic, then each torn pair, one column per release.
+
+    Args:
+        rows: JSON results of the pairs.
+        command: command that produced them.
+    """
+    clauses = load_clauses()
+    releases = list(dict.fromkeys(row["release"] for row in rows))
+    lines = [
+        "# What is atomic",
+        "",
+        f"`{command}` prints this page.",
+        "One operation is interrupted at every access to a field, a buffer or a file, and others run there. A pair is",
+        "atomic if every result is that of some order of whole operations. A number is at how many points a result was",
+        "of none. A release whose classes are byte for byte those of an earlier one has its results.",
+        "`conformance clauses ID` explains a clause.",
+        "",
+        f"| | {' | '.join(releases)} |",
+        f"|---|{'--:|' * len(releases)}",
+    ]
+    for kind, title in _TARGETS.items():
+        cells = []
+        for release in releases:
+            mine = [row for row in rows if row["release"] == release and row["machine"] == kind]
+            cells.append(f"{sum(not row['torn'] for row in mine)} of {len(mine)}" if mine else "")
+        lines.append(f"| atomic pairs: {title} | {' | '.join(cells)} |")
+    points = [sum(row["points"] for row in rows if row["release"] == release) for release in releases]
+    lines += [f"| interruptions | {' | '.join(map(str, points))} |", ""]
+    lines += [
+        f"| clause | target | interrupted | by | {' | '.join(releases)} |",
+        f"|---|---|---|---|{'--:|' * len(releases)}",
+    ]
+    torn: dict[tuple[str, str, str, str], dict[str, int]] = {}
+    for row in rows:
+        if row["torn"]:
+            first, others = row["names"]
+            counts = torn.setdefault((row["clause"] or NEW, row["machine"], first, others), {})
+            counts[row["release"]] = counts.get(row["release"], 0) + row["torn"]
+    for (clause, kind, first, others), counts in sorted(torn.items()):
+        cells = [str(counts.get(release, "")) for release in releases]
+        lines.append(f"| {clause} | {_TARGETS[kind]} | `{first}` | `{others}` | {' | '.join(cells)} |")
+    lines += ["", *(f"- {clause}: {clauses[clause].title}." for clause in sorted({key[0] for key in torn} - {NEW}))]
+    return "\n".join(lines) + "\n"

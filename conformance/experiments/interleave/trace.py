@@ -1,0 +1,120 @@
+"""File of an interleaving: operations of two threads, when these hand over, and what came of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.errors import ToolError
+from conformance.experiments.interleave.experiment import Result, Schedule
+from conformance.experiments.interleave.scenarios import KINDS, Case
+from kidx.files import replacing
+
+if TYPE_CHECKING:
+    from conformance.experiments.interleave.shrinking import Shown
+    from conformance.operations import Json
+
+FORMAT: Final = "kidx-interleaving"
+VERSION: Final = 1
+_TEXTS: Final = ("release", "machine", "first", "others", "where")
+
+
+def document(shown: Shown, release: str, clause: str | None) -> Json:
+    """Return the file's content."""
+    case, violation = shown.case, shown.violation
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "release": release,
+        "clause": clause,
+        "machine": case.kind,
+        "setup": list(case.setup),
+        "first": case.first,
+        "others": case.others,
+        "stop": violation.schedule.stop,
+        "back": violation.schedule.back,
+        "where": violation.where,
+        "result": violation.seen._asdict(),
+        "orders": [order._asdict() for order in sorted(shown.orders)],
+        "points": list(shown.points),
+    }
+
+
+def save(content: Json, directory: Path) -> Path:
+    """Write the file, and return its path.
+
+    Raises:
+        ToolError: the directory cannot be written.
+    """
+    text = json.dumps(content, indent=1) + "\n"
+    path = directory / f"interleaving-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as partial:
+            partial.write_text(text)
+    except OSError as error:
+        raise ToolError(f"cannot write the interleaving {path}: {error.strerror or error}") from error
+    return path
+
+
+def load(path: Path) -> Json:
+    """Return the content of a file.
+
+    Raises:
+        ToolError: the file cannot be read, or is no interleaving.
+    """
+    try:
+        content: Any = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise ToolError(f"cannot read {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ToolError(f"cannot read {path}: not JSON: {error}") from error
+    if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
+        raise ToolError(f"cannot read {path}: no {FORMAT} file of version {VERSION}")
+    sound = (
+        all(isinstance(content.get(name), str) for name in _TEXTS)
+        and content["machine"] in KINDS
+        and isinstance(content.get("setup"), list)
+        and all(isinstance(each, str) for each in content["setup"])
+        and all(type(content.get(name)) is int for name in ("stop", "back"))
+        and isinstance(content.get("result"), dict)
+        and set(content["result"]) == set(Result._fields)
+    )
+    if not sound:
+        raise ToolError(f"cannot read {path}: a member is missing, or of another type")
+    return content
+
+
+def case_of(content: Json) -> tuple[Case, Schedule]:
+    """Return the operations and the schedule of a file."""
+    case = Case(content["machine"], tuple(content["setup"]), content["first"], content["others"])
+    return case, Schedule(content["stop"], content["back"])
+
+
+def readable(content: Json) -> list[str]:
+    """Return the interleaving as a table of two columns, one for each thread, around the interruption."""
+    points = [point.partition(" ") for point in content["points"]]
+    begin = next((number for number, point in enumerate(points) if point[0] == "1"), len(points))
+    end = max((number + 1 for number, point in enumerate(points) if point[0] == "1"), default=begin)
+    rows = [(f"{content['first']}", f"{content['others']}")]
+    rows += _side(points[max(0, begin - _BEFORE) : begin - 1], cut=begin > _BEFORE + 1)
+    if begin:
+        rows.append((f"    stops before {points[begin - 1][2]}", ""))
+    middle = [point for point in points[begin:end] if point[0] == "1"]
+    writes = [point for point in middle if _WRITES.intersection(point[2].replace(".", " ").split())]
+    rows += _side(writes or middle[:_BEFORE], cut=False)
+    rows.append(("    goes on", ""))
+    rows += _side(points[end : end + _BEFORE], cut=False)
+    width = max(len(left) for left, _ in rows)
+    return [f"{left:<{width}}  | {right}".rstrip() for left, right in rows]
+
+
+_BEFORE: Final = 4
+_WRITES: Final = frozenset({"write", "putInt", "putLong", "set", "getAndAdd", "unmap", "truncate", "close", "delete"})
+
+
+def _side(points: list[tuple[str, str, str]], *, cut: bool) -> list[tuple[str, str]]:
+    rows = [("", f"    {at}") if thread == "1" else (f"    {at}", "") for thread, _, at in points]
+    return [("    ...", ""), *rows] if cut else rows
