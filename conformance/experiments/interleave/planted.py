@@ -92,9 +92,6 @@ PLANTED: Final = {
         "an entry of the cache is read while its files go",
         without_lock("RemoteIndexCache$Entry", "lookupOffset"),
     ),
-    "entry-closed-without-lock": Planted(
-        "cache", "an entry of the cache is closed while it is read", without_lock("RemoteIndexCache$Entry", "close")
-    ),
     "cache-closed-without-lock": Planted(
         "cache", "the cache is closed while an entry is loaded", without_lock("RemoteIndexCache", "close")
     ),
