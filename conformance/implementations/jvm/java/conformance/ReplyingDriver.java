@@ -5,7 +5,12 @@ import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
-/** Driver of one release's classes: one call executes one operation, and its outcome and the state are the reply. */
+/**
+ * Driver of one release's classes: one call executes one operation, and its outcome and the state are the reply.
+ *
+ * Exported JUnit tests have a class of this name, with the same members that drivers use:
+ * conformance/runs/reproducers/templates/TraceTest.java.
+ */
 abstract class ReplyingDriver implements Driver {
     final ClassLoader loader;
     final Reply reply;
