@@ -126,6 +126,22 @@ class TestOmissions:
         _, *appends = shrink([OPEN, bulk], still).operations
         assert appends == [Operation("append", (offset, offset)) for offset in shown]
 
+    def test_an_entry_that_is_visible_replaces_many_that_are_zeros(self):
+        """A repeated offset is written into one of three slots of zeros, or behind them, where zeros are visible."""
+        bulk = Operation("bulk_append", (5, 0, 0, 0, 10))
+
+        def still(operations):
+            entries = []
+            for name, arguments in operations[1:]:
+                entries += [arguments[:2]] * (arguments[-1] if name == "bulk_append" else 1)
+            repeated = [place for place in range(1, len(entries)) if entries[place][0] == entries[0][0]]
+            return "seen" if any(place >= 3 or entries[place][1] for place in repeated) else None
+
+        assert shrink([OPEN, bulk], still).operations[1:] == (
+            Operation("append", (0, 0)),
+            Operation("append", (0, 1)),
+        )
+
     def test_many_appends_remain_one_bulk_operation(self):
         bulk = Operation("bulk_append", (0, 0, 1, 1, 40))
 

@@ -73,13 +73,24 @@ def singly(operation: Operation, most: int) -> Iterator[Operation]:
 
 
 def written_out(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]]:
-    """Yield the operations with one bulk operation replaced by those that it repeats, or by the two outer ones."""
+    """Yield the operations with one bulk operation replaced by those that it repeats, or by two of them.
+
+    Of two neighbours the second one stores another number: shrinking has replaced numbers by zeros, and an entry of
+    zeros has the bytes of an empty slot, so that only the entry behind the last slot would be visible.
+    """
     for number in reversed(range(len(operations))):
         operation = operations[number]
         if operation.name in BULK and (count := operation.args[-1]) > 1:
-            several = [range(count)] if count <= _FEW else []
-            for chosen in (*several, (0, count - 1)):
-                yield *operations[:number], *(one_of(operation, one) for one in chosen), *operations[number + 1 :]
+            first, second, last = (one_of(operation, place) for place in (0, 1, count - 1))
+            key, stored, *rest = second.args
+            candidates: list[tuple[Operation, ...]] = [
+                (first, Operation(second.name, (key, stored + 1, *rest))),
+                (first, last),
+            ]
+            if count <= _FEW:
+                candidates.append(tuple(singly(operation, _FEW)))
+            for singles in candidates:
+                yield *operations[:number], *singles, *operations[number + 1 :]
 
 
 def opened_once(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]]:
