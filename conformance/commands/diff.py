@@ -36,14 +36,14 @@ from conformance.experiments.release_diff.expected import Judged, signature_text
 from conformance.experiments.release_diff.hang import hang_trace
 from conformance.experiments.release_diff.sides import side_of
 from conformance.kafka.progress import show_progress
-from conformance.lockstep.watchdog import LIMIT, Hang, exit_process, watch_steps
+from conformance.lockstep.watchdog import STEP_TIMEOUT_S, Hang, exit_process, watch_steps
 from conformance.operations import Json
 from conformance.report.console import sanitizing
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
 from conformance.runs.hangs import step_limit
 from conformance.runs.reproducers import write_text
-from conformance.runs.shrinking import SECONDS
+from conformance.runs.shrinking import SHRINK_SECONDS
 
 
 def diff_command(
@@ -64,8 +64,8 @@ def diff_command(
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a pull request comment here.")] = None,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
-    step_timeout: StepTimeoutOption = LIMIT,
-    shrink_time: HangShrinkTimeOption = SECONDS,
+    step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
+    shrink_time: HangShrinkTimeOption = SHRINK_SECONDS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: DiffVerboseOption = False,
@@ -91,9 +91,9 @@ def diff_command(
         writer = stack.enter_context(TerminalWriter(console, quiet=quiet or as_json))
         progress = stack.enter_context(show_progress("Kafka's jars"))
 
-        def give_up(stuck: Hang) -> None:
+        def give_up(hang: Hang) -> None:
             stack.close()
-            trace = hang_trace(plan, stuck, step_limit(step_timeout, max_time), shrink_time)
+            trace = hang_trace(plan, hang, step_limit(step_timeout, max_time), shrink_time)
             typer.echo(json.dumps(trace)) if as_json else echo(_format_hang(trace))
             exit_process(1)
 

@@ -25,11 +25,11 @@ from conformance.experiments.mutation.figures import figures_to
 from conformance.experiments.small_world.crashes import CrashResult, explore_crashes
 from conformance.experiments.small_world.sequences import SequenceResult, check_all_sequences
 from conformance.lockstep.divergence import failure_json
-from conformance.lockstep.watchdog import LIMIT
+from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.operations import KINDS
 from conformance.report.divergence import indent_continuation_lines, sides
 from conformance.runs.hang_report import exit_on_hang
-from conformance.runs.shrinking import SECONDS
+from conformance.runs.shrinking import SHRINK_SECONDS
 
 if TYPE_CHECKING:
     from conformance.lockstep import DivergenceError
@@ -43,8 +43,8 @@ def exhaustive_command(
     ] = None,
     length: Annotated[int, typer.Option(min=1, max=5, help="Operations per sequence; 4 takes minutes.")] = 3,
     report: MetricsReportOption = None,
-    step_timeout: StepTimeoutOption = LIMIT,
-    shrink_time: HangShrinkTimeOption = SECONDS,
+    step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
+    shrink_time: HangShrinkTimeOption = SHRINK_SECONDS,
     as_json: JsonOption = False,
 ) -> int:
     """Execute every short sequence of operations, and every crash of a segment, in lockstep with Kafka's own classes.

@@ -29,9 +29,9 @@ from conformance.implementations.forms import is_server
 from conformance.implementations.jvm.virtual_machine import enable_c2_compiler
 from conformance.implementations.spec import parse_spec
 from conformance.kafka.progress import show_progress
-from conformance.lockstep.watchdog import LIMIT
+from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.runs.hang_report import exit_on_hang
-from conformance.runs.shrinking import SECONDS
+from conformance.runs.shrinking import SHRINK_SECONDS
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -62,8 +62,8 @@ def fuzz_command(
     guided: Annotated[
         bool, typer.Option("--coverage-guided", help="Use coverage-guided fuzzing (needs atheris).")
     ] = False,
-    step_timeout: StepTimeoutOption = LIMIT,
-    shrink_time: HangShrinkTimeOption = SECONDS,
+    step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
+    shrink_time: HangShrinkTimeOption = SHRINK_SECONDS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:

@@ -1,4 +1,4 @@
-"""``conformance mutate``: mutation testing of the machines."""
+"""``conformance mutate``: mutation testing of the Hypothesis state machines."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from conformance.commands.options import (
     state_directory,
 )
 from conformance.experiments.mutation.figures import figures_to
-from conformance.experiments.mutation.hunting import LIMIT
+from conformance.experiments.mutation.hunting import MAX_EXAMPLES
 from conformance.experiments.mutation.measuring import MutantScore, chosen_mutants, measure
-from conformance.lockstep.watchdog import LIMIT as LIMIT_OF_STEP
+from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.runs.hang_report import report_hang
 from conformance.runs.hangs import WorkerHangError
 from conformance.runs.profiles import PROFILES
-from conformance.runs.shrinking import SECONDS
+from conformance.runs.shrinking import SHRINK_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,20 +51,22 @@ def mutate_command(
     ] = None,
     seed: Annotated[list[int] | None, typer.Option(help="Random seed (repeatable); five seeds by default.")] = None,
     profile: Annotated[ProfileName, typer.Option(help="Profile that sets the steps of an example.")] = _CI,
-    max_examples: Annotated[int, typer.Option(min=1, help="Fail a mutant that survives this many examples.")] = LIMIT,
+    max_examples: Annotated[
+        int, typer.Option(min=1, help="Count a mutant as survived after this many examples.")
+    ] = MAX_EXAMPLES,
     jobs: Annotated[int | None, typer.Option(min=1, help="Worker processes; one per CPU by default.")] = None,
     listed: Annotated[bool, typer.Option("--list", help="List the mutants without running them.")] = False,
     report: MetricsReportOption = None,
-    step_timeout: StepTimeoutOption = LIMIT_OF_STEP,
-    shrink_time: HangShrinkTimeOption = SECONDS,
+    step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
+    shrink_time: HangShrinkTimeOption = SHRINK_SECONDS,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Plant reviewed defects in the reference, one at a time, and count the examples until a machine finds each.
+    """Insert hand-written defects into the Python reference, one at a time, and count the examples until the Hypothesis state machine detects each.
 
     Neither Java nor Kafka's jars are needed: a mutant is compared with the unchanged reference. Each is also an
-    implementation, `mutant:NAME`, for `conformance run -i`. Exit code 0: all are killed, 1: one survives, 2: could not
-    run.
+    implementation, `mutant:NAME`, for `conformance run -i`. Exit code 0: all are killed, 1: a mutant survives, or
+    a step hangs, 2: could not run.
 
     Example: `conformance mutate --mutant 'warm-*' --seed 7`
     """
@@ -93,8 +95,8 @@ def mutate_command(
         except WorkerHangError as error:
             progress.stop()
             traces = (report or state_directory()) / "traces"
-            asked = (f"mutant:{error.machine}", error.stuck.divergence.release)
-            hang_printer(as_json=as_json)(report_hang(error.stuck, traces, step_timeout, shrink_time, asked))
+            implementation = (f"mutant:{error.machine}", error.hang.divergence.release)
+            hang_printer(as_json=as_json)(report_hang(error.hang, traces, step_timeout, shrink_time, implementation))
             return 1
         for each in measured:
             emit(events.Measured("mutants", each.mutant.name, not each.survived, each.figures))
@@ -133,7 +135,7 @@ def _table(measured: Sequence[MutantScore]) -> Table:
     table.add_column("clause", no_wrap=True)
     for heading in ("median", "worst"):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("seen in", no_wrap=True)
+    table.add_column("detected by", no_wrap=True)
     for each in measured:
         seen = ", ".join(dict.fromkeys(aspect for hunt in each.hunts for aspect in hunt.aspects[:1]))
         counts = ("-", "[bold red]survived[/]") if each.survived else (f"{each.median:g}", str(each.worst))
@@ -146,5 +148,5 @@ def _summary(measured: Sequence[MutantScore], seeds: Sequence[int], limit: int) 
     counts = sorted(each.median or 0 for each in killed)
     worst = max((each.worst or 0 for each in killed), default=0)
     middle = f"{counts[len(counts) // 2]:g}" if counts else "-"
-    summary = f"{len(killed)} of {len(measured)} mutants killed from all of {len(seeds)} seeds within {limit} examples"
+    summary = f"{len(killed)} of {len(measured)} mutants killed with every one of {len(seeds)} seeds, each within {limit} examples"
     return f"{summary} · examples to kill: median {middle}, worst {worst}"

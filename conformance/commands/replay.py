@@ -24,7 +24,7 @@ from conformance.commands.wire_options import CommandConfigOption, SkipFeatureOp
 from conformance.errors import ToolError
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.divergence import failure_json, plain
-from conformance.lockstep.watchdog import LIMIT, Hang, exit_process, watch_steps
+from conformance.lockstep.watchdog import STEP_TIMEOUT_S, Hang, exit_process, watch_steps
 from conformance.report.divergence import indent_continuation_lines, sides
 from conformance.report.fields import fields_of_value, in_one_line
 from conformance.runs.replay import Replayed, find_trace, replay
@@ -60,7 +60,7 @@ def replay_command(
             help="must ignores differences that no MUST clause covers.", show_default="as in the recorded run"
         ),
     ] = None,
-    step_timeout: StepTimeoutOption = LIMIT,
+    step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -103,9 +103,9 @@ def replay_command(
             title = f" · {printable(recorded.title)}" if recorded.title else ""
             echo(f"{result.verdict} · {result.steps} of {len(recorded.operations)} steps{title}")
 
-    def give_up(stuck: Hang) -> None:
-        show(stuck.divergence.step, stuck.divergence.operation, None, stuck.divergence)
-        conclude(Replayed("FAILED", stuck.divergence, stuck.divergence.step + 1))
+    def give_up(hang: Hang) -> None:
+        show(hang.divergence.step, hang.divergence.operation, None, hang.divergence)
+        conclude(Replayed("FAILED", hang.divergence, hang.divergence.step + 1))
         exit_process(1)
 
     with show_progress("Kafka's jars") as progress, watch_steps(step_timeout, give_up):
@@ -140,10 +140,8 @@ def _replay_each(
         document = {"build": directory, "verdict": verdict, "said": said}
         typer.echo(json.dumps(document)) if as_json else echo(f"{verdict:6}  {directory}{said and '  ' + said}")
 
-    def give_up(stuck: Hang) -> None:
-        show(
-            directory, "FAILED", f"step {stuck.divergence.step + 1} did not return; the builds after it were not tried"
-        )
+    def give_up(hang: Hang) -> None:
+        show(directory, "FAILED", f"step {hang.divergence.step + 1} did not return; the builds after it were not tried")
         exit_process(1)
 
     with watch_steps(step_timeout, give_up):

@@ -50,14 +50,14 @@ from conformance.implementations.forms import directory_of, is_server
 from conformance.implementations.spec import build_of, parse_spec
 from conformance.kafka.broker import choose
 from conformance.kafka.progress import show_progress
-from conformance.lockstep.watchdog import LIMIT, exit_process
+from conformance.lockstep.watchdog import STEP_TIMEOUT_S, exit_process
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
 from conformance.report.together import Together
 from conformance.runs.profiles import PROFILES
 from conformance.runs.runner import Plan, run
 from conformance.runs.seeds import resolve_seed
-from conformance.runs.shrinking import SECONDS
+from conformance.runs.shrinking import SHRINK_SECONDS
 from kidx.printable import printable
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ def run_command(
             help="Seconds for shrinking the trace of one divergence.",
             rich_help_panel=PANEL_VERDICT,
         ),
-    ] = SECONDS,
-    step_timeout: StepTimeoutOption = LIMIT,
+    ] = SHRINK_SECONDS,
+    step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
     jobs: Annotated[
         int | None,
         typer.Option(

@@ -171,7 +171,9 @@ def _users_lock(name: str) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError):
         sound = False
     if not sound:
-        raise ToolError(f"{path} is not a lock file of Kafka {name}; write it again with conformance kafka lock {name}")
+        raise ToolError(
+            f"{path} is not a list of pinned jars for Kafka {name}; recreate it with `conformance kafka lock {name}`"
+        )
     if name not in DIALECTS:
         register_release(name)
     return table

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from conformance.lockstep.observable import Executor, ObservableRun
     from conformance.operations import Json, Operation
 
-LIMIT: Final = 30.0
+STEP_TIMEOUT_S: Final = 30.0
 """The maximum duration of a step in seconds; even the slowest takes milliseconds, unless the machine is overloaded."""
 _POLLS_BEFORE_HANG: Final = 20
 """The number of polls after which a step counts as hanging."""

@@ -26,7 +26,7 @@ from conformance.runs.broker_table import measured
 from conformance.runs.divergence_event import divergence_event
 from conformance.runs.kill_cycles import kill_cycles
 from conformance.runs.server_examples import Amount, run_examples, verdicts_of
-from conformance.runs.shrinking import SECONDS
+from conformance.runs.shrinking import SHRINK_SECONDS
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Budget:
     amount: Amount
     cycles: int = 0
     seconds: float | None = None
-    patience: float = SECONDS
+    patience: float = SHRINK_SECONDS
 
     @classmethod
     def of_profile(
@@ -69,7 +69,7 @@ class Budget:
         examples: int | None = None,
         cycles: int = 0,
         seconds: float | None = None,
-        patience: float = SECONDS,
+        patience: float = SHRINK_SECONDS,
     ) -> Budget:
         """Return the budget of ``dev``, ``ci`` or ``nightly``."""
         amount = _AMOUNTS[profile]

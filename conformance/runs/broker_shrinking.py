@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.kafka.broker.errors import BrokerError
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.broker import BrokerLockstep, ExpectedStartFailureError
-from conformance.runs.shrinking import SECONDS, shrink
+from conformance.runs.shrinking import SHRINK_SECONDS, shrink
 from conformance.runs.shrinking.divergence import with_shrink_status
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def shrink_on_broker(
     lockstep: BrokerLockstep,
     failure: DivergenceError,
     *,
-    seconds: float = SECONDS,
+    seconds: float = SHRINK_SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> DivergenceError:
     """Return the same divergence with fewer operations, as far as time allows; the broker is used up.

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from conformance.runs.plan import Plan
 
 
-_STUCK: Final = "stuck"
+_HANG: Final = "hang"
 """The directory in which a worker saves a hang."""
 
 
@@ -82,7 +82,7 @@ class ChunkWorkers:
             deadline: The end of the time on the monotonic clock, which all processes share.
 
         Raises:
-            StuckError: A step of a worker hangs, or has killed it.
+            WorkerHangError: A step of a worker hangs, or has killed it.
             ToolError: A worker has ended.
         """
         with self._lock:
@@ -97,9 +97,9 @@ class ChunkWorkers:
                 try:
                     yield chunk, queue.wait(chunk)
                 except BrokenProcessPool as error:
-                    stuck = load_hang(self._scratch / _STUCK)
-                    if stuck is not None:
-                        raise WorkerHangError(*stuck) from None
+                    hang = load_hang(self._scratch / _HANG)
+                    if hang is not None:
+                        raise WorkerHangError(*hang) from None
                     raise self._find_crash(run, chunk) or ToolError(
                         "a worker process ended unexpectedly (out of memory?); retry with --jobs 1"
                     ) from error
@@ -113,8 +113,8 @@ class ChunkWorkers:
         subjects = [(specification, subject.name, subject.release) for specification, subject in run.subjects]
         for machine, chunks in lost:
             own = [waited_for, *chunks] if machine == run.name else chunks
-            if (stuck := find_crash(self._plan, self._ledger, machine, own, subjects)) is not None:
-                return WorkerHangError(machine, stuck)
+            if (hang := find_crash(self._plan, self._ledger, machine, own, subjects)) is not None:
+                return WorkerHangError(machine, hang)
         return None
 
     def _started(self, future: Future[str]) -> None:
@@ -167,10 +167,10 @@ class _Worker:
         cls.stack.enter_context(watch_steps(limit, cls.give_up))
 
     @classmethod
-    def give_up(cls, stuck: Hang) -> None:
+    def give_up(cls, hang: Hang) -> None:
         """Save a hang for the parent process, and exit."""
         if cls.run is not None:
-            save_hang(stuck, cls.run.name, cls.scratch / _STUCK)
+            save_hang(hang, cls.run.name, cls.scratch / _HANG)
         exit_process(1)
 
     @classmethod

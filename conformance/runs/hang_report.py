@@ -14,7 +14,7 @@ from conformance.lockstep.watchdog import exit_process, watch_steps
 from conformance.machines import MACHINES
 from conformance.operations.trace import Trace
 from conformance.runs.shrinking.hang import shrink_hang
-from conformance.runs.shrinking.search import SECONDS
+from conformance.runs.shrinking.search import SHRINK_SECONDS
 
 if TYPE_CHECKING:
     from conformance.lockstep.watchdog import Hang
@@ -27,14 +27,14 @@ class HangReport:
 
     Attributes:
         machine: The machine of the steps.
-        stuck: The hanging step, and the steps before it.
+        hang: The hanging step, and the steps before it.
         trace: The path of the trace.
         specification: The ``-i`` argument of the participant; empty for the reference.
         release: The release of its classes or its dialect.
     """
 
     machine: str
-    stuck: Hang
+    hang: Hang
     trace: Path
     specification: str
     release: str
@@ -51,22 +51,22 @@ class HangReport:
         return {
             "verdict": "no answer",
             "machine": self.machine,
-            "failure": failure_json(self.stuck.divergence),
-            "steps": [operation.to_json() for operation in self.stuck.operations],
-            "shrinking": self.stuck.shrinking,
+            "failure": failure_json(self.hang.divergence),
+            "steps": [operation.to_json() for operation in self.hang.operations],
+            "shrinking": self.hang.shrinking,
             "trace": str(self.trace),
             "replay": self.replay,
         }
 
     def __str__(self) -> str:
-        divergence = self.stuck.divergence
+        divergence = self.hang.divergence
         return "\n".join(
             (
                 f"{divergence.participant} timed out ({self.machine} machine), step {divergence.step + 1}",
                 f"  expected     {divergence.expected}",
                 *(f"  {line}" for line in str(divergence.actual).splitlines()),
-                f"  steps        {self.stuck.shrinking}",
-                *(f"  {number:>3}  {step}" for number, step in enumerate(self.stuck.operations, start=1)),
+                f"  steps        {self.hang.shrinking}",
+                *(f"  {number:>3}  {step}" for number, step in enumerate(self.hang.operations, start=1)),
                 f"  trace        {self.trace}",
                 f"  replay       {self.replay}",
             )
@@ -74,24 +74,24 @@ class HangReport:
 
 
 def report_hang(
-    stuck: Hang,
+    hang: Hang,
     traces: Path,
     limit: float,
-    shrink_time: float = SECONDS,
-    asked: tuple[str, str] | None = None,
+    shrink_time: float = SHRINK_SECONDS,
+    implementation: tuple[str, str] | None = None,
 ) -> HangReport:
     """Shrink the steps to a hang, and save them.
 
     Args:
-        stuck: The hang.
+        hang: The hang.
         traces: The directory for the trace.
         limit: The time that the step has taken, seconds.
         shrink_time: The maximum time for shrinking, seconds.
-        asked: The ``-i`` argument of the participant and its release; None to derive them from its name.
+        implementation: The ``-i`` argument of the participant and its release; None to derive them from its name.
     """
-    specification, release = asked or (_specification(stuck), stuck.divergence.release)
-    machine = machine_of(stuck)
-    short = shrink_hang(stuck, machine, specification, limit, shrink_time, release)
+    specification, release = implementation or (_specification(hang), hang.divergence.release)
+    machine = machine_of(hang)
+    short = shrink_hang(hang, machine, specification, limit, shrink_time, release)
     made_by = {"shrinking": short.shrinking}
     failure = failure_json(short.divergence)
     trace = Trace(machine, release, short.operations, failure, "a step hangs", made_by)
@@ -100,7 +100,7 @@ def report_hang(
 
 @contextmanager
 def exit_on_hang(
-    traces: Path, tell: Callable[[HangReport], None], limit: float, shrink_time: float = SECONDS
+    traces: Path, tell: Callable[[HangReport], None], limit: float, shrink_time: float = SHRINK_SECONDS
 ) -> Iterator[None]:
     """Watch the steps of an experiment; a hang ends the process, with exit code 1.
 
@@ -111,9 +111,9 @@ def exit_on_hang(
         shrink_time: The maximum time for shrinking, seconds.
     """
 
-    def give_up(stuck: Hang) -> None:
+    def give_up(hang: Hang) -> None:
         try:
-            tell(report_hang(stuck, traces, limit, shrink_time))
+            tell(report_hang(hang, traces, limit, shrink_time))
         finally:
             exit_process(1)
 
@@ -121,15 +121,15 @@ def exit_on_hang(
         yield
 
 
-def machine_of(stuck: Hang) -> str:
+def machine_of(hang: Hang) -> str:
     """Return the machine of the operations; the machine of an index file is named by its kind."""
-    first = stuck.operations[0]
+    first = hang.operations[0]
     if first.name == "open" and first.args[0] in MACHINES:
         return str(first.args[0])
-    return "log" if any(operation.name.endswith("_log") for operation in stuck.operations) else "segment"
+    return "log" if any(operation.name.endswith("_log") for operation in hang.operations) else "segment"
 
 
-def _specification(stuck: Hang) -> str:
+def _specification(hang: Hang) -> str:
     """Return the ``-i`` argument of the participant, whose name is this argument and the release."""
-    name = stuck.divergence.participant.removesuffix(f" {stuck.divergence.release}")
+    name = hang.divergence.participant.removesuffix(f" {hang.divergence.release}")
     return "" if name == "kidx" else name

@@ -26,10 +26,10 @@ GRACE: Final = 5.0
 class WorkerHangError(Exception):
     """Error for a hang or a crash of a worker, which has ended."""
 
-    def __init__(self, machine: str, stuck: Hang) -> None:
-        super().__init__(str(stuck.failure))
+    def __init__(self, machine: str, hang: Hang) -> None:
+        super().__init__(str(hang.failure))
         self.machine = machine
-        self.stuck = stuck
+        self.hang = hang
 
 
 def step_limit(step_timeout: float, max_time: float | None) -> float:
@@ -37,22 +37,22 @@ def step_limit(step_timeout: float, max_time: float | None) -> float:
     return step_timeout if max_time is None else min(step_timeout, max(max_time, GRACE))
 
 
-def events_of(run: MachineRun, stuck: Hang, evidence: ChunkResult, seed: int, machine: str = "") -> list[Event]:
+def events_of(run: MachineRun, hang: Hang, evidence: ChunkResult, seed: int, machine: str = "") -> list[Event]:
     """Return the events after a hang of a machine: its other divergences, not shrunk, and a result per participant.
 
     Args:
         run: The machine run.
-        stuck: The hang.
+        hang: The hang.
         evidence: The result of the chunks before it.
         seed: The seed of the run.
         machine: The machine of the step, if a worker has continued with another machine.
     """
-    party = stuck.divergence.participant
+    party = hang.divergence.participant
     specification = run.specification(party)
     reference = party not in {subject.name for _, subject in run.subjects}
     machine = machine or run.name
-    told = as_event(run, stuck.failure, seed, "" if reference else specification, machine)
-    events: list[Event] = [replace(told, shape=stuck.shape)]
+    told = as_event(run, hang.failure, seed, "" if reference else specification, machine)
+    events: list[Event] = [replace(told, shape=hang.shape)]
     found = deduplicate(run.name, evidence.sightings, run.specification, evidence.credited)
     for one in found:
         sighting = one.sighting
@@ -60,15 +60,15 @@ def events_of(run: MachineRun, stuck: Hang, evidence: ChunkResult, seed: int, ma
         event = as_event(run, failure, seed, run.specification(sighting.divergence.participant))
         events.append(replace(event, clause=one.clause, releases=one.releases, times=one.count))
     for result in results_of(run, evidence, found, time.monotonic() - run.started):
-        mine = result.implementation == specification and result.release == stuck.divergence.release
+        mine = result.implementation == specification and result.release == hang.divergence.release
         mine = mine and machine == run.name
         events.append(replace(result, divergences=result.divergences + 1) if mine else result)
     return events
 
 
-def save_hang(stuck: Hang, machine: str, directory: Path) -> None:
+def save_hang(hang: Hang, machine: str, directory: Path) -> None:
     """Save a hang for the parent process."""
-    trace = Trace(machine, stuck.divergence.release, stuck.operations, failure_json(stuck.divergence))
+    trace = Trace(machine, hang.divergence.release, hang.operations, failure_json(hang.divergence))
     trace.save(directory)
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from conformance.lockstep.watchdog import LIMIT
-from conformance.runs.shrinking import SECONDS
+from conformance.lockstep.watchdog import STEP_TIMEOUT_S
+from conformance.runs.shrinking import SHRINK_SECONDS
 
 if TYPE_CHECKING:
     from conformance.kafka.broker.backend import Choice
@@ -65,8 +65,8 @@ class Plan:
     attachment: Attachment | None = None
     stop_at_first: bool = False
     jobs: int | None = 1
-    shrink_time: float = SECONDS
-    step_timeout: float = LIMIT
+    shrink_time: float = SHRINK_SECONDS
+    step_timeout: float = STEP_TIMEOUT_S
     model: bool = True
     wire: WireOptions | None = None
     demand_coverage: bool = False

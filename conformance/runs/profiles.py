@@ -19,7 +19,7 @@ class Profile:
     Attributes:
         name: ``dev``, ``ci`` or ``nightly``.
         examples: The number of examples per machine.
-        steps: The number of rules in each.
+        steps: The maximum number of steps (executed rules) per example.
         seed: The default seed; None for a random one each time.
     """
 

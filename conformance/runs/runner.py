@@ -74,8 +74,8 @@ def run(
     """
     its = _Runner(plan, sink, progress, announce)
 
-    def give_up(stuck: Hang) -> None:
-        its.give_up(stuck)
+    def give_up(hang: Hang) -> None:
+        its.give_up(hang)
         leave()
 
     with watch_steps(step_limit(plan.step_timeout, plan.max_time), give_up):
@@ -128,7 +128,7 @@ class _Runner:
                 for number, machine in enumerate(machines):
                     self._drive(machine, len(machines) - number, workers)
         except WorkerHangError as error:
-            self.give_up(error.stuck, error.machine)
+            self.give_up(error.hang, error.machine)
             return False
         finally:
             self.told.finish()
@@ -162,26 +162,26 @@ class _Runner:
                 self.results.append(result)
                 self.sink(result)
 
-    def give_up(self, stuck: Hang, machine: str = "") -> None:
+    def give_up(self, hang: Hang, machine: str = "") -> None:
         """Report a hang, all divergences found before, and the results of each participant."""
         self.told.finish()
         if self.machine is not None:
-            stuck = self._shrunk(self.machine, stuck, machine)
-            for event in events_of(self.machine, stuck, self.machine.total, self.seed, machine):
+            hang = self._shrunk(self.machine, hang, machine)
+            for event in events_of(self.machine, hang, self.machine.total, self.seed, machine):
                 if isinstance(event, Result):
                     self.results.append(event)
                 self.sink(event)
         self.sink(RunFinished("diverges", self._steps(), time.monotonic() - self.started, {"stuck": True}))
 
-    def _shrunk(self, run: MachineRun, stuck: Hang, machine: str) -> Hang:
+    def _shrunk(self, run: MachineRun, hang: Hang, machine: str) -> Hang:
         """Return the hang with fewer steps before it."""
-        party, limit = stuck.divergence.participant, step_limit(self.plan.step_timeout, self.plan.max_time)
+        party, limit = hang.divergence.participant, step_limit(self.plan.step_timeout, self.plan.max_time)
         reference = party not in {subject.name for _, subject in run.subjects}
-        asked = "" if reference else run.specification(party)
+        specification = "" if reference else run.specification(party)
         longest = (
             self.plan.shrink_time if self.plan.max_time is None else min(self.plan.shrink_time, self.plan.max_time)
         )
-        return shrink_hang(stuck, machine or run.name, asked, limit, longest)
+        return shrink_hang(hang, machine or run.name, specification, limit, longest)
 
     def _drive_servers(self) -> bool:
         """Run the servers of the plan, if it has any; return True if they conform."""

@@ -14,7 +14,7 @@ from conformance.lockstep.scopes.wire import MACHINE, WireLockstep
 from conformance.machines.wire import WireMachine
 from conformance.runs.divergence_event import divergence_event
 from conformance.runs.server_examples import Amount, run_examples, verdicts_of
-from conformance.runs.shrinking import SECONDS, shrink
+from conformance.runs.shrinking import SHRINK_SECONDS, shrink
 from conformance.runs.wire_options import WireOptions
 from conformance.runs.wire_root_causes import group_by_root_cause
 from conformance.scratch import scratch_directory
@@ -63,7 +63,7 @@ class WireRun:
     ledger: ExpectationTracker
     topics: int | None = None
     seconds: float | None = None
-    shrink_time: float = SECONDS
+    shrink_time: float = SHRINK_SECONDS
     options: WireOptions = field(default_factory=WireOptions)
 
 

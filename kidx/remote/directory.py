@@ -20,6 +20,7 @@ from kidx.remote.stored import ID, SUFFIXES, StoredSegment, by_segment
 from kidx.storage import Store
 
 if TYPE_CHECKING:
+    from kidx.remote.objects import TopicId
     from kidx.storage import Entry
 
 _PARTITION: Final = re.compile(rf"(?P<topic>.+)-(?P<partition>\d+)-(?P<id>{ID})", re.DOTALL | re.ASCII)
@@ -72,7 +73,7 @@ class RemoteDirectory:
         """Return a partition; None if remote storage has none of that name, or of that topic id if one is given.
 
         Raises:
-            ToolError: several topics had that name, and no id is given.
+            ToolError: remote storage has that name for several topic ids, and no id is given.
         """
         named = [each for each in self.partitions if (each.topic, each.partition) == (topic, partition)]
         if topic_id is not None:
@@ -80,17 +81,20 @@ class RemoteDirectory:
         if len(named) > 1:
             ids = ", ".join(each.topic_id for each in named)
             raise ToolError(
-                f"{self.store.url} has {named[0].name} of {len(named)} topics, with the ids {ids}; "
-                "the local partition.metadata, which says which one is meant, is missing"
+                f"{self.store.url} has {named[0].name} for {len(named)} topic ids ({ids}); "
+                "no local partition.metadata identifies the right one"
             )
         return named[0] if named else None
 
 
 def read_remote(url: str | os.PathLike[str] | Store) -> RemoteDirectory:
-    """Return the partitions and segments of remote storage; only directories are read.
+    """Return the partitions and segments of remote storage.
+
+    Only directory listings are read, and in the layout of Aiven's plugin the manifest of each partition's first segment.
 
     Args:
-        url: the storage directory, one below it, or a partition: a path or a URL of fsspec.
+        url: root of the remote storage, any directory inside it, or the directory of one partition; as a path, an
+            fsspec URL or a :class:`~kidx.storage.Store`.
 
     Raises:
         ToolError: the path does not exist, cannot be listed, or has another layout; or a segment is encrypted.
@@ -123,25 +127,31 @@ def parse_remote_partition(name: str) -> tuple[str, int, str] | None:
 
 
 def _search(found: RemoteDirectory, path: str, levels: int) -> None:
-    above, _, name = path.rpartition("/")
+    """Add the partitions at or below a directory, whose levels are limited, and the entries of none of them."""
+    parent, _, name = path.rpartition("/")
     entries = sorted(found.store.list(path), key=lambda entry: entry.name)
-    topic, number = parse_topic(above.rpartition("/")[2]), parse_number(name)
+    # Aiven's layout, and the path is one partition: TOPIC-TOPIC_ID/PARTITION.
+    topic, number = parse_topic(parent.rpartition("/")[2]), parse_number(name)
     if topic is not None and number is not None:
         _add_objects(found, path, topic, number, entries)
         return
+    # Aiven's layout, and the path is a topic, which contains its partitions.
     numbers = [
         (entry, number) for entry in entries if entry.is_directory and (number := parse_number(entry.name)) is not None
     ]
-    topic, named = parse_topic(name), parse_remote_partition(name)
+    topic = parse_topic(name)
     if topic is not None and numbers:
         for entry, number in numbers:
             _add_objects(found, entry.path.rstrip("/"), topic, number, found.store.list(entry.path))
         return
-    if named is not None:
+    # Kafka's layout, and the path is one partition: TOPIC-PARTITION-TOPIC_ID.
+    partition = parse_remote_partition(name)
+    if partition is not None:
         grouped, strays = by_segment(entries, path, SUFFIXES)
         segments = (StoredSegment(found.store, path, base, id_, files) for (base, id_), files in grouped)
-        found.partitions.append(StoredPartition(found.store, path, *named, tuple(segments), tuple(strays)))
+        found.partitions.append(StoredPartition(found.store, path, *partition, tuple(segments), tuple(strays)))
         return
+    # Another directory: its subdirectories are searched.
     for entry in entries:
         if entry.path.rstrip("/") == path:  # some stores list the directory itself
             continue
@@ -151,15 +161,14 @@ def _search(found: RemoteDirectory, path: str, levels: int) -> None:
             found.strays.append(found.store.name_of(entry.path))
 
 
-def _add_objects(
-    found: RemoteDirectory, path: str, topic: tuple[str, str], number: int, entries: Iterable[Entry]
-) -> None:
+def _add_objects(found: RemoteDirectory, path: str, topic: TopicId, number: int, entries: Iterable[Entry]) -> None:
+    """Add a partition of Aiven's layout, whose directory has these entries."""
     store = ObjectStore(found.store.url, found.store.options)
     segments, strays = object_segments(store, path, entries)
-    found.partitions.append(StoredPartition(store, path, topic[0], number, topic[1], tuple(segments), tuple(strays)))
+    found.partitions.append(StoredPartition(store, path, topic.name, number, topic.id, tuple(segments), tuple(strays)))
 
 
-def unused(found: RemoteDirectory, used: Iterable[StoredPartition]) -> Iterator[StoredPartition]:
-    """Yield the partitions that are not among the used ones."""
-    directories = {each.directory for each in used}
+def without_local(found: RemoteDirectory, matched: Iterable[StoredPartition]) -> Iterator[StoredPartition]:
+    """Yield the partitions of remote storage that no local partition was matched with."""
+    directories = {each.directory for each in matched}
     return (each for each in found.partitions if each.directory not in directories)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import zstandard
 
@@ -35,10 +35,17 @@ OBJECTS: Final = (LOG, INDEXES, MANIFEST)
 _TOPIC: Final = re.compile(rf"(?P<topic>.+)-(?P<id>{ID})", re.DOTALL | re.ASCII)
 
 
-def parse_topic(name: str) -> tuple[str, str] | None:
+class TopicId(NamedTuple):
+    """Topic and topic id, both from the name of a directory."""
+
+    name: str
+    id: str
+
+
+def parse_topic(name: str) -> TopicId | None:
     """Return topic and topic id in the name of a directory; None if it is another name."""
     match = _TOPIC.fullmatch(name)
-    return None if match is None else (match["topic"], match["id"])
+    return None if match is None else TopicId(match["topic"], match["id"])
 
 
 def parse_number(name: str) -> int | None:

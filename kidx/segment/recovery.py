@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RecoverableSegment(Protocol):
-    """Interface of a segment that a recovery needs."""
+    """Operations of a segment that recovery needs."""
 
     dialect: Dialect
     log: FileRecords
@@ -66,6 +66,8 @@ def recover(
 ) -> int:
     """Rebuild all three indexes and truncate the log before the first invalid batch (SEG-30, SEG-34).
 
+    Indexing also stops at a transaction marker that cannot be read, but the batch of that marker is kept.
+
     Args:
         segment: the segment; its index files are emptied, or created.
         producer_state: the producers as of the start of this segment; by default none are known.
@@ -78,8 +80,8 @@ def recover(
         SegmentOffsetOverflowError: a batch's last offset is out of the indexes' range.
         InvalidOffsetError: an entry's offset does not follow the last one (SEG-33).
         InvalidArgumentError: an index is full.
-        KidxError: See :meth:`ProducerState.update`, or a header cannot be read. After any error the indexes remain
-            incomplete.
+        KidxError: :meth:`ProducerState.update` fails, except at an unreadable record or marker; or a header cannot be
+            read. After any error the indexes remain incomplete.
     """
     state = ProducerState(dialect=segment.dialect) if producer_state is None else producer_state
     segment.offset_index.reset()
@@ -114,7 +116,9 @@ def _index_batches(segment: RecoverableSegment, state: ProducerState, epoch_cach
                 _record_epoch(segment, batch, epoch_cache)
                 _record_producer(segment, batch, state)
     except (CorruptRecordError, InvalidRecordError):
-        pass  # a batch whose transaction marker is unreadable counts as valid nevertheless
+        # If _record_producer raises, valid_bytes already includes the batch: as in Kafka, indexing stops but the batch
+        # is kept.
+        pass
     return valid_bytes
 
 

@@ -54,7 +54,9 @@ class StreamReader(LimitedStreamReader):
         if options.end != Bound(by_time=False, value=-1):
             raise ToolError("readStream has no end: endingOffsets and endingTimestamp go with spark.read")
         if options.all_replicas:
-            raise ToolError("readStream follows one replica of each partition: replicas=all goes with spark.read")
+            raise ToolError(
+                "replicas=all is not supported by readStream, which follows one replica of each partition; use spark.read"
+            )
         refuse_limits(options.limits)
         if UNUSED in options.limits.given:
             _logger.warning("%s is not used: tasks are cut at maxPartitionBytes", UNUSED)

@@ -17,7 +17,7 @@ from kidx.discovery import Found, Partition, Problem, discover
 from kidx.errors import ToolError
 from kidx.findings import HARMLESS, Finding, Verdict, in_order
 from kidx.log.epochs import read_epochs
-from kidx.remote.directory import RemoteDirectory, StoredPartition, read_remote, unused
+from kidx.remote.directory import RemoteDirectory, StoredPartition, read_remote, without_local
 from kidx.remote.lineage import epochs_of, is_within, topic_id_in, with_records
 from kidx.remote.stored import LOG, StoredSegment
 from kidx.verify.leaving_out import without_marked
@@ -70,7 +70,7 @@ def verify_remote(
     used = [stored for _, stored in pairs]
     result.left_out += [
         Problem(Path(found.store.name_of(each.directory)), "no replica of this remote partition is under the paths")
-        for each in unused(found, used)
+        for each in without_local(found, used)
     ]
     look = RemoteVerifier(found.store, dialect, index_interval_bytes, records)
     partitions = [_partition_of(stored) for stored in used]

@@ -40,7 +40,7 @@ def test_a_killed_mutant_and_a_surviving_one(typed, here):
     heading, row, summary = killed.stdout.splitlines()
     assert heading.split()[:3] == ["machine", "mutant", "clause"]
     assert row.split()[:3] == ["offset", KILLED, "AI-3b"]
-    assert summary.startswith("1 of 1 mutants killed from all of 1 seeds within 2000 examples")
+    assert summary.startswith("1 of 1 mutants killed with every one of 1 seeds, each within 2000 examples")
     survived = power(typed, "--mutant", KILLED, "--max-examples", 1, "--report", "survived", "--json")
     assert (survived.returncode, survived.stderr) == (1, "")
     document = json.loads(survived.stdout)

@@ -1,4 +1,7 @@
-"""Stages of CI, which run the tests that the default suite omits; ``.ci/run`` is read as bash reads it."""
+"""Check that the stages of ``.ci/run`` cover every test.
+
+Bash evaluates the part of the script that runs pytest. The functions of the script are stubs that print their arguments.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,17 @@ from conformance.pytest_plugin.tiers import TIERS
 ROOT = Path(__file__).parents[2]
 TESTS = ROOT / "tests"
 FOLDERS = {path.parent.name for path in TESTS.glob("*/test_*.py")}
-LINES = (ROOT / ".ci" / "run").read_text("utf-8")
-STAGES = LINES[LINES.index("counted=(") : LINES.index("step 'every release in lockstep'")]
+SCRIPT = (ROOT / ".ci" / "run").read_text("utf-8")
+STAGES = SCRIPT[SCRIPT.index("counted=(") : SCRIPT.index("step 'every release in lockstep'")]
+"""Lines of the script that run pytest: from the definition of ``counted`` (folders with measured coverage) on."""
 
 
 def stages() -> list[list[str]]:
-    """Return the arguments of each call of pytest, on a machine with Go and Maven."""
+    """Return the arguments of each call of pytest, on a machine with Go and Maven.
+
+    ``judge`` is the script's function that runs a command and goes on after a failure. ``step`` begins a stage, ``beside``
+    joins the stage in the background, and ``command`` detects the installed tools; they have no effect here.
+    """
     script = f"""
         seed=1
         step() {{ :; }}
@@ -42,14 +50,18 @@ QUICK = [words for words in stages() if "--thorough" not in words]
 
 
 @pytest.mark.parametrize("some", [QUICK, THOROUGH], ids=["quick", "thorough"])
-def test_every_folder_is_performed_once(some):
-    """The folder of the containers has its own stage next to the others, and none of its tests is deselected."""
-    performed = [folder for words in some for folder in folders_of(words)]
-    assert sorted(performed) == sorted(FOLDERS - {"docker"})
+def test_every_folder_is_run_once(some):
+    """Every test folder is run by exactly one quick and one thorough stage; tests/docker has a stage of its own.
+
+    No test in tests/docker needs ``--thorough``, which that stage does not pass.
+    """
+    folders = [folder for words in some for folder in folders_of(words)]
+    assert sorted(folders) == sorted(FOLDERS - {"docker"})
     assert not [path for path in (TESTS / "docker").glob("*.py") if "thorough" in path.read_text("utf-8")]
 
 
-def test_all_that_waits_is_selected():
+def test_a_thorough_stage_selects_all_that_depends_on_thorough_or_the_seed():
+    """Tests marked ``thorough`` need ``--thorough``; ``more`` run more cases with it; ``hypothesis`` draw from the seed."""
     for words in THOROUGH:
         assert words[words.index("-m") + 1] == "thorough or more or hypothesis"
 
@@ -65,5 +77,5 @@ def test_no_tier_is_skipped():
 
 
 def test_every_tier_is_listed(pytestconfig):
-    """A tier that is not in the list would run where it cannot."""
+    """A test whose tier is not registered would not be skipped where its environment is missing."""
     assert set(pytestconfig.getini("conformance_tiers")) == set(TIERS)

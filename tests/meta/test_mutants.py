@@ -11,7 +11,7 @@ import pytest
 from thorough_params import thorough_except
 
 from conformance.clauses import load_clauses
-from conformance.experiments.mutation.hunting import LIMIT, search_kill
+from conformance.experiments.mutation.hunting import MAX_EXAMPLES, search_kill
 from conformance.experiments.mutation.measuring import chosen_mutants, measure
 from conformance.implementations.mutants import MUTANTS, implementation_of, mutant
 from conformance.implementations.replies import FAILURE
@@ -63,7 +63,7 @@ def test_a_mutant_of_each_machine_is_found_in_the_ci_profile(machine):
     """One seed is enough here; ``conformance mutate``, which CI runs, takes all of them, also slow ones."""
     name = max(each.name for each in chosen_mutants(machines=(machine,)))
     found = search_kill(MUTANTS[name], seed=0)
-    assert found.examples is not None, f"survived {LIMIT} examples"
+    assert found.examples is not None, f"survived {MAX_EXAMPLES} examples"
     assert f"error='{FAILURE}'" not in found.actual, found
 
 

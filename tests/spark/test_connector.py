@@ -22,16 +22,17 @@ IMPATIENT = {
     "fetchOffset.numRetries": 1,
     "fetchOffset.retryIntervalMs": 10,
 }
-"""An offset that never comes is waited for two minutes otherwise."""
+"""Otherwise Spark waits two minutes for an offset that never arrives."""
 COLUMNS = "topic", "partition", "offset", "unix_millis(timestamp)", "timestampType", "key", "value"
 
 
-def times(**of_topic: dict[int, int]) -> str:
+def per_partition_json(**of_topic: dict[int, int]) -> str:
+    """Return Spark's JSON for offsets, or times, of the partitions of each topic; ``_`` in a name is a dot."""
     return json.dumps({name.replace("_", "."): numbers for name, numbers in of_topic.items()})
 
 
 # Topics: orders, three partitions of 30 records, a second apart; orders.old, whose first 10 of 20 records are deleted;
-# stamped, with LogAppendTime; ledger, with transactions; empty. START + 30,000 is after everything in orders.
+# stamped, with LogAppendTime; ledger, with transactions; empty. START + 30,000 is after all records of orders.
 CASES: dict[str, dict[str, Any]] = {
     "one topic": {"subscribe": "orders"},
     "two topics": {"subscribe": "orders, stamped"},
@@ -42,76 +43,85 @@ CASES: dict[str, dict[str, Any]] = {
     "a pattern": {"subscribePattern": r"orders.*"},
     "a pattern of a part": {"subscribePattern": r"amp"},
     "a pattern of the whole name": {"subscribePattern": r"^order$"},
-    "a pattern with Java syntax": {"subscribePattern": r"\p{Lower}+\.[a-z&&[^x]]+"},
-    "a pattern with Java quotes": {"subscribePattern": r"\Qorders.\E(?<rest>o)\p{Alpha}*+"},
+    "Java regex syntax": {"subscribePattern": r"\p{Lower}+\.[a-z&&[^x]]+"},
+    "Java regex quotes": {"subscribePattern": r"\Qorders.\E(?<rest>o)\p{Alpha}*+"},
     "internal topics match no pattern": {"subscribePattern": r".*"},
     "a pattern that none matches": {"subscribePattern": r"x.*"},
     "a broken pattern": {"subscribePattern": r"("},
     "assigned": {"assign": '{"orders": [0, 2], "stamped": [0]}'},
     "an assigned partition that is missing": {"assign": '{"orders": [0, 7]}'},
     "an assigned topic that is missing": {"assign": '{"missing": [0]}'},
-    "two ways to choose": {"subscribe": "orders", "assign": '{"orders": [0]}'},
+    "subscribe and assign": {"subscribe": "orders", "assign": '{"orders": [0]}'},
     "earliest and latest": {"subscribe": "orders", "startingOffsets": "earliest", "endingOffsets": "latest"},
     "in capitals": {"subscribe": "orders", "startingOffsets": "EARLIEST", "endingOffsets": "Latest"},
     "starting at the latest": {"subscribe": "orders", "startingOffsets": "latest"},
     "ending at the earliest": {"subscribe": "orders", "endingOffsets": "earliest"},
     "offsets": {
         "subscribe": "orders",
-        "startingOffsets": times(orders={0: 3, 1: -2, 2: 30}),
-        "endingOffsets": times(orders={0: 20, 1: -1, 2: 30}),
+        "startingOffsets": per_partition_json(orders={0: 3, 1: -2, 2: 30}),
+        "endingOffsets": per_partition_json(orders={0: 20, 1: -1, 2: 30}),
     },
-    "latest as a starting offset": {"subscribe": "orders", "startingOffsets": times(orders={0: -1, 1: -1, 2: -1})},
-    "earliest as an ending offset": {"subscribe": "orders", "endingOffsets": times(orders={0: -2, 1: -2, 2: -2})},
-    "a partition without an offset": {"subscribe": "orders", "startingOffsets": times(orders={0: 3, 1: 4})},
+    "latest as a starting offset": {
+        "subscribe": "orders",
+        "startingOffsets": per_partition_json(orders={0: -1, 1: -1, 2: -1}),
+    },
+    "earliest as an ending offset": {
+        "subscribe": "orders",
+        "endingOffsets": per_partition_json(orders={0: -2, 1: -2, 2: -2}),
+    },
+    "a partition without an offset": {
+        "subscribe": "orders",
+        "startingOffsets": per_partition_json(orders={0: 3, 1: 4}),
+    },
     "an offset without a partition": {
         "subscribe": "orders",
-        "startingOffsets": times(orders=dict.fromkeys(range(4), 3)),
+        "startingOffsets": per_partition_json(orders=dict.fromkeys(range(4), 3)),
     },
-    "offsets that are no JSON": {"subscribe": "orders", "startingOffsets": "three"},
+    "offsets not JSON": {"subscribe": "orders", "startingOffsets": "three"},
     "start after end": {
         "assign": '{"orders": [0]}',
-        "startingOffsets": times(orders={0: 20}),
-        "endingOffsets": times(orders={0: 10}),
+        "startingOffsets": per_partition_json(orders={0: 20}),
+        "endingOffsets": per_partition_json(orders={0: 10}),
     },
-    "start past the log": {"assign": '{"orders": [0]}', "startingOffsets": times(orders={0: 99})},
-    "end past the log": {"assign": '{"orders": [0]}', "endingOffsets": times(orders={0: 99})},
-    "start past the log, loss allowed": {
+    "start past the log end": {"assign": '{"orders": [0]}', "startingOffsets": per_partition_json(orders={0: 99})},
+    "end past the log end": {"assign": '{"orders": [0]}', "endingOffsets": per_partition_json(orders={0: 99})},
+    "start past the log end, loss allowed": {
         "assign": '{"orders": [0]}',
-        "startingOffsets": times(orders={0: 99}),
+        "startingOffsets": per_partition_json(orders={0: 99}),
         "failOnDataLoss": "false",
     },
-    "end past the log, loss allowed": {
+    "end past the log end, loss allowed": {
         "assign": '{"orders": [0]}',
-        "endingOffsets": times(orders={0: 99}),
+        "endingOffsets": per_partition_json(orders={0: 99}),
         "failOnDataLoss": "false",
     },
-    "start before the log": {"subscribe": "orders.old", "startingOffsets": times(orders_old={0: 2})},
+    "start before the log": {"subscribe": "orders.old", "startingOffsets": per_partition_json(orders_old={0: 2})},
     "start before the log, loss allowed": {
         "subscribe": "orders.old",
-        "startingOffsets": times(orders_old={0: 2}),
+        "startingOffsets": per_partition_json(orders_old={0: 2}),
         "failOnDataLoss": "false",
     },
     "times of partitions": {
         "subscribe": "orders",
-        "startingOffsetsByTimestamp": times(orders={0: START + 4500, 1: START, 2: 0}),
-        "endingOffsetsByTimestamp": times(orders={0: START + 9000, 1: START + 2000, 2: START + 90_000}),
+        "startingOffsetsByTimestamp": per_partition_json(orders={0: START + 4500, 1: START, 2: 0}),
+        "endingOffsetsByTimestamp": per_partition_json(orders={0: START + 9000, 1: START + 2000, 2: START + 90_000}),
     },
-    "a starting time after all": {
+    "a starting time after all records": {
         "subscribe": "orders",
-        "startingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START + 90_000)),
+        "startingOffsetsByTimestamp": per_partition_json(orders=dict.fromkeys(range(3), START + 90_000)),
     },
-    "a starting time after all, latest": {
+    "a starting time after all records, latest": {
         "subscribe": "orders",
-        "startingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START + 90_000)),
+        "startingOffsetsByTimestamp": per_partition_json(orders=dict.fromkeys(range(3), START + 90_000)),
         "startingOffsetsByTimestampStrategy": "latest",
     },
     "a time of a missing partition": {
         "assign": '{"orders": [0]}',
-        "startingOffsetsByTimestamp": times(orders={0: START, 1: START}),
+        "startingOffsetsByTimestamp": per_partition_json(orders={0: START, 1: START}),
     },
     "one time": {"subscribe": "orders", "startingTimestamp": START + 4500, "endingTimestamp": START + 9001},
-    "one time after all": {"subscribe": "orders", "startingTimestamp": START + 90_000},
-    "one time after all, latest": {
+    "one time after all records": {"subscribe": "orders", "startingTimestamp": START + 90_000},
+    "one time after all records, latest": {
         "subscribe": "orders",
         "startingTimestamp": START + 90_000,
         "startingOffsetsByTimestampStrategy": "latest",
@@ -120,41 +130,40 @@ CASES: dict[str, dict[str, Any]] = {
     "one time goes before times and offsets": {
         "subscribe": "orders",
         "startingTimestamp": START + 25_000,
-        "startingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START)),
-        "startingOffsets": times(orders={0: 3}),
+        "startingOffsetsByTimestamp": per_partition_json(orders=dict.fromkeys(range(3), START)),
+        "startingOffsets": per_partition_json(orders={0: 3}),
         "endingTimestamp": START + 28_000,
-        "endingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START)),
-        "endingOffsets": times(orders={0: 3}),
+        "endingOffsetsByTimestamp": per_partition_json(orders=dict.fromkeys(range(3), START)),
+        "endingOffsets": per_partition_json(orders={0: 3}),
     },
     "times go before offsets": {
         "subscribe": "orders",
-        "startingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START + 25_000)),
-        "startingOffsets": times(orders=dict.fromkeys(range(3), 3)),
-        "endingOffsetsByTimestamp": times(orders=dict.fromkeys(range(3), START + 28_000)),
-        "endingOffsets": times(orders=dict.fromkeys(range(3), 3)),
+        "startingOffsetsByTimestamp": per_partition_json(orders=dict.fromkeys(range(3), START + 25_000)),
+        "startingOffsets": per_partition_json(orders=dict.fromkeys(range(3), 3)),
+        "endingOffsetsByTimestamp": per_partition_json(orders=dict.fromkeys(range(3), START + 28_000)),
+        "endingOffsets": per_partition_json(orders=dict.fromkeys(range(3), 3)),
     },
     "start by time, end by offset": {
         "assign": '{"orders": [1]}',
         "startingTimestamp": START + 4500,
-        "endingOffsets": times(orders={1: 12}),
+        "endingOffsets": per_partition_json(orders={1: 12}),
     },
-    "an invalid time": {"subscribe": "orders", "startingTimestamp": "noon"},
-    "aborted and undecided records": {"subscribe": "ledger"},
+    "invalid timestamp": {"subscribe": "orders", "startingTimestamp": "noon"},
+    "aborted records and records of open transactions": {"subscribe": "ledger"},
     "committed records": {"subscribe": "ledger", "kafka.isolation.level": "read_committed"},
     "headers": {"subscribe": "orders", "includeHeaders": "true"},
     "no headers": {"subscribe": "orders", "includeHeaders": "false"},
-    "more tasks than partitions": {"subscribe": "orders", "minPartitions": 5},
-    "no number of tasks": {"subscribe": "orders", "minPartitions": "many"},
-    "no choice": {},
+    "minPartitions above the number of partitions": {"subscribe": "orders", "minPartitions": 5},
+    "minPartitions not a number": {"subscribe": "orders", "minPartitions": "many"},
+    "no topics selected": {},
 }
 
 
 class Answer(NamedTuple):
-    """Rows, or the error message."""
+    """Rows, or None and the error message."""
 
     rows: list[tuple[Any, ...]] | None
-    tasks: int
-    said: str = ""
+    error: str = ""
 
 
 @pytest.fixture(scope="module")
@@ -196,9 +205,9 @@ def broker(tmp_path_factory):
                 getattr(writer, f"{ending}_transaction")()
                 writer.close()
         producer = kafka.KafkaProducer(**common)
-        producer.send("ledger", b"behind", partition=0, timestamp_ms=START).get(timeout=20)
+        producer.send("ledger", b"after", partition=0, timestamp_ms=START).get(timeout=20)
         producer.close()
-        # A broker writes where its logs start once a minute; until then its files do not tell.
+        # The broker checkpoints log start offsets only once a minute: wait until the file contains this one.
         checkpoint, until = running.log_dir / "log-start-offset-checkpoint", clock.monotonic() + 200
         while not (checkpoint.exists() and "orders.old 0 10" in checkpoint.read_text("utf-8")):
             assert clock.monotonic() < until
@@ -209,8 +218,8 @@ def broker(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def ask(spark, broker):
-    """Return the answers of both sources."""
+def run_query(spark, broker):
+    """Return a function that runs the query of a case with a source."""
     clients = [jar for jar in load_release(RELEASE).jars if jar.name.startswith("kafka-clients-")]
     jars = [tool_jar("connector"), tool_jar("connector-tokens"), tool_jar("commons-pool2"), *fetch(clients)]
     for jar in jars:
@@ -226,27 +235,27 @@ def ask(spark, broker):
                 frame = reader.load(str(broker.log_dir))
             columns = COLUMNS + (("headers",) if "headers" in frame.columns else ())
             rows = [tuple(row) for row in frame.selectExpr(*columns).collect()]
-            return Answer(sorted(rows, key=lambda row: row[:3]), frame.rdd.getNumPartitions())
-        except Exception as error:  # noqa: BLE001 -- each source has different errors
-            return Answer(None, 0, str(error))
+            return Answer(sorted(rows, key=lambda row: row[:3]))
+        except Exception as error:  # noqa: BLE001 -- each source has its own errors
+            return Answer(None, str(error))
 
     return answer
 
 
 DIFFERENT: dict[str, tuple[set[str] | None, set[str] | None]] = {
-    "no choice": (None, {"orders", "orders.old", "stamped", "ledger", "__transaction_state"}),
+    "no topics selected": (None, {"orders", "orders.old", "stamped", "ledger", "__transaction_state"}),
     "an assigned partition that is missing": ({"orders"}, None),
-    "start past the log, loss allowed": (None, set()),
+    "start past the log end, loss allowed": (None, set()),
 }
-"""Topics in the rows of Spark's own source and of ours where they differ, as in docs/spark.md; None is an error."""
+"""Topics in the rows of Spark's own source and of kidx's where they differ, as in docs/spark.md; None is an error."""
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_both_sources_answer_the_same(case, ask):
-    theirs, ours = (ask(source, CASES[case]) for source in ("kafka", "kafka_segments"))
-    told = f"theirs: {theirs.said[:300]!r}; ours: {ours.said[-300:]!r}"
+def test_both_sources_return_the_same(case, run_query):
+    theirs, ours = (run_query(source, CASES[case]) for source in ("kafka", "kafka_segments"))
+    message = f"theirs: {theirs.error[:300]!r}; ours: {ours.error[-300:]!r}"
     if case in DIFFERENT:
         topics = tuple(None if each.rows is None else {row[0] for row in each.rows} for each in (theirs, ours))
-        assert topics == DIFFERENT[case], told
+        assert topics == DIFFERENT[case], message
     else:
-        assert ours.rows == theirs.rows, told
+        assert ours.rows == theirs.rows, message

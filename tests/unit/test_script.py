@@ -89,7 +89,7 @@ def test_a_python_program_has_names_and_titles_as_text_only(hostile):
 
 
 def test_data_that_python_would_not_parse_is_rejected():
-    with pytest.raises(ToolError, match="cannot write a Python program for a trace with such steps"):
+    with pytest.raises(ToolError, match="cannot export this trace to Python"):
         python_reproducer(trace(machine="log", made_by={"seed": float("inf")}), "4.4.0", "jvm", "ticket")
 
 

@@ -271,7 +271,7 @@ def test_available_now_stops_at_the_end_that_was_seen_first(disk, ask):
         ({"maxOffsetsPerTrigger": "5", "minOffsetsPerTrigger": "9"}, "is 9, more than maxOffsetsPerTrigger, 5"),
         ({"maxTriggerDelay": "soon"}, "maxTriggerDelay is 'soon', not a time such as 30s, 15m or 1h"),
         ({"content": "batches"}, "readStream follows content=records"),
-        ({"replicas": "all"}, "readStream follows one replica of each partition"),
+        ({"replicas": "all"}, "replicas=all is not supported by readStream"),
         ({"endingOffsets": '{"t": {"0": 5}}'}, "readStream has no end"),
     ],
 )

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
     from conformance.experiments.index_corruption.experiment import Outcome
 
 _HEADINGS: Final = ("shutdown", "segment", "file", "corruption")
+"""Headings of a case's shutdown, place, suffix and damage."""
 _LEGEND: Final = """\
-A cell states what the broker does with the file (*kept* unchanged, *rebuilt* from the log, re-created but *emptied*),
-and the consumer's cost of the worst lookup: records that it never reads after `offsetsForTimes` (*misses*), records
-before the correct position (*rereads*), offsets at which a fetch returns something else than the next record (*bad
-fetches*). No cost: every response was correct. **Bold**: kidx had not predicted it.
+A cell states what the broker does with the file (*kept* unchanged, *rebuilt* from the log, re-created but *emptied*,
+*gone*), or that it *does not start*. What the worst lookup costs the consumer follows: records that it never reads after
+`offsetsForTimes` (*missed*), records before the correct position (*reread*), offsets at which a fetch returns something
+other than the next record (*bad fetches*). No cost: every response was correct. *appends* is the error that a producer
+gets. **Bold**: kidx had not predicted it.
 """
 
 
@@ -25,7 +27,7 @@ def to_json(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
         {
             "release": outcome.release,
             **outcome.case._asdict(),
-            "comes_up": outcome.broker_starts,
+            "broker_starts": outcome.broker_starts,
             "repair": outcome.repair,
             **outcome.cost._asdict(),
             "bad_fetches": outcome.bad_fetches,
@@ -43,8 +45,8 @@ def format_outcome(outcome: Outcome) -> str:
     if not outcome.broker_starts:
         return "does not start"
     costs = (
-        ("misses", outcome.cost.missed),
-        ("rereads", outcome.cost.reread),
+        ("missed", outcome.cost.missed),
+        ("reread", outcome.cost.reread),
         ("bad fetches", outcome.bad_fetches),
     )
     parts = [outcome.repair, *(f"{what} {count}" for what, count in costs if count)]
@@ -71,7 +73,7 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
 
 
 def _summary(outcomes: Iterable[Outcome], releases: Iterable[str]) -> list[str]:
-    lines = [_row(("release", "cases", "broker starts", "wrong lookups", "max missed", "max re-read", "predicted"))]
+    lines = [_row(("release", "cases", "broker starts", "wrong lookups", "max missed", "max reread", "predicted"))]
     lines.append(_row("---" for _ in range(7)))
     by_release: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
@@ -80,7 +82,7 @@ def _summary(outcomes: Iterable[Outcome], releases: Iterable[str]) -> list[str]:
         some = by_release[release]
         count = Counter(
             {
-                "up": sum(outcome.broker_starts for outcome in some),
+                "starts": sum(outcome.broker_starts for outcome in some),
                 "wrong": sum(outcome.cost.wrong > 0 or outcome.bad_fetches > 0 for outcome in some),
                 "predicted": sum(outcome.as_predicted for outcome in some),
             }
@@ -88,7 +90,17 @@ def _summary(outcomes: Iterable[Outcome], releases: Iterable[str]) -> list[str]:
         missed = max(outcome.cost.missed for outcome in some)
         reread = max(outcome.cost.reread for outcome in some)
         lines.append(
-            _row((release, len(some), count["up"], count["wrong"], missed, reread, f"{count['predicted']}/{len(some)}"))
+            _row(
+                (
+                    release,
+                    len(some),
+                    count["starts"],
+                    count["wrong"],
+                    missed,
+                    reread,
+                    f"{count['predicted']}/{len(some)}",
+                )
+            )
         )
     return lines
 

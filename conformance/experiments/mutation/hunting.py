@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.implementations.mutants import Mutant
     from conformance.lockstep import Divergence
 
-LIMIT: Final = 2_000
+MAX_EXAMPLES: Final = 2_000
 """Number of examples within which every mutant must be killed."""
 
 
@@ -52,7 +52,7 @@ class KillResult:
 
 
 def search_kill(
-    mutant: Mutant, seed: int, *, profile: str = "ci", limit: int = LIMIT, shrink: bool = False
+    mutant: Mutant, seed: int, *, profile: str = "ci", limit: int = MAX_EXAMPLES, shrink: bool = False
 ) -> KillResult:
     """Run the mutant's machine until the mutant is killed.
 

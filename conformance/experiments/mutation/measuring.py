@@ -15,10 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
-from conformance.experiments.mutation.hunting import LIMIT, KillResult, search_kill
+from conformance.experiments.mutation.hunting import MAX_EXAMPLES, KillResult, search_kill
 from conformance.implementations.mutants import MUTANTS, Mutant
-from conformance.lockstep.watchdog import LIMIT as STEP_LIMIT
-from conformance.lockstep.watchdog import exit_process, watch_steps
+from conformance.lockstep.watchdog import STEP_TIMEOUT_S, exit_process, watch_steps
 from conformance.machines import MACHINES
 from conformance.runs.hangs import WorkerHangError, load_hang, save_hang
 from kidx.workers import WorkerPool
@@ -100,10 +99,10 @@ def measure(
     seeds: Sequence[int],
     *,
     profile: str = "ci",
-    limit: int = LIMIT,
+    limit: int = MAX_EXAMPLES,
     jobs: int | None = None,
     tell: Callable[[KillResult], None] = lambda _: None,
-    step_timeout: float = STEP_LIMIT,
+    step_timeout: float = STEP_TIMEOUT_S,
 ) -> list[MutantScore]:
     """Search for every mutant with every seed, in worker processes.
 
@@ -117,7 +116,7 @@ def measure(
         step_timeout: maximum seconds for a step.
 
     Raises:
-        StuckError: a step of a mutant hangs; the error names the mutant.
+        WorkerHangError: a step of a mutant hangs; the error names the mutant.
     """
     mutants = list(mutants)
     found: dict[tuple[str, int], KillResult] = {}
@@ -148,8 +147,8 @@ def _hunt_by_name(name: str, seed: int, options: dict[str, Any]) -> KillResult:
     mutant, own = MUTANTS[name], dict(options)
     messages, step_timeout = own.pop("messages"), own.pop("step_timeout")
 
-    def give_up(stuck: Hang) -> None:
-        save_hang(stuck, mutant.machine, messages / name)
+    def give_up(hang: Hang) -> None:
+        save_hang(hang, mutant.machine, messages / name)
         exit_process(1)
 
     with watch_steps(step_timeout, give_up):

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from conformance.operations import Json
 
 
-def hang_trace(plan: Plan, stuck: Hang, limit: float, shrink_time: float) -> Json:
+def hang_trace(plan: Plan, hang: Hang, limit: float, shrink_time: float) -> Json:
     """Shrink and save the steps of a hang; return machine, failure, trace and replay commands as JSON."""
     old, new = plan.sides
-    side = new if " in place of " in stuck.divergence.participant else old
-    report = report_hang(stuck, plan.traces, limit, shrink_time, (side.specification, side.release))
+    side = new if " in place of " in hang.divergence.participant else old
+    report = report_hang(hang, plan.traces, limit, shrink_time, (side.specification, side.release))
     document = report.to_json() | {"verdict": "differs", "replay": [each.replay(report.trace) for each in plan.sides]}
     del document["steps"]
     return document

@@ -44,7 +44,7 @@ class _Api(NamedTuple):
     Every Kafka from 2.4 to 4.4 understands the preferred one; for another broker the nearest offered one is used.
     """
 
-    near: int
+    preferred: int
     lowest: int = 0
     highest: int | None = None
 
@@ -60,7 +60,7 @@ _APIS: Final = {
     "Produce": _Api(7, 0, 11),  # 12 adds a partition to a transaction implicitly, 13 names topics by id
     "ListOffsets": _Api(5),
     "OffsetForLeaderEpoch": _Api(3),
-    "Fetch": _Api(4, 4, 12),  # before 4, old message formats, and the first batch may be missing; 13 names topics by id
+    "Fetch": _Api(4, 4, 12),  # 0 to 3 omit a first batch above the size limit; 13 names topics by id
     "FindCoordinator": _Api(2, 1, 3),  # 0 has only groups, 4 requests many keys
     "InitProducerId": _Api(1, 0, 5),
     "AddPartitionsToTxn": _Api(1, 0, 3),  # 4 is for brokers
@@ -78,7 +78,7 @@ class Requests:
         explain: function that maps an error of the client to the one to raise, for a caller with more information.
 
     Raises:
-        ClientError: here and in all methods, as the classes of :mod:`conformance.kafka.client.errors`.
+        ClientError: a request fails, here or in any method; see :mod:`conformance.kafka.client.errors`.
         ToolError: kafka-python is not installed.
     """
 
@@ -118,7 +118,7 @@ class Requests:
         if self._offered is None:
             response = self._exchange(request_class("ApiVersions")(version=0))
             if error := error_name(response.error_code):
-                raise self._refused("say what it understands", error)
+                raise self._refused("list its supported API versions", error)
             keys = response.api_keys or ()
             self._offered = {api.api_key: range(api.min_version, api.max_version + 1) for api in keys}
         return self._offered
@@ -136,7 +136,7 @@ class Requests:
         if not versions:
             raise self._explain(UnsupportedApiError(self._connection.name, f"does not offer {api}{self._instead(api)}"))
         if version is None:
-            wanted = _APIS[api].near if near is None else near
+            wanted = _APIS[api].preferred if near is None else near
             version = min(max(wanted, versions.start), versions.stop - 1)
         elif version not in versions:
             what = f"does not offer version {version} of {api}, but {versions.start} to {versions.stop - 1}"

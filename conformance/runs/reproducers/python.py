@@ -138,7 +138,7 @@ def _check_data(literal: str) -> None:
     try:
         ast.literal_eval(literal)
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ToolError(f"cannot write a Python program for a trace with such steps: {error}") from error
+        raise ToolError(f"cannot export this trace to Python: {error}") from error
 
 
 def _step(step: Step) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.lockstep import DivergenceError
 from conformance.operations.state_diff import differing_fields
 from conformance.runs.replay import replay_operations
-from conformance.runs.shrinking import SECONDS, ShrinkResult, shrink
+from conformance.runs.shrinking import SHRINK_SECONDS, ShrinkResult, shrink
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def shrink_divergence(
     failure: DivergenceError,
     *,
     same: Callable[[Divergence], bool] | None = None,
-    seconds: float = SECONDS,
+    seconds: float = SHRINK_SECONDS,
     clock: Callable[[], float] = time.monotonic,
 ) -> DivergenceError:
     """Return the same divergence in the shortest trace that is found in time.

@@ -18,7 +18,7 @@ from conformance.lockstep.watchdog import Hang, exit_process, hang_from_json, wa
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
 from conformance.runs.replay import replay
-from conformance.runs.shrinking.search import SECONDS, shrink
+from conformance.runs.shrinking.search import SHRINK_SECONDS, shrink
 from kidx.workers import begin_worker, start_quietly
 
 if TYPE_CHECKING:
@@ -32,12 +32,12 @@ _START: Final = 60.0
 
 
 def shrink_hang(
-    stuck: Hang, machine: str, specification: str, limit: float, seconds: float = SECONDS, release: str = ""
+    hang: Hang, machine: str, specification: str, limit: float, seconds: float = SHRINK_SECONDS, release: str = ""
 ) -> Hang:
     """Return the same hang after the fewest steps that are found in time.
 
     Args:
-        stuck: The hanging step, and the steps before it.
+        hang: The hanging step, and the steps before it.
         machine: The machine of the operations.
         specification: The ``-i`` argument of the participant; empty for the reference.
         limit: The time that the step has taken, seconds.
@@ -45,8 +45,8 @@ def shrink_hang(
         release: The release of the participant's classes or dialect, if it differs from the divergence.
     """
     implementations = (specification,) if specification else ()
-    helper = Candidates(machine, release or stuck.divergence.release, implementations, min(limit, SHORT))
-    name = stuck.divergence.operation.name
+    helper = Candidates(machine, release or hang.divergence.release, implementations, min(limit, SHORT))
+    name = hang.divergence.operation.name
 
     def still(operations: Sequence[Operation]) -> Hang | None:
         found = helper.perform(operations)
@@ -54,16 +54,16 @@ def shrink_hang(
         return found if same and found is not None and len(found.operations) == len(operations) else None
 
     try:
-        found = shrink(stuck.operations, still, seconds=seconds) if seconds else None
+        found = shrink(hang.operations, still, seconds=seconds) if seconds else None
     finally:
         helper.end()
     if found is None:
-        return replace(stuck, shrinking="not shrunk" if not seconds else "did not hang again alone: not shrunk")
+        return replace(hang, shrinking="not shrunk" if not seconds else "did not hang again alone: not shrunk")
     # The original limit and stack are reported.
-    own = stuck.divergence
+    own = hang.divergence
     divergence = replace(found.shown.divergence, expected=own.expected, participant=own.participant)
     words = "minimal" if found.minimal else f"not minimal: {seconds:g} s were over"
-    return replace(stuck, divergence=divergence, operations=tuple(found.operations), shrinking=words)
+    return replace(hang, divergence=divergence, operations=tuple(found.operations), shrinking=words)
 
 
 class Candidates:
@@ -127,9 +127,9 @@ def _serve(pipe: Connection, machine: str, release: str, implementations: tuple[
     """Serve candidates in the other process: reply None, or a hanging step and exit."""
     begin_worker()
 
-    def give_up(stuck: Hang) -> None:
+    def give_up(hang: Hang) -> None:
         with contextlib.suppress(OSError):
-            pipe.send(failure_json(stuck.divergence))
+            pipe.send(failure_json(hang.divergence))
         exit_process(0)
 
     with watch_steps(limit, give_up), contextlib.suppress(EOFError, OSError):

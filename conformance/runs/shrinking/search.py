@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
     from conformance.runs.shrinking.integers import Choice
 
-SECONDS: Final = 20.0
+SHRINK_SECONDS: Final = 20.0
 """The default maximum time for shrinking one divergence, in seconds."""
 
 _BISECTING: Final = 4
@@ -60,7 +60,7 @@ def shrink(
     operations: Sequence[Operation],
     still: Predicate[T],
     *,
-    seconds: float = SECONDS,
+    seconds: float = SHRINK_SECONDS,
     clock: Callable[[], float] = time.monotonic,
     needed: Callable[[T], Sequence[Operation]] | None = None,
 ) -> ShrinkResult[T] | None:
