@@ -80,7 +80,7 @@ def corrupt_command(
                 emit(event)
             outcomes += found
         predicted = all(outcome.as_predicted for outcome in outcomes)
-        steps = sum(outcome.cost.asked for outcome in outcomes)
+        steps = sum(outcome.cost.lookups for outcome in outcomes)
         emit(RunFinished("conforms" if predicted else "diverges", steps, time.monotonic() - started))
     if report is not None:
         chosen = " ".join(f"--kafka {release}" for release in releases)
@@ -120,6 +120,6 @@ def _events(release: str, outcomes: list[Outcome], seconds: float) -> list[Event
         "reread": max(outcome.cost.reread for outcome in outcomes),
     }
     events.append(Measured("hands on the files", release, not differing, details))
-    asked = sum(outcome.cost.asked for outcome in outcomes)
-    events.append(Result(MACHINE, "broker", release, len(outcomes), asked, seconds, differing, {}, {}, details))
+    lookups = sum(outcome.cost.lookups for outcome in outcomes)
+    events.append(Result(MACHINE, "broker", release, len(outcomes), lookups, seconds, differing, {}, {}, details))
     return events

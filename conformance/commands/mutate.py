@@ -62,11 +62,11 @@ def mutate_command(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Insert hand-written defects into the Python reference, one at a time, and count the examples until the Hypothesis state machine detects each.
+    """Insert defects into the Python reference, one at a time, and count the examples until a machine detects each.
 
-    Neither Java nor Kafka's jars are needed: a mutant is compared with the unchanged reference. Each is also an
-    implementation, `mutant:NAME`, for `conformance run -i`. Exit code 0: all are killed, 1: a mutant survives, or
-    a step hangs, 2: could not run.
+    The defects are hand-written. A machine is a Hypothesis state machine. Neither Java nor Kafka's jars are needed: a
+    mutant is compared with the unchanged reference. Each is also an implementation, `mutant:NAME`, for `conformance run
+    -i`. Exit code 0: all are killed, 1: a mutant survives, or a step hangs, 2: could not run.
 
     Example: `conformance mutate --mutant 'warm-*' --seed 7`
     """
@@ -148,5 +148,5 @@ def _summary(measured: Sequence[MutantScore], seeds: Sequence[int], limit: int) 
     counts = sorted(each.median or 0 for each in killed)
     worst = max((each.worst or 0 for each in killed), default=0)
     middle = f"{counts[len(counts) // 2]:g}" if counts else "-"
-    summary = f"{len(killed)} of {len(measured)} mutants killed with every one of {len(seeds)} seeds, each within {limit} examples"
-    return f"{summary} · examples to kill: median {middle}, worst {worst}"
+    summary = f"{len(killed)} of {len(measured)} mutants killed with every one of {len(seeds)} seeds"
+    return f"{summary}, each within {limit} examples · examples to kill: median {middle}, worst {worst}"

@@ -9,10 +9,11 @@ from typing import Final
 
 _LISTED: Final = 3
 """Single operations that are shown one by one; more are shown as a range."""
+_WRAPS: Final = " (a position past the end of the file wraps around: modulo the file length + 1)"
 
 
 def describe_harness_step(step: str) -> str:
-    """Return an explanation of a step that the line protocol does not have; empty for every other step.
+    """Return an explanation of a step that the harness itself executes; empty for a step of the implementation.
 
     Args:
         step: a step as in an event, such as ``"pad_file(count=8, byte=0)"``.
@@ -50,22 +51,25 @@ def _zeroed(start: int, end: int) -> str:
     """Describe a range whose ends may come in any order."""
     low, high = sorted((start, end))
     if low < 0:
-        return f"the bytes between {start} and {end} (modulo the length + 1) of the closed file become zero"
+        return f"the bytes between {start} and {end} of the closed file become zero{_WRAPS}"
     if low == high:
         return "no byte of the closed file changes"
-    return f"bytes {low} to {high - 1} of the closed file become zero (an end past it counts modulo the length + 1)"
+    return f"bytes {low} to {high - 1} of the closed file become zero{_WRAPS}"
 
 
 _WORDS: Final[dict[str, Callable[..., str]]] = {
     "bulk_append": _row_of("append", "offset", "position"),
     "bulk_maybe_append": _row_of("maybe_append", "timestamp", "offset"),
     "crash": lambda: "the process is killed: the file remains untrimmed",
-    "flip_bit": lambda position, bit: f"bit {bit} of byte {position} (modulo the length) of the closed file is flipped",
+    "flip_bit": lambda position, bit: (
+        f"bit {bit} of byte {position} of the closed file is flipped"
+        " (a position past the end of the file wraps around: modulo the file length)"
+    ),
     "cut_file": lambda length: f"the closed file is cut to {length} bytes, if it is longer",
     "pad_file": lambda count, byte: f"{count} bytes 0x{byte:02x} are added at the end of the closed file",
     "zero_range": _zeroed,
     "swap_ranges": lambda first, second, size: (
-        f"slots {first} and {second}, {size} bytes each, of the closed file are exchanged (modulo their number)"
+        f"slots {first} and {second}, {size} bytes each, of the closed file are exchanged (slot numbers wrap around)"
     ),
     "write_file": lambda content: f"the closed file becomes these {len(content) // 2} bytes",
     "remove_file": lambda: "the closed file is removed",

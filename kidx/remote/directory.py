@@ -90,7 +90,8 @@ class RemoteDirectory:
 def read_remote(url: str | os.PathLike[str] | Store) -> RemoteDirectory:
     """Return the partitions and segments of remote storage.
 
-    Only directory listings are read, and in the layout of Aiven's plugin the manifest of each partition's first segment.
+    Only directories are listed. In the layout of Aiven's plugin, the manifest of a partition's first segment is also
+    read.
 
     Args:
         url: root of the remote storage, any directory inside it, or the directory of one partition; as a path, an

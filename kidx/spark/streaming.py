@@ -55,7 +55,8 @@ class StreamReader(LimitedStreamReader):
             raise ToolError("readStream has no end: endingOffsets and endingTimestamp go with spark.read")
         if options.all_replicas:
             raise ToolError(
-                "replicas=all is not supported by readStream, which follows one replica of each partition; use spark.read"
+                "replicas=all is not supported by readStream, which follows one replica of each partition; "
+                "use spark.read"
             )
         refuse_limits(options.limits)
         if UNUSED in options.limits.given:

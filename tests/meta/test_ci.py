@@ -1,6 +1,6 @@
 """Check that the stages of ``.ci/run`` cover every test.
 
-Bash evaluates the part of the script that runs pytest. The functions of the script are stubs that print their arguments.
+Bash evaluates the part of the script that runs pytest, with stubs for the functions of the script.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ STAGES = SCRIPT[SCRIPT.index("counted=(") : SCRIPT.index("step 'every release in
 def stages() -> list[list[str]]:
     """Return the arguments of each call of pytest, on a machine with Go and Maven.
 
-    ``judge`` is the script's function that runs a command and goes on after a failure. ``step`` begins a stage, ``beside``
-    joins the stage in the background, and ``command`` detects the installed tools; they have no effect here.
+    In the script, ``judge`` runs a command and continues after a failure; here it prints the arguments. ``step`` begins
+    a stage, ``beside`` joins the stage in the background, and ``command`` finds Go and Maven; here they only succeed.
     """
     script = f"""
         seed=1
@@ -61,7 +61,7 @@ def test_every_folder_is_run_once(some):
 
 
 def test_a_thorough_stage_selects_all_that_depends_on_thorough_or_the_seed():
-    """Tests marked ``thorough`` need ``--thorough``; ``more`` run more cases with it; ``hypothesis`` draw from the seed."""
+    """``thorough`` tests need that option, ``more`` tests have more cases with it, ``hypothesis`` ones use the seed."""
     for words in THOROUGH:
         assert words[words.index("-m") + 1] == "thorough or more or hypothesis"
 

@@ -110,8 +110,8 @@ def test_a_row_without_a_value_for_a_release_raises():
 def test_texts_of_segments_change_with_the_release():
     """The text of a segment in an error changes at these releases.
 
-    ``segment_text`` is the form of the last modification time: a number, Scala's ``Some(...)``, or Java's plain text.
-    ``offset_metadata_gap`` is the text between the fields of an offset's metadata.
+    ``segment_text`` is the form of the largest timestamp: ``largestTime=5``, ``largestRecordTimestamp=Some(5)`` or
+    ``largestRecordTimestamp=5``. ``offset_metadata_gap`` is the text before the segment in ``(offset=1 segment=…``.
     """
     releases = ("2.6.3", "2.7.0", "3.4.1", "3.5.2", "3.6.2", "3.7.0", "4.4.0")
     assert [dialect_of(release).segment_text for release in releases] == [

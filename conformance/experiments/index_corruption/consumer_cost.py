@@ -1,4 +1,4 @@
-"""ConsumerCost of wrong responses for a consumer that seeks to the returned offset."""
+"""Cost of wrong responses for a consumer that seeks to the returned offset."""
 
 from __future__ import annotations
 
@@ -17,15 +17,17 @@ class OffsetTimestamp(NamedTuple):
 
 
 class ConsumerCost(NamedTuple):
-    """ConsumerCost of all lookups: their number, the number of wrong ones, and the cost of the worst.
+    """Cost of all lookups of a case.
 
     Attributes:
+        lookups: The number of lookups.
+        wrong: The number of wrong responses.
         missed: The records at or after the target's time that the consumer never reads; all of them if the response is
             empty or an error.
         reread: The records before the correct position that it reads (again).
     """
 
-    asked: int
+    lookups: int
     wrong: int
     missed: int
     reread: int

@@ -60,7 +60,8 @@ _APIS: Final = {
     "Produce": _Api(7, 0, 11),  # 12 adds a partition to a transaction implicitly, 13 names topics by id
     "ListOffsets": _Api(5),
     "OffsetForLeaderEpoch": _Api(3),
-    "Fetch": _Api(4, 4, 12),  # 0 to 3 omit a first batch above the size limit; 13 names topics by id
+    # Versions below 4 return old message formats, and may omit the first batch; 13 names topics by id.
+    "Fetch": _Api(4, 4, 12),
     "FindCoordinator": _Api(2, 1, 3),  # 0 has only groups, 4 requests many keys
     "InitProducerId": _Api(1, 0, 5),
     "AddPartitionsToTxn": _Api(1, 0, 3),  # 4 is for brokers
