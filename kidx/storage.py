@@ -73,7 +73,7 @@ class Store:
 
     @property
     def has_files(self) -> bool:
-        """True if its files can be read in place, as those of this machine."""
+        """True if its files can be read in place, like local files."""
         return self.is_local
 
     @property

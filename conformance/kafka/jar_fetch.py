@@ -1,8 +1,8 @@
 """Kafka's jars on this machine: from the cache, or fetched on first use and verified.
 
 ``class_path("3.9.2", "index")`` is all that most callers need. A jar that is missing is copied from the
-local Maven repository (``M2_REPO``, else ``~/.m2/repository``) or else downloaded with jgo's
-pure-Python Maven resolver; either way it must have the locked SHA-256 before it enters the cache. To use a
+local Maven repository (``M2_REPO``, else ``~/.m2/repository``) or else downloaded with the
+pure-Python Maven resolver of jgo; either way it must have the locked SHA-256 before it enters the cache. To use a
 company's mirror, set ``KIDX_MAVEN_MIRROR`` to its address, which replaces jgo's default.
 
 Nothing is printed here: ``progress`` is called instead (:mod:`conformance.kafka.progress` displays it).

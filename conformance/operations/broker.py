@@ -28,8 +28,8 @@ BROKER_OPS: Final = by_name(
         Op("create_topic", {"settings": SETTINGS}, effect=Effect.OPENS),
         # kafka-python produces as an application does: all records, then a flush. The client divides them into batches.
         Op("send_records", {**_ROWS, "codec": one_of(*SENT_CODECS)}),
-        # One batch, unchanged, through the Produce API. With a producer, the batch is part of the producer's
-        # transaction, which begins with it if no transaction is open.
+        # One batch, unchanged, through the Produce API. With a producer, the batch belongs to the
+        # producer's transaction, which begins with it if no transaction is open.
         Op("append_batch", {**_ROWS, "codec": one_of(*CODECS), "producer": _PRODUCER | None}),
         # One batch with a wrong checksum.
         Op("append_corrupt", _ROWS),

@@ -210,8 +210,8 @@ class ClauseItem(pytest.Item):
     def runtest(self) -> None:
         """Evaluate the events of the run.
 
-        A divergence fails one test: that of the clause that it contradicts. The tests of the clauses that are also
-        implicated are skipped and name it; if the first one is not selected, the next one fails in its place.
+        A divergence fails one test: the test of the clause that it contradicts. The tests of the clauses that are also
+        implicated are skipped and name it; if the first one is not selected, the next one fails instead.
 
         Raises:
             DivergedError: the implementation, or the reference, diverges in the clause.
@@ -244,7 +244,7 @@ class ClauseItem(pytest.Item):
         return not any(clause in self.elsewhere for clause in event.clauses)
 
     def _fail_or_skip(self, found: dict[int, Diverged]) -> None:
-        """Fail with the divergences that no other selected test reports; skip if there are none.
+        """Fail with the divergences that no other selected test reports; skip without any.
 
         Raises:
             DivergedError: this test reports a divergence.

@@ -68,7 +68,7 @@ def svg_badge(label: str, message: str, color: str) -> str:
     Args:
         label: The text on the left.
         message: The text on the right.
-        color: ``blue``, ``red``, ``orange`` or ``grey``, behind the message.
+        color: ``blue``, ``red``, ``orange`` or ``grey``, the background of the message.
     """
     label, message = printable(label), printable(message)
     widths = [_CHARACTER * len(each) for each in (label, message)]

@@ -76,7 +76,7 @@ def _requirement(event: Diverged) -> Iterator[str]:
 
 
 def contradicted_first(event: Diverged) -> list[tuple[str, str, str]]:
-    """Return the requirements of a divergence, beginning with the one that a failure is reported under.
+    """Return the requirements of a divergence, beginning with the requirement that a failure is reported under.
 
     MUST clauses come before OBSERVED ones, unless only the text of an error differs, which no MUST clause covers.
     """

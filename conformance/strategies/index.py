@@ -109,8 +109,9 @@ def starts(entry_size: int) -> st.SearchStrategy[Start]:
     length
     of 0 (AI-15) or a negative length (AI-44), and 3 or 7 bytes too many must be rounded away.
 
-    Large: as many entries as fit the warm section, its neighbours, and twice as many: the numbers at which the plain
-    search and the warm one differ (AI-35). A thousand appends cost as much as some hundred steps, hence one in six.
+    Large sizes have as many entries as fit the warm section, its neighbours, and twice as many: the numbers at which
+    the plain search and the warm one differ (AI-35). A thousand appends cost as much as some hundred
+    steps, hence one in six.
     """
     small = [entries * entry_size + extra for entries in (8, 3, 2, 1, 0, 5, 40) for extra in (0, 0, 3, 7)]
     small += [-1, -1, -2 * entry_size, -2 * entry_size]

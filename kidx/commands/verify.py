@@ -300,11 +300,11 @@ def _left_out(result: Verification, *, verbose: bool) -> list[str]:
     lines = []
     for message, places in paths.items():
         if verbose or len(places) == 1:
-            lines += [f"left out   {path}: {message}" for path in places]
+            lines += [f"skipped    {path}: {message}" for path in places]
         else:
-            lines.append(f"left out   {counted(len(places), 'path')}, such as {places[0]}: {message}")
+            lines.append(f"skipped    {counted(len(places), 'path')}, such as {places[0]}: {message}")
     if not verbose and (more := len(lines) - _MAX_REASONS) > 0:
-        lines[_MAX_REASONS:] = [f"left out   for {counted(more, 'other reason')}; --verbose names all"]
+        lines[_MAX_REASONS:] = [f"skipped    for {counted(more, 'other reason')}; --verbose names all"]
     if changing := sum(number for (_, verdict), number in result.counts().items() if verdict == "changing"):
         lines.append(
             f"{counted(changing, 'file')} changed during every read, and may be right or not; verify again later"

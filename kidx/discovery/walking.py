@@ -79,9 +79,7 @@ class _Walk:
         else:
             message = "is no log directory: no partition and no segment in it"
             if more := self.found.left_out[before[2] :]:
-                message += (
-                    f"; {counted(len(more), 'path')} below it left out, such as {more[0].path}, {more[0].message}"
-                )
+                message += f"; {counted(len(more), 'path')} below it skipped, such as {more[0].path}, {more[0].message}"
             self.found.problems.append(Problem(path, message))
 
     def _list(self, directory: Path, *, asked: bool = False) -> _Listing | None:

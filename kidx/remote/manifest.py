@@ -110,7 +110,7 @@ class Chunks:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What the manifest says of a segment.
+    """Content of the manifest of a segment.
 
     Attributes:
         log: the chunks of the log.

@@ -2,7 +2,7 @@
 
 A segment is three objects ``<prefix><topic>-<topic id>/<partition>/<base offset>-<segment id>.<suffix>``: ``log`` has
 the log in chunks, ``indexes`` all other files, and ``rsm-manifest`` the places of both (:mod:`kidx.remote.manifest`).
-Encrypted segments are refused.
+Encrypted segments are rejected.
 """
 
 from __future__ import annotations

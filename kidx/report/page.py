@@ -188,7 +188,7 @@ def _reasons(lines: Iterable[str]) -> tuple[list[_Reason], str]:
             reasons.append(_Reason(line))
         elif line.startswith("    "):
             reasons[-1].files.append(line.strip())
-        elif reasons[-1].files:  # a remedy that follows the files of another one
+        elif reasons[-1].files:  # a remedy that follows the files of another remedy
             closing = line.strip()
         else:
             reasons[-1].remedies.append(line.strip())

@@ -153,7 +153,7 @@ class ReadOptions:
     remote: Store | None = None
 
     def wants(self, key: TopicPartition) -> bool:
-        """Return True if the options request a partition."""
+        """Return True if a partition is requested by the options."""
         if self.topics is not None:
             return key.topic in self.topics
         if self.pattern is not None:

@@ -197,7 +197,7 @@ def test_names_are_shown_and_written_escaped(named, tmp_path):
     assert all(line.isprintable() for line in page.split("\n"))
     assert r"top\xffic-0" in page
     paths = {finding.path for finding in read_findings(out / "findings.ndjson")}
-    assert any(EVIL in path for path in paths), "a table has the very name"
+    assert any(EVIL in path for path in paths), "a table has exactly this name"
     assert any(r"top\xffic-0" in path for path in paths)
     assert sorted(path.name for path in out.iterdir()) == ["findings.ndjson", "page.html"]
     result = json.loads(kidx("verify", named, "--json").stdout)

@@ -34,7 +34,7 @@ def harness(*words, options=()):
 
 
 def test_a_broker_is_checked_over_the_wire(tmp_path):
-    """The report belongs to the user who asked for it."""
+    """The report belongs to the user who requested it."""
     (tmp_path / "out").mkdir()
     os.chown(tmp_path / "out", 12345, 12345)
     mounted = ("--user", "12345:12345", "--volume", f"{tmp_path}/out:/work")

@@ -1,4 +1,4 @@
-"""Older versions of Spark: kidx does with each what its documentation says, or refuses it by name.
+"""Older versions of Spark: kidx does with each what its documentation says, or rejects it by name.
 
 Each version is installed once, into a directory of the cache, and hides the version of the tests' environment.
 """

@@ -307,7 +307,7 @@ def _look(home: Path, state: str, result: Churned, evidence: Path | None) -> Ver
     result.verdicts[state, found.verdict] += 1
     result.seen["segments"] += found.segments
     result.seen["partitions"] += found.partitions
-    result.seen["left out"] += len(found.left_out)
+    result.seen["skipped"] += len(found.left_out)
     result.seen["changing"] += sum(file.verdict == "changing" for file in found.files)
     for finding in found.faults():
         result.faults.append((result.looks, state, finding))

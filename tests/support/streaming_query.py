@@ -11,7 +11,7 @@ def begin(sink, wait="processAllAvailable"):
 
     Args:
         sink: writer.
-        wait: method of the query that waits; ``awaitTermination`` for a query that ends by itself.
+        wait: method of the query that waits; ``awaitTermination`` for a query that ends on its own.
     """
     from pyspark.errors import StreamingQueryException
 

@@ -1,4 +1,4 @@
-"""Remote storage in the layout of Aiven's plugin: objects that the plugin wrote, and damaged ones."""
+"""Remote storage in the layout of Aiven's plugin: objects that the plugin wrote, and corrupt ones."""
 
 from __future__ import annotations
 

@@ -797,10 +797,10 @@ def test_skipped_files_with_one_reason_are_one_line(data, capfd, monkeypatch):
     for number in range(4):
         shutil.copytree(data / "orders-0", data / f"gone-{number}.0123456789abcdef0123456789abcdef-delete")
     _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
-    (line,) = (line for line in text.splitlines() if line.startswith("left out"))
+    (line,) = (line for line in text.splitlines() if line.startswith("skipped"))
     assert "4 paths, such as" in line
     _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE, "--verbose")
-    assert sum(line.startswith("left out") for line in text.splitlines()) == 4
+    assert sum(line.startswith("skipped") for line in text.splitlines()) == 4
 
 
 def test_a_missing_index_is_reported_as_rebuilt_by_a_start_and_nothing_else(data, capfd, monkeypatch):
@@ -836,7 +836,7 @@ def test_the_page_has_obstacles_before_the_steps(data, tmp_path, capfd, monkeypa
 
 
 def test_the_page_folds_what_a_start_does_to_many_partitions():
-    """Each has its advice below it; advice for all of them stays visible."""
+    """Each has its advice below it; advice for all of them remains visible."""
     lines = []
     for number in range(7):
         lines += [f"start: t-{number}: cut", "  copy these:", f"    t-{number}/0.log"]

@@ -282,7 +282,7 @@ class _ClusterScenario:
         self._say(f"{when}: {result.answers} results and {result.followers_answers} of followers in all")
 
     def _check_topic(self, topic: Topic, when: str) -> bool:
-        """Look up the timestamps of a topic; return False if there are mismatches, but its epoch rose meanwhile."""
+        """Look up the timestamps of a topic; return False if there are mismatches, but its epoch has risen."""
         mismatches = self._result.mismatches
         known = len(mismatches)
         members = [member for member in self._cluster.running if member.node_id in REPLICAS[topic.name]]

@@ -39,7 +39,7 @@ class PastDivergence:
 
     @property
     def key(self) -> tuple[str, str]:
-        """What identifies it in another edition."""
+        """Key that identifies it in another edition."""
         return self.clause, self.shape
 
 
@@ -53,7 +53,7 @@ class PastRow:
         version: The version of the implementation; empty if unknown.
         areas: The state of each area, e.g. ``"conforms"``.
         divergences: The unique divergences.
-        baseline: The numbers of a :class:`~conformance.attribution.baseline.Score`; empty if there is none.
+        baseline: The numbers of a :class:`~conformance.attribution.baseline.Score`; or an empty one.
     """
 
     label: str
@@ -143,7 +143,7 @@ class News:
 
     Attributes:
         row: The new result.
-        before: The last earlier result; None if there is none.
+        before: The last earlier result, or None.
         appeared: The divergences that the earlier result does not have.
         gone: The divergences that are in the earlier result only, in areas that were exercised again.
         areas: The areas whose state has changed: name, earlier state and new state.

@@ -25,7 +25,7 @@ _RESULTS: Final = """# Results
 Event streams of runs, put together by `conformance site`.
 [Scoreboard](results/scoreboard.html) has each divergence with the command that replays it.
 [A page for a run of your own](results/drop.html) shows an `events.ndjson` that you drop on it, and sends it nowhere.
-[{baseline}](wire_baseline.md) is the list of clauses behind that column.
+[{baseline}](wire_baseline.md) is the list of clauses of that column.
 
 {body}
 """

@@ -87,7 +87,7 @@ class WireBroker:
         self.made: list[str] = []
         self.refused_settings: dict[str, str] = {}
         self.topic_config: dict[str, str | int] = {}
-        """Properties of every topic, besides the drawn ones."""
+        """Properties of every topic, in addition to the drawn ones."""
         self.process = None if "restarts" in self.without else process
         self._numbers = itertools.count(1)
         self._failures = 0

@@ -25,7 +25,7 @@ EPOCHS_SINCE: Final = 4
 ANY_TIME: Final = -(1 << 63)
 LATEST, EARLIEST, LARGEST, _LOCAL, _TIERED, _PENDING = -1, -2, -3, -4, -5, -6
 TIERED_TARGETS: Final = (LARGEST, _LOCAL, _TIERED, _PENDING)
-"""Targets whose result depends on which segments a broker with tiered storage has copied and deleted so far."""
+"""Targets whose result depends on the segments that a broker with tiered storage has copied and deleted so far."""
 
 
 class Pair(NamedTuple):

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _BY_CONTROLLER: Final = -1
 _UNCLEAN: Final = 1
 _NOT_NEEDED: Final = "ELECTION_NOT_NEEDED"
-# Kafka 2.4 may elect at once and never say so: the next request has the answer that there is a leader.
+# Kafka 2.4 may elect immediately and never respond: the response to the next request says that a leader exists.
 _ELECTION_LIMIT_MS: Final = 2000
 _TOPIC: Final = 2
 

@@ -1,4 +1,4 @@
-// Everything of the file becomes text of an element, never markup: the file may be anybody's.
+// Everything in the file becomes text of an element, never markup: the file may come from anybody.
 (() => {
   const shown = document.getElementById("shown");
   const VERDICTS = ["diverges", "expected-divergence", "not-run", "unsupported", "conforms"];
@@ -21,7 +21,7 @@
   const number = (value) => (Number.isFinite(value) ? value : 0);
   const object = (value) => (value && typeof value === "object" && !Array.isArray(value) ? value : {});
 
-  // As conformance/report/stream.py: other kinds of events are left out, and a last line that was cut.
+  // As conformance/report/stream.py: other kinds of events are skipped, and a truncated last line.
   const read = (text) => {
     const lines = text.split("\n").filter((line) => line.trim());
     const events = [];

@@ -1,8 +1,8 @@
 """Text in Java source files: safely quoted, and plain ASCII.
 
 Java replaces Unicode escapes before it recognizes strings and comments. A backslash and a ``u`` in a name could
-therefore end a string or a comment; a line break as a Unicode escape does. ASCII does not depend on the compiler's
-default encoding.
+therefore end a string or a comment; a line break as a Unicode escape does. ASCII does not depend on the
+default encoding of the compiler.
 """
 
 from __future__ import annotations

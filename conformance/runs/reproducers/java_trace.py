@@ -51,7 +51,7 @@ _TOP_LEVEL: Final = re.compile(r"^(?:public )?final class", re.MULTILINE)
 
 @dataclass(frozen=True)
 class _Form:
-    """What a test of a machine's traces contains.
+    """Content of a test of a machine's traces.
 
     Attributes:
         driver: The class that executes steps.
