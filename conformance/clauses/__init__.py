@@ -8,7 +8,7 @@ There is one file per chapter, ``<chapter>.toml``: its section of the behaviour,
     [[clause]]
     id = "AI-16c"                     # the letter is a variant of AI-16, usually for other releases
     title = "Trimming an unmapped index does nothing"
-    statement = "On an unmapped index …"
+    statement = "Trimming an unmapped index MUST return without …"
     level = "MUST"                    # or API or OBSERVED: then with a reason, and the facets that it excuses
     releases = "3.9.2, 4.0.1.."       # or "where close_trims": see kidx.dialect.release_range, behaviour_range
     promise = "files: …"              # of a MUST or API: its source, or the part of Kafka that depends on it
@@ -17,6 +17,9 @@ There is one file per chapter, ``<chapter>.toml``: its section of the behaviour,
     evidence = "E"                    # executed, S read in the source, I from an issue, U unverified
     trace = "log-cc64cea2742d"        # the smallest trace that shows it, if one is in conformance/traces
     not_exercised = "…"               # of a clause that no machine can exercise: the reason
+
+A statement of level MUST or API is normative: a component MUST do something. A statement of level OBSERVED says what
+Kafka does. Each is readable without the others.
 
 Users and other tools depend on ``MUST``. ``promise`` names the KIP, the documentation page or the public Javadoc that
 guarantees it; or it begins with ``files:`` and names the part of Kafka that cannot read, or does not trust, other

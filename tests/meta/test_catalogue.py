@@ -44,6 +44,7 @@ def test_a_clause_reads_well(clause):
     assert 3 <= len(clause.title.split()) <= 8
     assert not clause.title.endswith(".")
     assert len(clause.statement) <= 420
+    assert ("MUST" in clause.statement) == (clause.level != "OBSERVED"), "a guarantee is normative"
     for text in (clause.statement, clause.reason, clause.not_exercised):
         assert text == text.strip()
         assert not text or text.endswith(".")
