@@ -86,7 +86,7 @@
       return row;
     };
     const table = element("table", undefined, element("thead", undefined, cells(head, "th")), element("tbody", undefined, ...rows.map((row) => cells(row, "td"))));
-    table.className = "figures";
+    table.className = "numbers";
     const scroll = element("div", undefined, table);
     scroll.className = "scroll";
     scroll.tabIndex = 0;

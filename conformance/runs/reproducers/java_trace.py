@@ -90,8 +90,8 @@ class _Step(NamedTuple):
 
     Attributes:
         operation: The operation.
-        request: What Kafka's class gets: numbers and bytes; None if the harness damages a file.
-        path: The damaged file, or an empty string.
+        request: What Kafka's class gets: numbers and bytes; None if the harness corrupts a file.
+        path: The corrupted file, or an empty string.
         outcome: The expected outcome.
         values: The numbers of the expected value.
         state: The numbers of the expected state; None if nothing is open.
@@ -221,7 +221,7 @@ class _Writer:
         numbers, data = step.request
         arguments = "".join(f", {_long(value)}" for value in numbers)
         lines.append(
-            f"perform({java_string(step.operation.name)}, {self._data(step.operation.name, data)}{arguments});"
+            f"execute({java_string(step.operation.name)}, {self._data(step.operation.name, data)}{arguments});"
         )
         lines.append(self._outcome(step))
         if step.state != self.state:

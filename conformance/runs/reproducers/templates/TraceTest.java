@@ -66,7 +66,7 @@ public class @name@ {
         return String.join("\0", texts).getBytes(StandardCharsets.UTF_8);
     }
 
-    private void perform(String operation, byte[] bytes, long... arguments) {
+    private void execute(String operation, byte[] bytes, long... arguments) {
         driver.execute(operation, arguments, bytes);
     }
 
@@ -99,7 +99,7 @@ public class @name@ {
         files.put(name, null);
     }
 
-    /** Damages a file. */
+    /** Corrupts a file. */
     private void write(String name, byte[] content) throws Exception {
         files.put(name, content);
         driver.file("").mkdirs();
