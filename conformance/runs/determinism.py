@@ -17,6 +17,8 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any, Final, NamedTuple
 
+from hypothesis.errors import HypothesisWarning
+
 _PROVIDERS: Final = "hypothesis.internal.conjecture.providers"
 _CONSTANTS: Final = "hypothesis.internal.constants_ast"
 
@@ -51,17 +53,27 @@ def without_local_constants() -> Iterator[None]:
             NondeterminismWarning,
             stacklevel=3,
         )
-        yield
+        with _quiet_generator():
+            yield
         return
     providers, none, forget = private
     found = providers._get_local_constants  # noqa: SLF001 -- there is no setting for it
     providers._get_local_constants = lambda: none  # noqa: SLF001
     forget()
     try:
-        yield
+        with _quiet_generator():
+            yield
     finally:
         providers._get_local_constants = found  # noqa: SLF001
         forget()
+
+
+@contextmanager
+def _quiet_generator() -> Iterator[None]:
+    """Suppress Hypothesis' warning on Python 3.14 about its own generator, of which each thread has one."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "It looks like `register_random`", HypothesisWarning)
+        yield
 
 
 def _private() -> _HypothesisInternals | None:

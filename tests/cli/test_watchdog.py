@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,8 @@ from thorough_params import thorough_except, thorough_param
 
 from conformance.operations.trace import Trace
 
+LOOP = re.compile(r"endless\.py:[67]\b")
+"""One of the two lines of the loop: Python 3.14 names the second."""
 ENDLESS_PYTHON = """
 from kidx import OffsetIndex
 
@@ -59,7 +62,7 @@ def test_python_that_never_returns(typed, endless_python, jobs):
     done = typed.apart(*command, PYTHONPATH=f"{typed.work}:{os.environ.get('PYTHONPATH', '')}")
     diverged, results = told(done, typed.work / "out")
     assert "lookup" in diverged["failure"]["actual"]
-    assert "endless.py:6" in diverged["failure"]["actual"]
+    assert LOOP.search(diverged["failure"]["actual"])
     assert [row["divergences"] for row in results] == [1]
     files = [Path(line) for line in (typed.work / "seen").read_text().splitlines()]
     assert files
@@ -206,7 +209,7 @@ def test_an_experiment_that_hangs(typed, name, path_of_work):
     )
     told, _ = hung(typed, typed.apart(*command, "--report", "out", "--json", **path_of_work), implementation)
     assert told["shrinking"] == "not shrunk"
-    assert "endless.py:6" in told["failure"]["actual"]
+    assert LOOP.search(told["failure"]["actual"])
 
 
 @pytest.mark.thorough
