@@ -255,7 +255,7 @@ class ClauseItem(pytest.Item):
             self.user_properties.append((_DIVERGENCES_KEY, [f"{self.parent.name} {number}" for number in mine]))
             raise DivergedError("\n\n\n".join(format_divergence(found[number]) for number in mine))
         others = dict.fromkeys(item.name.partition(" ")[0] for item in reporters.values() if item is not None)
-        pytest.skip(f"also implicated in the divergence of {', '.join(others)}, which fails")
+        pytest.skip(f"also implicated in a divergence that another test reports: {', '.join(others)}")
 
     def _reporter(self, event: Diverged) -> ClauseItem | None:
         """Return the selected test that fails because of a divergence; None if no selected test has its clauses."""
