@@ -115,7 +115,7 @@ def _time(rng: random.Random) -> Scenario:
             f"resize {size}",
             "trimToValidSize",
             "flush",
-            f"truncateTo {cut};maybeAppend {times[keep] - 1} {cut + shift} false",
+            f"truncateTo {cut};maybeAppend {times[keep] - 1} {cut + shift + 1} false",
         ),
         (
             f"lookup {times[keep] + 1}",
