@@ -68,7 +68,7 @@ class DivergenceReporter:
         self.count = 0
         self._events: list[tuple[UniqueDivergence | None, Diverged]] = []
         self._known: dict[Fingerprint, UniqueDivergence] = {}
-        self._at_once: list[UniqueDivergence] = []
+        self._reported_when_found: list[UniqueDivergence] = []
 
     def found(self, run: MachineRun, evidence: ChunkResult) -> list[UniqueDivergence]:
         """Add the result of a machine, and return its unique divergences."""
@@ -83,7 +83,7 @@ class DivergenceReporter:
                 ),
             )
         if self.plan.stop_at_first:
-            return [one for one in self._at_once if one.machine == run.name]
+            return [one for one in self._reported_when_found if one.machine == run.name]
         found = deduplicate(run.name, evidence.sightings, run.specification, evidence.credited)
         cases: dict[str, list[MinimizedDivergence]] = {}
         for one in found:
@@ -130,12 +130,12 @@ class DivergenceReporter:
         """With ``stop_at_first``, emit the first divergence of each participant that has dropped out."""
         if not self.plan.stop_at_first:
             return
-        told = {(one.machine, one.sighting.divergence.participant) for one in self._at_once}
+        told = {(one.machine, one.sighting.divergence.participant) for one in self._reported_when_found}
         for kind, sighting in evidence.sightings.items():
             if (run.name, kind.participant) not in told:
                 told.add((run.name, kind.participant))
                 (one,) = deduplicate(run.name, Buckets({kind: sighting}), run.specification, {})
-                self._at_once.append(one)
+                self._reported_when_found.append(one)
                 self.count += 1
                 event = tell(run, one, self.seed).event
                 one.told = frozenset(event.failure["clauses"])

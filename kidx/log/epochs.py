@@ -83,7 +83,10 @@ def stored_epochs(path: Path) -> list[EpochEntry]:
 def _entry(line: str, number: int, path: Path) -> EpochEntry:
     match _SPACES.split(line.rstrip(_WHITE)):
         case epoch, start_offset:
-            return EpochEntry(_number(epoch, INT_MAX), _number(start_offset, LONG_MAX))
+            try:
+                return EpochEntry(_number(epoch, INT_MAX), _number(start_offset, LONG_MAX))
+            except InvalidArgumentError as error:
+                raise InvalidArgumentError(f"{path}, line {number}: {error}") from error
     raise OSError(
         f"{path} is not a checkpoint of leader epochs: line {number} is not an epoch and an offset: {shortened(line)}"
     )

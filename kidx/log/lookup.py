@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ReadableSegment(Protocol):
-    """Interface of a segment that a search needs; see :class:`kidx.segment.reader.SegmentReader`."""
+    """Operations of a segment that a search needs; see :class:`kidx.segment.reader.SegmentReader`."""
 
     @property
     def largest_timestamp(self) -> int:
@@ -44,7 +44,7 @@ class ReadableSegment(Protocol):
 
 
 class ReadableLog(Protocol):
-    """Interface of a log that a search needs; its attributes are described in :class:`~kidx.log.UnifiedLog`."""
+    """Operations of a log that a search needs; its attributes are described in :class:`~kidx.log.UnifiedLog`."""
 
     @property
     def dialect(self) -> Dialect:

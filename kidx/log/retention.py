@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class RetentionLog(Protocol):
-    """Interface of a log that retention needs."""
+    """Operations of a log that retention needs."""
 
     dialect: Dialect
     config: LogConfig

@@ -15,7 +15,7 @@ _UNKNOWN: Final = TimestampOffset(NO_TIMESTAMP, -1)
 
 
 class LastEntry(Protocol):
-    """Interface of a time index that this module needs."""
+    """Operations of a time index that this module needs."""
 
     @property
     def last_entry(self) -> TimestampOffset:

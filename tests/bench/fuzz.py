@@ -47,7 +47,7 @@ def one_by_one(format_name: str, releases: list[str], scratch: Path) -> Examine:
     return examine
 
 
-def at_once(format_name: str, releases: list[str], scratch: Path) -> Examine:
+def whole_batch(format_name: str, releases: list[str], scratch: Path) -> Examine:
     """Check the contents in bulk, as the fuzzer does with Kafka's classes."""
     scratch.mkdir()
     batches = Batches(format_name, releases, ["jvm"], scratch)
@@ -79,7 +79,7 @@ def row(format_name: str, releases: list[str], rounds: int, scratch: Path) -> li
     few = 4 if len(releases) > 1 else 1
     slow = rates(one_by_one(format_name, releases, scratch / "one"), make, 64 // few, 2, rounds)
     batch = 1024 if format_name != "log" else 128
-    fast = rates(at_once(format_name, releases, scratch / "all"), make, batch // (few * few), 160, rounds)
+    fast = rates(whole_batch(format_name, releases, scratch / "all"), make, batch // (few * few), 160, rounds)
     times = [new / old for new, old in zip(fast, slow, strict=True)]
     figures = [f"{slow[0]:,.0f}", f"{fast[0]:,.0f}", f"{times[0]:.0f}"]
     figures += [f"{slow[1]:,.0f}", f"{fast[1]:,.0f}", f"{times[1]:.0f}"]

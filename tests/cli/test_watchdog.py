@@ -228,8 +228,8 @@ def test_a_mutant_that_never_returns(typed, path_of_work):
 @pytest.mark.thorough
 def test_the_steps_to_a_hang_are_shrunk(typed, endless_python, path_of_work):
     command = ("run", "-i", endless_python, "--machine", "offset", "--step-timeout", 2, "--report", "out", "-j", 1)
-    at_once = typed.apart(*command, "--max-shrink-time", 0, **path_of_work)
-    whole = Trace.load(typed.work / told(at_once, typed.work / "out")[0]["trace"])
+    unshrunk = typed.apart(*command, "--max-shrink-time", 0, **path_of_work)
+    whole = Trace.load(typed.work / told(unshrunk, typed.work / "out")[0]["trace"])
     done = typed.apart(*command[:-4], "--report", "short", "-j", 1, "--max-shrink-time", 25, **path_of_work)
     diverged, _ = told(done, typed.work / "short")
     short = Trace.load(typed.work / diverged["trace"])

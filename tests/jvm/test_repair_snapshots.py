@@ -35,7 +35,7 @@ def marker(base, producer, kind):
     return {"base": base, "epoch": 0, "records": [[0, 1002]], "marker": kind, "producer": [producer, 0, -1]}
 
 
-def performed(log, *operations):
+def execute(log, *operations):
     for name, *arguments in operations:
         assert log.perform(Operation(name, tuple(arguments))).outcome.error is None, name
 
@@ -49,7 +49,7 @@ def opened(start=0):
 def test_transactions_from_before_the_log_are_known_from_its_snapshots(release, snapshot, scratch):
     log = JvmLog(release)
     log.begin(scratch)
-    performed(
+    execute(
         log,
         opened(),
         ("append_as_follower", [data(0, 1, 0), data(2, 2, 0)], 0),
@@ -78,7 +78,7 @@ def test_transactions_from_before_the_log_are_known_from_its_snapshots(release, 
     (copy.parent / CLEAN_SHUTDOWN).touch()  # else a broker that was killed may have written the entries later
     (copy.parent / START_OFFSETS).write_text(f"0\n1\nt 0 {start}\n", "utf-8")
 
-    performed(log, opened(start), ("crash_log",))
+    execute(log, opened(start), ("crash_log",))
     log.end()
     repaired = repair_paths([copy], release=release)
     assert [change.action for change in repaired.changes if change.path.endswith(".txnindex")] == ["created"]

@@ -52,5 +52,5 @@ def unmapped_exception(name: str, text: object) -> Outcome:
         return Outcome(OUT_OF_MEMORY)
     if str(text).startswith(_NO_CLASS):
         missing = str(text).splitlines()[0].removeprefix(_NO_CLASS).replace("/", ".")
-        raise ToolError(f"{name} is not complete, a class of a dependency is missing:{missing}")
+        raise ToolError(f"the class path of {name} is not complete; add the jar that contains{missing}")
     return Outcome(FAILURE, None, str(text))

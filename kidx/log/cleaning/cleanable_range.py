@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CleanableLog(Protocol):
-    """Interface of a log that this module needs."""
+    """Operations of a log that this module needs."""
 
     dialect: Dialect
     config: LogConfig

@@ -34,7 +34,7 @@ CrashPointCallback = Callable[[CrashPoint], None]
 
 
 class CleanedLog(CleanableLog, Protocol):
-    """Interface of a log that a cleaner needs; see :class:`~kidx.log.UnifiedLog`."""
+    """Operations of a log that a cleaner needs; see :class:`~kidx.log.UnifiedLog`."""
 
     directory: Path
     high_watermark: int
