@@ -14,6 +14,7 @@ from kidx.discovery.names import (
     CLEAN_SHUTDOWN,
     CLEANED_OFFSETS,
     EPOCHS,
+    HIGH_WATERMARKS,
     LOG,
     METADATA_TOPIC,
     RECOVERY_POINTS,
@@ -39,12 +40,18 @@ class LogDirectory:
     start_offsets: Offsets = field(default_factory=dict)
     recovery_points: Offsets = field(default_factory=dict)
     cleaned: Offsets = field(default_factory=dict)
+    high_watermarks: Offsets = field(default_factory=dict)
 
 
 def read_log_directory(directory: Path, found: Found) -> LogDirectory:
     """Return what the checkpoints of a log directory say; unreadable ones are problems."""
     offsets: list[Offsets] = []
-    for name, clause in ((START_OFFSETS, "LG-12"), (RECOVERY_POINTS, "LG-16"), (CLEANED_OFFSETS, "")):
+    for name, clause in (
+        (START_OFFSETS, "LG-12"),
+        (RECOVERY_POINTS, "LG-16"),
+        (CLEANED_OFFSETS, ""),
+        (HIGH_WATERMARKS, ""),
+    ):
         path = directory / name
         try:
             offsets.append(read_offset_checkpoint(path))
@@ -52,7 +59,7 @@ def read_log_directory(directory: Path, found: Found) -> LogDirectory:
             offsets.append({})
         except OSError as error:
             offsets.append({})
-            if clause:  # the checkpoint of compaction only explains gaps
+            if clause:  # the other checkpoints only explain gaps and lost records
                 said = getattr(error, "strerror", None) or str(error).removeprefix(f"{path} ")
                 problem = Problem(path, said, clause)
                 found.problems += [problem] if problem not in found.problems else []
@@ -116,6 +123,7 @@ def partition_in(
         start,
         about.recovery_points.get(key),
         about.cleaned.get(key),
+        about.high_watermarks.get(key),
         complete=wanted is None,
         swaps=tuple(swaps_in(directory, names, topic, number)) if wanted is None else (),
     )

@@ -71,6 +71,7 @@ class Partition:
         start_offset: log start in the log directory's checkpoint, or in KRaft's oldest snapshot; None without either.
         recovery_point: recovery point in the log directory's checkpoint; None without one.
         cleaned_to: offset in the checkpoint of compaction, below which the log has been cleaned; None without one.
+        high_watermark: high watermark in the log directory's checkpoint; None without one.
         complete: True if all segments were requested, and not some of their files.
         swaps: segments among the leftovers that replace segments of the same offsets at the next start.
     """
@@ -86,6 +87,7 @@ class Partition:
     start_offset: int | None = None
     recovery_point: int | None = None
     cleaned_to: int | None = None
+    high_watermark: int | None = None
     complete: bool = True
     swaps: tuple[Segment, ...] = ()
 

@@ -35,41 +35,51 @@ def intervals_of_topics(log_directories: Iterable[Path]) -> dict[str, int]:
     return found
 
 
-def topic_ids(log_directories: Iterable[Path]) -> dict[str, str]:
-    """Return the ids of the existing topics, by name, from the metadata in log directories."""
+def topic_ids(log_directories: Iterable[Path], end: int | None = None) -> dict[str, str]:
+    """Return the ids of the existing topics, by name, from the metadata in log directories.
+
+    Args:
+        log_directories: log directories; some of them have the metadata.
+        end: offset at which the log of the metadata ends; by default all of it is read.
+    """
     names: dict[str, str] = {}
-    for topic_id, name in metadata_records(log_directories, _topic):
+    for topic_id, name in metadata_records(log_directories, _topic, end):
         names.pop(topic_id, None)
         if name is not None:
             names[topic_id] = name
     return {name: topic_id for topic_id, name in names.items()}
 
 
-def metadata_records(log_directories: Iterable[Path], parse: Callable[[bytes], _Value | None]) -> Iterator[_Value]:
+def metadata_records(
+    log_directories: Iterable[Path], parse: Callable[[bytes], _Value | None], end: int | None = None
+) -> Iterator[_Value]:
     """Yield what a parser returns for the records of KRaft's metadata, except None. Unreadable records are skipped.
 
     Args:
         log_directories: log directories; some of them have the metadata.
         parse: function of the value of a record.
+        end: as for :func:`topic_ids`.
     """
     for directory in sorted(set(log_directories)):
-        yield from _records(directory / f"{METADATA_TOPIC}-0", parse)
+        yield from _records(directory / f"{METADATA_TOPIC}-0", parse, end)
 
 
-def _records(directory: Path, parse: Callable[[bytes], _Value | None]) -> Iterator[_Value]:
+def _records(directory: Path, parse: Callable[[bytes], _Value | None], end: int | None) -> Iterator[_Value]:
     """Yield the results of a parser for all records, in order: of the newest snapshot, then of the log after it."""
     snapshot = max(directory.glob("*.checkpoint"), default=None)
     start = 0
     if snapshot is not None and snapshot.name[:20].isdecimal():
         start = int(snapshot.name[:20])
-        yield from _records_in(snapshot, 0, parse)
+        yield from _records_in(snapshot, 0, None, parse)
     for log in sorted(directory.glob(f"*{LOG}")):
-        yield from _records_in(log, start, parse)
+        yield from _records_in(log, start, end, parse)
 
 
-def _records_in(path: Path, start: int, parse: Callable[[bytes], _Value | None]) -> Iterator[_Value]:
+def _records_in(path: Path, start: int, end: int | None, parse: Callable[[bytes], _Value | None]) -> Iterator[_Value]:
     try:
         for batch in file_batches(path):
+            if end is not None and batch.last_offset >= end:
+                return
             if batch.is_control or batch.base_offset < start:
                 continue
             for record in batch:

@@ -82,6 +82,7 @@ class PartitionStart:
         end: end of the log, before and after; None if unknown.
         changes: changes of its segments.
         remedy: remedy before the start, if the partition is not kept; empty if none is known.
+        instead: way to keep the log as it is; empty if none is known.
     """
 
     directory: Path
@@ -91,6 +92,7 @@ class PartitionStart:
     end: tuple[int | None, int | None] = (None, None)
     changes: tuple[SegmentChange, ...] = ()
     remedy: str = ""
+    instead: str = ""
 
     @property
     def at_risk(self) -> tuple[Path, ...]:
@@ -154,6 +156,9 @@ class Start:
         mixed: log directories with the mark of a clean stop, of brokers with others that have none.
         doubted: log directories with the mark of a clean stop whose files are as after a kill.
         is_damaged: True if a ``.log`` is broken.
+        lost: partitions that have already lost records, according to checkpoints.
+        is_default: True if the release was not given.
+        without_metadata: True if a broker runs KRaft, and no log directory has KRaft's own log.
     """
 
     release: str
@@ -171,6 +176,9 @@ class Start:
     mixed: tuple[Path, ...] = ()
     doubted: tuple[Path, ...] = ()
     is_damaged: bool = False
+    lost: tuple[Blocker, ...] = ()
+    is_default: bool = False
+    without_metadata: bool = False
 
     @property
     def starts(self) -> bool:
@@ -202,22 +210,36 @@ class Start:
             return "no"
         if self.of("unknown"):
             return "unknown"
-        return "yes, but" if self.faults else "yes"
+        return "yes, but" if self.faults or self.lost else "yes"
 
     @property
     def line(self) -> str:
         """Answer and reason in one line."""
-        return f"may I start the broker? {self._answered()}"
+        condition = (
+            ", if KRaft's own log is elsewhere" if self.without_metadata and self.answer.startswith("yes") else ""
+        )
+        return f"may I start the broker? {self._answered()}{condition}"
 
     def _answered(self) -> str:
         cases: dict[Answer, Callable[[], str]] = {
             "running": lambda: f"it is running: {self._sign_of_life()}; what a start would do is not predicted",
             "no": self._refused,
             "unknown": lambda: f"unknown: {_folded(self.of('unknown'))}",
-            "yes, but": lambda: f"yes, but no start repairs {self._files(self.faults)}; the start loses no whole batch",
+            "yes, but": self._reserved,
             "yes": lambda: f"yes: the start repairs {self._files(len(self.rebuilt))}" if self.rebuilt else "yes",
         }
         return cases[self.answer]()
+
+    def _reserved(self) -> str:
+        """Say what a start does not mend."""
+        faults = [f"no start repairs {self._files(self.faults)}; the start loses no whole batch"] if self.faults else []
+        lost = [f"{counted(len(self.lost), 'partition')} lost records before, see above"] if self.lost else []
+        return f"yes, but {'; '.join([*faults, *lost])}"
+
+    @property
+    def _broker(self) -> str:
+        default = ", which is the default: --kafka names another," if self.is_default else ""
+        return f"a broker of Kafka {self.release}{default}"
 
     @staticmethod
     def _files(number: int) -> str:
@@ -235,19 +257,18 @@ class Start:
         besides += [f"{counted(len(strays), 'partition')} would start empty"] if strays else []
         then = f"; and then {' and '.join(besides)}, above" if besides else ""
         if self.fatal:
-            return f"no: a broker of Kafka {self.release} would not start: {_folded(self.fatal)}{then}"
+            return f"no: {self._broker} would not start: {_folded(self.fatal)}{then}"
         if self.offline:
             given_up = [f"{shell_word(path)} ({why})" for path, why in self.offline.items()]
-            return (
-                f"no: a broker of Kafka {self.release} would give up {_some(given_up)}, and all partitions in it{then}"
-            )
+            return f"no: {self._broker} would give up {_some(given_up)}, and all partitions in it{then}"
         if lost:
             files = sum(len(each.at_risk) for each in lost if not each.remedy)
             named = _some(f"{shell_word(each.directory)} ({', '.join(each.limits) or each.reason})" for each in lost)
             first = f": copy the {counted(files, 'file')} above first, then start it" if files else ""
             number = sum(each.readable for each in lost)
             records = counted(number, "readable record") if number else "records"
-            return f"no: {counted(len(lost), 'partition')} would lose {records}, {named}{first}"
+            empty = f"; {counted(len(strays), 'partition')} would start empty, above" if strays else ""
+            return f"no: {counted(len(lost), 'partition')} would lose {records}, {named}{first}{empty}"
         return f"no: {counted(len(strays), 'partition')} would start empty: {_folded(strays)}"
 
     def lines(self) -> list[str]:
@@ -261,7 +282,7 @@ class Start:
             yield from self._stops()
         yield from self._obstacles()
         yield from self._losses()
-        for reasons in (_by_reason(self.of("stray", "empty", "unknown")), _by_reason(self.missing)):
+        for reasons in (_by_reason(self.of("stray", "empty", "unknown")), _by_reason((*self.missing, *self.lost))):
             for (reason, remedy), names in reasons.items():
                 yield f"start: {_some(names)}: {reason}"
                 yield from _indented(remedy)
@@ -299,7 +320,9 @@ class Start:
             yield f"start: {each}"
             yield from _indented(each.remedy)
             if each.changes and not each.remedy:
-                yield "  do not start the broker before these are copied out of the log directories:"
+                yield from _indented(each.instead)
+                before = "or else, do" if each.instead else "do"
+                yield f"  {before} not start the broker before these are copied out of the log directories:"
                 yield from (f"    {shell_word(file)}" for file in each.at_risk)
         if any(each.changes and not each.remedy for each in self.of("cut")):
             yield f"  {AFTER_THE_COPIES}"

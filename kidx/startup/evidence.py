@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kidx.discovery import LOG
+from kidx.discovery import LOG, OFFSET_CHECKPOINTS
 from kidx.findings import HARMLESS
 
 if TYPE_CHECKING:
@@ -41,6 +41,15 @@ def lost_logs(result: Verification) -> dict[Path, list[int]]:
         if file.verdict == "missing" and path.suffix == LOG:
             found[path.parent].append(int(path.stem))
     return found
+
+
+def already_lost(result: Verification) -> dict[Path, str]:
+    """Return what checkpoints say of partitions that have lost records, by partition directory."""
+    return {
+        Path(finding.path).parent / f"{finding.topic}-{finding.partition}": finding.message
+        for finding in result.findings
+        if finding.verdict in HARMLESS and finding.clause == "LG-16" and Path(finding.path).name in OFFSET_CHECKPOINTS
+    }
 
 
 def suspected(result: Verification) -> set[Path]:

@@ -17,6 +17,7 @@ from kidx.printable import shell_word, shortened
 from kidx.records import file_batches
 from kidx.startup.answers import Blocker
 from kidx.startup.checkpoints import UnreadableError, properties_of
+from kidx.startup.names import METADATA_LOG
 from kidx.startup.remedies import COPIED_DISK, EMPTY_DISK, OLDER_SNAPSHOT, OTHER_BROKER
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _SHARED: Final = ("cluster.id", "node.id")
 _SNAPSHOT: Final = ".checkpoint"
 _SNAPSHOT_NAME: Final = re.compile(r"\d{20}-\d{10}\.checkpoint", re.ASCII)
 _QUORUM_STATE: Final = "quorum-state"
+_BOOTSTRAP: Final = f"bootstrap{_SNAPSHOT}"
 _NODE_IDS: Final = frozenset({"node.id", "broker.id"})
 
 
@@ -95,7 +97,19 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
     fatal += _of_other_brokers(known, ids)
     if dialect.has_directory_ids:
         fatal += _duplicates(known)
-    return fatal + (missing if len(missing) < len(directories) else []), offline
+    if len(missing) == len(directories):
+        missing = [each for each in missing if _is_of_kraft(each.path.parent)]
+    return fatal + missing, offline
+
+
+def _is_of_kraft(directory: Path) -> bool:
+    """Return True for a log directory that was formatted for KRaft: without ``meta.properties``, nothing starts."""
+    return has_metadata_log(directory) or (directory / _BOOTSTRAP).exists()
+
+
+def has_metadata_log(directory: Path) -> bool:
+    """Return True if KRaft's own log is in a log directory."""
+    return (directory / METADATA_LOG).is_dir()
 
 
 def _of_other_brokers(known: Mapping[Path, dict[str, str]], ids: Mapping[str, Counter[str]]) -> Iterator[Blocker]:
@@ -130,7 +144,7 @@ def check_metadata_log(directory: Path) -> list[Blocker]:
     """
     found = []
     snapshots = sorted(path for path in directory.glob(f"*{_SNAPSHOT}") if _SNAPSHOT_NAME.fullmatch(path.name))
-    for path in (*snapshots[-1:], directory.parent / f"bootstrap{_SNAPSHOT}"):
+    for path in (*snapshots[-1:], directory.parent / _BOOTSTRAP):
         with contextlib.suppress(FileNotFoundError):
             reason = _unreadable_snapshot(path)
             if reason:

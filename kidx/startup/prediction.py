@@ -25,23 +25,34 @@ from kidx.discovery import (
 )
 from kidx.errors import InvalidArgumentError
 from kidx.log.epochs import stored_epochs
-from kidx.printable import shell_word
 from kidx.rebuild.lock import lock_owner
 from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.repair.topic_settings import topic_ids
+from kidx.startup.alternatives import keep_whole, remedy_of_log
 from kidx.startup.answers import Blocker, Outcome, PartitionStart, SegmentChange, Start
 from kidx.startup.assignments import assignments, lost_partitions
 from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
 from kidx.startup.directories import OF_LOG_DIRECTORIES, directories_in, log_directories, names_in
-from kidx.startup.evidence import doubted, lost_logs, suspected
-from kidx.startup.kraft import check_metadata_log, check_properties, node_of, runs_kraft
+from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected
+from kidx.startup.kraft import check_metadata_log, check_properties, has_metadata_log, node_of, runs_kraft
 from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, unparsed_name
-from kidx.startup.remedies import FOREIGN, LOG_START, RECOVER, RENAMED, TWICE, WITHOUT, missing_topic_id
-from kidx.startup.simulation import Checkpoints, Loaded, foreign_log, load, present, readable_records, regular_files
-from kidx.startup.strays import strays
+from kidx.startup.owners import inaccessible
+from kidx.startup.remedies import (
+    ALREADY_LOST,
+    LOG_START,
+    METADATA_CUT,
+    METADATA_MISSING,
+    OWN_LOG,
+    RENAMED,
+    TWICE,
+    WITHOUT,
+    missing_topic_id,
+)
+from kidx.startup.simulation import Checkpoints, Loaded, present, readable_records, regular_files, try_load
+from kidx.startup.strays import strays, unknown_to
 from kidx.startup.tiers import check_cache
 
 if TYPE_CHECKING:
@@ -99,6 +110,9 @@ def predict(
         clean=clean,
         mixed=tuple(path for broker in brokers for path in broker.mixed),
         doubted=doubted(result, clean),
+        lost=tuple(Blocker(path, said, ALREADY_LOST) for path, said in already_lost(result).items()),
+        is_default=release is None,
+        without_metadata=any(broker.without_metadata for broker in brokers),
         is_damaged=any(path.suffix == LOG and path.exists() for path in faulty),
     )
 
@@ -127,12 +141,19 @@ class _Broker:
         self.partitions: list[PartitionStart] = []
         self.ids: dict[Path, str | None] = {}
         self.rewritten: set[Path] = set()
+        self.metadata_end: int | None = None
+        self.without_metadata = False
 
     def look(self) -> None:
         """Check all log directories and partitions."""
         self.recorded = topic_ids(self.directories or {path.parent for path in self.given})
         for directory in self.directories:
             self._look_at(directory)
+            if (why := inaccessible(directory)) is not None:
+                self._give_up(directory, why)
+        if runs_kraft(self.directories) and self.ids and not any(map(has_metadata_log, self.directories)):
+            self.without_metadata = True
+            self.missing.append(Blocker(self.directories[0] / METADATA_LOG, METADATA_MISSING))
         for partition in self.given:
             self._look_at_partition(partition, CheckpointedOffsets(partition.parent))
         fatal, offline = check_properties(self.directories, self.dialect)
@@ -167,7 +188,7 @@ class _Broker:
             ]
             return
         for path, why in self.offline.items():
-            if (path / METADATA_LOG).is_dir():
+            if has_metadata_log(path):
                 self.fatal.append(
                     why._replace(reason=f"{why.reason}: the log directory with KRaft's own log is given up")
                 )
@@ -209,7 +230,11 @@ class _Broker:
         own = _Broker([], [], self.suspected, self.lost_logs, self.repairable, self.intervals, self.dialect)
         own._look_at_partition(path, CheckpointedOffsets(path.parent, recovers=True))
         self.fatal += [*own.fatal, *own.offline.values(), *check_metadata_log(path)]
-        self.partitions += own.partitions
+        for each in own.partitions:
+            if each.outcome == "cut":
+                self.metadata_end = each.end[1]
+                each = replace(each, reason=OWN_LOG, remedy=METADATA_CUT, instead="")  # noqa: PLW2901
+            self.partitions.append(each)
         self.rewritten |= own.rewritten
 
     # -- one partition ---------------------------------------------------------------------------------------------
@@ -274,9 +299,10 @@ class _Broker:
         sizes, end = present(path)
         logs = [path / f"{base:020d}.log" for base in sizes]
         interval = self.intervals.of(logs[-1]).value if logs else DEFAULT
-        loaded = _loaded(path, self.dialect, offsets.of(path), interval)
+        loaded = try_load(path, self.dialect, offsets.of(path), interval)
         if loaded.fatal:
-            self.fatal.append(Blocker(path, loaded.fatal, self._remedy(path, offsets.of(path), end, interval)))
+            remedy = self._remedy(path, offsets.of(path), end, interval)
+            self.fatal.append(Blocker(path, loaded.fatal, remedy))
         elif loaded.failed:
             self._give_up(path.parent, Blocker(path, loaded.failed))
         elif loaded.unknown:
@@ -286,16 +312,8 @@ class _Broker:
             self._compare(path, offsets, sizes, end, loaded)
 
     def _remedy(self, path: Path, checkpoints: Checkpoints, end: int, interval: int) -> str:
-        """Say what to do about a log that cannot be loaded; nothing where a repair does it."""
-        if path in self.repairable or path.name == METADATA_LOG:
-            return ""
-        if (foreign := foreign_log(path)) is not None:
-            return f"move {shell_word(foreign)} out of the log directory, and verify again: {FOREIGN}"
-        if checkpoints.clean:
-            recovered = _loaded(path, self.dialect, replace(checkpoints, clean=False), interval)
-            if recovered.end is not None and recovered.end >= end:
-                return RECOVER
-        return FROM_A_REPLICA
+        is_repairable = path in self.repairable or path.name == METADATA_LOG
+        return "" if is_repairable else remedy_of_log(path, self.dialect, checkpoints, end, interval)
 
     def _compare(
         self, path: Path, offsets: CheckpointedOffsets, sizes: Mapping[int, int], end: int, loaded: Loaded
@@ -329,7 +347,9 @@ class _Broker:
         outcome: Outcome = "cut" if lost else "kept"
         before = end if shortened else loaded.end
         limits = (start, loaded.start), (before, loaded.end)
-        self.partitions.append(PartitionStart(path, outcome, reason, *limits, changes, remedy))
+        is_cut = lost and changes and not remedy
+        instead = keep_whole(path, self.dialect, offsets.of(path), sizes, end) if is_cut else ""
+        self.partitions.append(PartitionStart(path, outcome, reason, *limits, changes, remedy, instead))
 
     # -- what several partitions tell ------------------------------------------------------------------------------
 
@@ -348,9 +368,11 @@ class _Broker:
     def _find_strays(self) -> None:
         """Find the partitions that KRaft does not know by their topic ids."""
         if runs_kraft(self.directories or list({path.parent for path in self.given})):
-            for stray in strays(self.ids, self.recorded):
-                self.partitions = [each for each in self.partitions if each.directory != stray.directory]
-                self.partitions.append(stray)
+            found = {each.directory: each for each in strays(self.ids, self.recorded)}
+            if self.metadata_end is not None:
+                after = topic_ids(self.directories, self.metadata_end)
+                found |= {each.directory: each for each in unknown_to(self.ids, self.recorded, after)}
+            self.partitions = [each for each in self.partitions if each.directory not in found] + list(found.values())
 
     def _find_lost(self) -> None:
         """Find the partitions that KRaft's metadata assign to the broker, and that no log directory has."""
@@ -364,13 +386,6 @@ class _Broker:
 
 def _changed(log: Path, before: int, after: int | None) -> SegmentChange:
     return SegmentChange(log, before, after, readable_records(log, after or 0))
-
-
-def _loaded(path: Path, dialect: Dialect, checkpoints: Checkpoints, index_interval_bytes: int = DEFAULT) -> Loaded:
-    try:
-        return load(path, dialect, checkpoints, index_interval_bytes)
-    except Exception as error:  # noqa: BLE001 -- input is hostile, and what is not foreseen is no prediction
-        return Loaded(unknown=f"it cannot be said what a start makes of it: {type(error).__name__}: {error}")
 
 
 def _is_unusual(names: Iterable[str]) -> bool:

@@ -56,6 +56,20 @@ OLDER_SNAPSHOT: Final = (
     "move this file away, and verify again: the log reaches back to its beginning, or to an older snapshot, and the "
     "broker reads it from there"
 )
+METADATA_CUT: Final = (
+    f"do not start it: restore {METADATA_LOG} from a copy; where other controllers run, move that directory away, and "
+    "this broker copies it from them. Without either, copy all log directories before anything else"
+)
+OWN_LOG: Final = "KRaft recovers its own log at every start"
+METADATA_MISSING: Final = (
+    "it is missing in these log directories. Unless metadata.log.dir is elsewhere, or other controllers run, the "
+    "broker begins a new cluster, and renames every partition to …-stray"
+)
+ALREADY_LOST: Final = f"{FROM_A_REPLICA}; where none does, these records are gone"
+OTHER_TOPIC: Final = (
+    "see first where this directory is from: it is of another cluster, or of an earlier topic of the same name. If so, "
+    "move it out of the log directory, and restore the partition or let it be copied from its leader"
+)
 WITHOUT: Final = {
     RECOVERY_POINTS: "the broker recovers every log of the directory from its beginning, if it was not stopped cleanly",
     START_OFFSETS: "each log starts with its first segment, so that deleted records are shown again",
@@ -78,12 +92,12 @@ MIXED: Final = (
     f"there is a {CLEAN_SHUTDOWN}, and none in the broker's other log directories. They are not of the same stop: one "
     "was offline then, or was restored from a copy, and its newest records may be missing"
 )
-TWICE: Final = "move the copy that ends earlier out of its log directory"
+TWICE: Final = "move the copy that ends earlier out of its log directory; if both are alike, either of them"
 _BY_NAME: Final = {
     HIGH_WATERMARKS: "move it away: the broker begins a new one",
     CLEANED_OFFSETS: "move it away: the broker begins a new one, and compaction reads each log from its start",
-    META_PROPERTIES: "restore it; without a copy, write it as in the broker's other log directories, with the "
-    "directory.id of this one",
+    META_PROPERTIES: "restore it; without a copy, write it as in the broker's other log directories, without the line "
+    "directory.id: the broker then writes a new one",
     "quorum-state": "restore it; without a copy, move it away while all other controllers run",
 }
 
@@ -101,6 +115,27 @@ def remedy_of(path: Path) -> str:
     if unparsed_name([name]) is not None:
         return "move it out of the partition's directory"
     return "move it out of the log directory" if path.is_dir() and not is_partition_name(name) else ""
+
+
+def instead_of_cutting(topic: str, partition: int, end: int, *, is_new: bool) -> str:
+    """Return how a log is kept whole that a recovery would cut below its recovery point.
+
+    Args:
+        topic: topic of the partition.
+        partition: its number.
+        end: end of the log.
+        is_new: True if the log directory has no checkpoint of recovery points.
+    """
+    line = f"{shell_word(topic)} {partition} {end}"
+    what = (
+        f"write three lines into {RECOVERY_POINTS}: 0, 1, and {line}"
+        if is_new
+        else f"set the line of the partition in {RECOVERY_POINTS} to {line}"
+    )
+    return (
+        f"to keep what is after the corrupt batch, {what}, and verify again: the start then cuts nothing, and a consumer "
+        "has to seek past that batch"
+    )
 
 
 def missing_topic_id(topic: str, topic_id: str | None) -> str:

@@ -16,6 +16,7 @@ from kidx.discovery import LOG
 from kidx.errors import KidxError
 from kidx.log import LogConfig
 from kidx.records import file_batches
+from kidx.repair.interval import DEFAULT
 from kidx.scan.blocks import LogBlocks
 from kidx.segment.errors import SegmentOffsetOverflowError
 from kidx.startup.names import unparsed_name
@@ -71,7 +72,7 @@ class Loaded:
     unknown: str = ""
 
 
-def load(directory: Path, dialect: Dialect, checkpoints: Checkpoints, index_interval_bytes: int = 4096) -> Loaded:
+def load(directory: Path, dialect: Dialect, checkpoints: Checkpoints, index_interval_bytes: int = DEFAULT) -> Loaded:
     """Return the effect of a release's start on a partition's directory, which is only read.
 
     Args:
@@ -107,6 +108,16 @@ def load(directory: Path, dialect: Dialect, checkpoints: Checkpoints, index_inte
         segments = {segment.base_offset: segment.size for segment in log.segments}
         log.release_handles()
         return Loaded(log.start_offset, log.end_offset, segments, rewritten_indexes(directory, view))
+
+
+def try_load(
+    directory: Path, dialect: Dialect, checkpoints: Checkpoints, index_interval_bytes: int = DEFAULT
+) -> Loaded:
+    """Return what :func:`load` does; whatever it does not foresee is no prediction."""
+    try:
+        return load(directory, dialect, checkpoints, index_interval_bytes)
+    except Exception as error:  # noqa: BLE001 -- input is hostile, and what is not foreseen is no prediction
+        return Loaded(unknown=f"it cannot be said what a start makes of it: {type(error).__name__}: {error}")
 
 
 def _failed(error: Exception, text: str, view: Path, directory: Path) -> Loaded:

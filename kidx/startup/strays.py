@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import parse_partition
 from kidx.startup.answers import PartitionStart
 from kidx.startup.checkpoints import PARTITION_METADATA
 from kidx.startup.names import METADATA_LOG
-from kidx.startup.remedies import missing_topic_id
+from kidx.startup.remedies import OTHER_TOPIC, missing_topic_id
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+BECOMES_STRAY: Final = "the directory is renamed to …-stray, and the partition starts empty"
 
 
 def strays(ids: Mapping[Path, str | None], recorded: Mapping[str, str]) -> Iterator[PartitionStart]:
@@ -38,13 +40,29 @@ def strays(ids: Mapping[Path, str | None], recorded: Mapping[str, str]) -> Itera
         topic = parsed[0]
         right = recorded.get(topic) or _usual(found[topic], at_least=1 if topic_id is None else 2)
         if topic_id is None:
-            reason = f"there is no {PARTITION_METADATA}"
+            reason, remedy = f"there is no {PARTITION_METADATA}", missing_topic_id(topic, right)
         elif right is not None and right != topic_id:
             reason = f"its {PARTITION_METADATA} has the topic id {topic_id}, and {topic} has {right}"
+            written = missing_topic_id(topic, right)
+            remedy = f"{OTHER_TOPIC}. Only if the records are known to be this topic's, {written}"
         else:
             continue
-        reason += ": the directory is renamed to …-stray, and the partition starts empty"
-        yield PartitionStart(path, "stray", reason, remedy=missing_topic_id(topic, right))
+        yield PartitionStart(path, "stray", f"{reason}: {BECOMES_STRAY}", remedy=remedy)
+
+
+def unknown_to(
+    ids: Mapping[Path, str | None], before: Mapping[str, str], after: Mapping[str, str]
+) -> list[PartitionStart]:
+    """Return the partitions that become strays because KRaft's metadata lose their topics.
+
+    Args:
+        ids: the topic id of each partition's directory.
+        before: the topic ids in the metadata as they are, by topic.
+        after: those in what remains of the metadata after the start.
+    """
+    lost = {topic_id for topic, topic_id in before.items() if after.get(topic) != topic_id}
+    reason = f"the metadata that the start cuts off have its topic: {BECOMES_STRAY}"
+    return [PartitionStart(path, "stray", reason) for path, topic_id in ids.items() if topic_id in lost]
 
 
 def _usual(ids: Counter[str], *, at_least: int) -> str | None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kidx.discovery import LOG, METADATA_TOPIC, RECOVERY_POINTS, START_OFFSETS
+from kidx.discovery import HIGH_WATERMARKS, LOG, METADATA_TOPIC, RECOVERY_POINTS, START_OFFSETS
 from kidx.files import read_range
 from kidx.findings import Finding, Verdict
 from kidx.printable import shortened
@@ -159,7 +159,7 @@ def check_strays(partition: Partition, reporter: PartitionReporter) -> None:
 
 
 def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> None:
-    """Report a log start or recovery point in the log directory's checkpoints that limits the visible records."""
+    """Report checkpointed offsets that limit the visible records, or show that records were lost."""
     read = [verdict for verdict in verdicts if verdict.readable]
     if not read:
         return
@@ -202,4 +202,17 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
             offset=point,
             expected=f"at most {end}",
             actual=str(point),
+        )
+        return
+    committed = partition.high_watermark
+    if committed is not None and committed > end:
+        reporter.add(
+            partition.directory.parent / HIGH_WATERMARKS,
+            "LG-16",
+            "sound",
+            f"{partition.name} has the high watermark {committed}, but its log ends at {end}: records were lost, or it "
+            "is an older copy, and if this broker becomes the leader, the other replicas truncate theirs",
+            offset=committed,
+            expected=f"at most {end}",
+            actual=str(committed),
         )

@@ -215,6 +215,7 @@ def _row(partition: Partition, place: Place, facts_of: Facts, request: Request) 
         "start_offset": partition.start_offset,
         "recovery_point": partition.recovery_point,
         "cleaned_to": partition.cleaned_to,
+        "high_watermark": partition.high_watermark,
         "epochs": partition.epochs is not None,
         "orphans": [os.fsencode(path.name) for path in partition.orphans],
         "leftovers": [os.fsencode(leftover.path.name) for leftover in partition.leftovers],
@@ -281,6 +282,7 @@ def partition_of(row: Row, directory: Path) -> Partition:
         row["start_offset"],
         row["recovery_point"],
         row["cleaned_to"],
+        row["high_watermark"],
         row["complete"],
         # What lies in a store is fetched segment by segment, and these are none yet.
         ()

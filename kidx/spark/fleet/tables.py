@@ -85,6 +85,7 @@ LISTING: Final = pa.schema([
     ("start_offset", pa.int64()),
     ("recovery_point", pa.int64()),
     ("cleaned_to", pa.int64()),
+    ("high_watermark", pa.int64()),
     ("epochs", pa.bool_()),
     ("orphans", pa.list_(pa.binary())),
     ("leftovers", pa.list_(pa.binary())),

@@ -1,0 +1,53 @@
+"""Log directories of a broker of KRaft, and the prediction of its start."""
+
+from __future__ import annotations
+
+import json
+
+from kidx.log import LogConfig, UnifiedLog
+from kidx.records import build_batch
+from kidx.startup import predict
+from kidx.verify import verify_paths
+
+RELEASE = "3.9.2"
+EPOCH_MS = 1_700_000_000_000
+HOUR_MS = 3_600_000
+ID = "UAlnBWn7S5uwafXHT96cYw"
+PROPERTIES = "version=1\ncluster.id=c1\nnode.id=1\n"
+ELSEWHERE = ", if KRaft's own log is elsewhere"
+"""End of the answer for log directories of KRaft without its own log."""
+CONFIG = LogConfig(segment_ms=HOUR_MS, index_interval_bytes=200, segment_index_bytes=1200)
+
+
+def fill(directory, segments=4, batches=6):
+    """Write a log as a broker does: a segment per hour, 12 offsets each."""
+    with UnifiedLog(directory, CONFIG, dialect=RELEASE, clock=lambda: EPOCH_MS) as log:
+        for number in range(segments * batches):
+            segment, batch = divmod(number, batches)
+            stamp = EPOCH_MS + segment * 2 * HOUR_MS + 25 * batch
+            value = b"%04d" % number * 20
+            data = build_batch([(stamp, None, value), (stamp + 10, None, value)])
+            log.append_as_leader(data, 0)
+    (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
+
+
+def write_offsets(path, offsets):
+    lines = ["0", str(len(offsets)), *(f"orders {number} {offset}" for number, offset in offsets.items())]
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def flip(path, at):
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def start(*paths, release=RELEASE):
+    found = predict(paths, verify_paths(paths, release=release, processes=1), release)
+    assert json.dumps(found.to_json())
+    assert found.lines()[-1] == found.line
+    return found
+
+
+def log(base):
+    return f"{base:020d}.log"

@@ -1,0 +1,186 @@
+"""Starts of brokers whose damage an operator met, and what he has to read about them."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+
+import pytest
+from startups import ELSEWHERE, ID, PROPERTIES, RELEASE, fill, flip, log, start, write_offsets
+
+from kidx.rebuild import rebuild
+from kidx.records import SimpleRecord, build_batch
+from kidx.startup import owners
+
+METADATA = "__cluster_metadata-0"
+_TOPIC = bytes.fromhex("010200") + b"\x07orders"
+"""Begin of the record that makes the topic: frame, type, version, and a compact string."""
+
+
+def topic_record():
+    """Return the record that makes the topic."""
+    return _TOPIC + base64.urlsafe_b64decode(f"{ID}==") + b"\x00"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    made = tmp_path_factory.mktemp("filled")
+    for number in range(2):
+        fill(made / f"orders-{number}")
+    return made
+
+
+@pytest.fixture
+def data(filled, tmp_path):
+    """Make a log directory of a broker of KRaft with KRaft's own log, after a clean stop."""
+    target = tmp_path / "data"
+    shutil.copytree(filled, target)
+    (target / "meta.properties").write_text(PROPERTIES)
+    (target / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":9}')
+    write_offsets(target / "recovery-point-offset-checkpoint", {0: 48, 1: 48})
+    write_offsets(target / "replication-offset-checkpoint", {0: 48, 1: 48})
+    metadata = target / METADATA
+    metadata.mkdir()
+    batches = [build_batch([SimpleRecord(1, None, topic_record())], base_offset=0)]
+    batches += [build_batch([SimpleRecord(2, None, b"\x01\x63\x00")], base_offset=n) for n in (1, 2)]
+    (metadata / log(0)).write_bytes(b"".join(batches))
+    rebuild(metadata / log(0), tmp_path / "rebuilt", dialect=RELEASE)
+    shutil.copytree(tmp_path / "rebuilt", metadata, dirs_exist_ok=True)
+    return target
+
+
+def test_a_healthy_broker_with_its_own_log_may_start(data):
+    found = start(data)
+    assert (found.answer, found.line) == ("yes", "may I start the broker? yes")
+
+
+class TestMetadata:
+    def test_a_cut_of_the_cluster_metadata_makes_strays_of_the_partitions(self, data):
+        flip(data / METADATA / log(0), 80)
+        found = start(data)
+        assert found.answer == "no"
+        outcomes = {each.directory.name: each.outcome for each in found.partitions}
+        assert outcomes == {METADATA: "cut", "orders-0": "stray", "orders-1": "stray"}
+        said = "\n".join(found.lines())
+        assert "do not start it: restore __cluster_metadata-0 from a copy" in said
+        assert "KRaft recovers its own log at every start" in said
+        assert "2 partitions would start empty" in found.line
+        assert "copy the" not in found.line
+
+    def test_topics_before_the_cut_stay(self, data):
+        path = data / METADATA / log(0)
+        path.write_bytes(path.read_bytes()[:-3])
+        found = start(data)
+        assert {each.directory.name: each.outcome for each in found.partitions} in (
+            {METADATA: "cut"},
+            {METADATA: "kept"},
+        )
+
+    def test_its_absence_is_a_condition(self, data):
+        shutil.rmtree(data / METADATA)
+        found = start(data)
+        assert found.line == f"may I start the broker? yes{ELSEWHERE}"
+        assert any(METADATA in line and "renames every partition" in line for line in found.lines())
+
+
+class TestProperties:
+    @pytest.mark.parametrize("kept", [METADATA, "bootstrap.checkpoint"])
+    def test_the_only_log_directory_without_properties(self, data, kept):
+        (data / "meta.properties").unlink()
+        if kept != METADATA:
+            shutil.rmtree(data / METADATA)
+            (data / kept).write_bytes(b"")
+        found = start(data)
+        assert found.answer == "no"
+        assert "meta.properties: it is missing" in found.line
+        assert any("without the line directory.id" in line for line in found.lines())
+
+    def test_copies_of_partitions_need_none(self, data):
+        (data / "meta.properties").unlink()
+        shutil.rmtree(data / METADATA)
+        assert start(data).answer == "yes"
+
+
+def test_a_foreign_topic_id_is_not_overwritten_without_a_look(data):
+    foreign = "OXyGkVjsR02DyybEsRtGng"
+    (data / "orders-1" / "partition.metadata").write_text(f"version: 0\ntopic_id: {foreign}")
+    found = start(data)
+    (stray,) = found.of("stray")
+    assert stray.remedy.startswith("see first where this directory is from")
+    assert stray.remedy.endswith(f"topic_id: {ID}")
+
+
+class TestLostRecords:
+    def test_a_high_watermark_past_the_end(self, data):
+        write_offsets(data / "replication-offset-checkpoint", {0: 48, 1: 60})
+        found = start(data)
+        assert found.line == "may I start the broker? yes, but 1 partition lost records before, see above"
+        (lost,) = found.lost
+        assert lost.path == data / "orders-1"
+        assert "has the high watermark 60, but its log ends at 48" in lost.reason
+
+    def test_they_stay_reported_after_a_kill(self, data):
+        (data / ".kafka_cleanshutdown").unlink()
+        write_offsets(data / "recovery-point-offset-checkpoint", {0: 48, 1: 60})
+        found = start(data)
+        assert found.answer == "yes, but"
+        assert "is flushed up to 60, but its log ends at 48" in found.lost[0].reason
+
+
+class TestKeepingTheLog:
+    def test_a_recovery_point_past_the_corrupt_batch_is_offered_and_keeps_all(self, data):
+        (data / ".kafka_cleanshutdown").unlink()
+        (data / "recovery-point-offset-checkpoint").unlink()
+        flip(data / "orders-0" / log(12), 700)
+        (cut,) = (each for each in start(data).partitions if each.outcome == "cut")
+        assert "write three lines into recovery-point-offset-checkpoint: 0, 1, and orders 0 48" in cut.instead
+        write_offsets(data / "recovery-point-offset-checkpoint", {0: 48})
+        again = start(data)
+        assert (again.answer, again.of("cut")) == ("yes, but", [])
+
+    def test_a_corrupt_batch_in_the_last_segment_is_cut_anyway(self, data):
+        (data / ".kafka_cleanshutdown").unlink()
+        flip(data / "orders-0" / log(36), 700)
+        (cut,) = start(data).of("cut")
+        assert cut.instead == ""
+
+
+class TestOwners:
+    """Tests run as root, or own all files: other owners are pretended by what ``stat`` returns."""
+
+    @pytest.fixture
+    def owned(self, monkeypatch):
+        real, odd = os.stat, {}
+
+        def stat(path, *arguments, **options):
+            status = list(real(path, *arguments, **options))
+            mode, user = odd.get(str(path), (None, 1000))
+            status[0] = status[0] if mode is None else status[0] & ~0o777 | mode
+            status[4] = status[5] = user
+            return os.stat_result(status)
+
+        monkeypatch.setattr(owners.Path, "stat", stat)
+        return odd
+
+    def test_a_file_of_another_user_takes_the_log_directory_offline(self, data, owned):
+        path = data / "orders-0" / log(12)
+        owned[str(path)] = 0o600, 0
+        why = owners.inaccessible(data)
+        assert why.path == path
+        assert "belongs to root" in why.reason
+        assert start(data).answer == "no"
+
+    def test_a_file_that_all_may_use_is_no_obstacle(self, data, owned):
+        owned[str(data / "orders-0" / log(12))] = 0o666, 0
+        assert owners.inaccessible(data) is None
+
+    def test_files_of_root_are_taken_for_a_broker_that_runs_as_root(self, data, monkeypatch):
+        monkeypatch.setattr(owners, "_ROOT", os.getuid())
+        assert owners.inaccessible(data) is None
+
+
+def test_the_default_release_is_named_as_such(data):
+    (data / "lost+found2").mkdir()
+    assert "which is the default: --kafka names another" in start(data, release=None).line
+    assert "the default" not in start(data, release=RELEASE).line
