@@ -199,7 +199,7 @@ class FileSegment:
                     end += batch.size_in_bytes
             except CorruptRecordError:
                 if os.pread(descriptor, _LONGEST_TAIL, end).strip(b"\0"):
-                    return size  # a damaged batch: whoever reads it is told
+                    return size  # a corrupt batch: its readers get the error
         return end
 
     # -- interface that a search uses -----------------------------------------------------------------------------

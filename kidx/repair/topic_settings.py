@@ -58,7 +58,7 @@ def metadata_records(
     Args:
         log_directories: log directories; some of them have the metadata.
         parse: function of the value of a record.
-        end: as for :func:`topic_ids`.
+        end: end offset; see :func:`topic_ids`.
     """
     for directory in sorted(set(log_directories)):
         yield from _records(directory / f"{METADATA_TOPIC}-0", parse, end)

@@ -82,7 +82,7 @@ class PartitionStart:
         end: end of the log, before and after; None if unknown.
         changes: changes of its segments.
         remedy: remedy before the start, if the partition is not kept; empty if none is known.
-        instead: way to keep the log as it is; empty if none is known.
+        instead: remedy that keeps all records of the log; empty if none is known.
     """
 
     directory: Path
@@ -231,7 +231,7 @@ class Start:
         return cases[self.answer]()
 
     def _reserved(self) -> str:
-        """Say what a start does not mend."""
+        """Return what a start does not repair."""
         faults = [f"no start repairs {self._files(self.faults)}; the start loses no whole batch"] if self.faults else []
         lost = [f"{counted(len(self.lost), 'partition')} lost records before, see above"] if self.lost else []
         return f"yes, but {'; '.join([*faults, *lost])}"

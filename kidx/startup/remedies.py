@@ -133,8 +133,8 @@ def instead_of_cutting(topic: str, partition: int, end: int, *, is_new: bool) ->
         else f"set the line of the partition in {RECOVERY_POINTS} to {line}"
     )
     return (
-        f"to keep what is after the corrupt batch, {what}, and verify again: the start then cuts nothing, and a consumer "
-        "has to seek past that batch"
+        f"to keep what is after the corrupt batch, {what}, and verify again: the start then cuts nothing, and a "
+        "consumer has to seek past that batch"
     )
 
 

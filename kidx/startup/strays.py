@@ -57,7 +57,7 @@ def unknown_to(
 
     Args:
         ids: the topic id of each partition's directory.
-        before: the topic ids in the metadata as they are, by topic.
+        before: the topic ids in the present metadata, by topic.
         after: those in what remains of the metadata after the start.
     """
     lost = {topic_id for topic, topic_id in before.items() if after.get(topic) != topic_id}
