@@ -101,8 +101,8 @@ def damaged_frames() -> Iterator[bytes]:
     raw, empty = block(0, BODY), block(0, b"", last=True)
     sequences = compress(Codec.ZSTD, BODY * 3)[6:]
     for stream in (FRAME + raw + empty, FRAME + block(0, BODY[:9]) + block(0, BODY[9:], last=True), FRAME + sequences):
-        for behind in (b"", b"\x01", b"\x28", b"\x01\x02\x03", b"123456789", FRAME[:5], FRAME + raw, FRAME + empty):
-            yield stream + behind
+        for trailing in (b"", b"\x01", b"\x28", b"\x01\x02\x03", b"123456789", FRAME[:5], FRAME + raw, FRAME + empty):
+            yield stream + trailing
         for position in range(len(stream)):
             for bits in (0x01, 0x02, 0x40):
                 yield flipped(stream, position, bits)

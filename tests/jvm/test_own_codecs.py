@@ -39,7 +39,7 @@ def damaged(stream: bytes) -> Iterator[bytes]:
         frame = stream[:4] + bytes((flags, stream[5], own)) + stream[7:]
         yield from (frame[: len(frame) - cut] for cut in range(min(len(frame), 30)))
         yield from (frame[:-4] + block + stream[-4:] for block in BLOCKS)
-        yield from (frame + behind for behind in BLOCKS)
+        yield from (frame + trailing for trailing in BLOCKS)
         for position in range(min(len(frame), 60)):
             yield from (frame[:position] + bytes((frame[position] ^ bits,)) + frame[position + 1 :] for bits in BITS)
 

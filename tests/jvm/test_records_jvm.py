@@ -631,7 +631,7 @@ FRAMES = {
     "lz4 frame of v0": (3, lz4.compress(BODY, broken_header=True)),
     "zstd two frames": (4, compress(Codec.ZSTD, BODY[:HALF]) + compress(Codec.ZSTD, BODY[HALF:])),
     "zstd skippable frame": (4, b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc" + compress(Codec.ZSTD, BODY)),
-    "zstd skippable frame behind": (4, compress(Codec.ZSTD, BODY) + b"\x5f\x2a\x4d\x18\x03\x00\x00\x00abc"),
+    "trailing zstd skippable frame": (4, compress(Codec.ZSTD, BODY) + b"\x5f\x2a\x4d\x18\x03\x00\x00\x00abc"),
     "zstd stray bytes": (4, compress(Codec.ZSTD, BODY) + b"stray"),
     "zstd few stray bytes": (4, compress(Codec.ZSTD, BODY) + b"s"),
     "zstd cut": (4, compress(Codec.ZSTD, BODY)[:-2]),

@@ -40,9 +40,9 @@ def replicate(epoch: int) -> Operation:
     return Operation("append_as_follower", ([batch], 0))
 
 
-def since(release: tuple[int, ...], before: object, behind: object):
+def since(release: tuple[int, ...], before: object, after: object):
     """Return the expected result of a step by version: it changed in a release."""
-    return lambda version: behind if version >= release else before
+    return lambda version: after if version >= release else before
 
 
 STORIES = {

@@ -65,7 +65,7 @@ def produce(kafka, bootstrap):
     for name in ("open", "open too"):
         late.send("ledger", name.encode(), partition=0).get(timeout=20)
     producer = kafka.KafkaProducer(**common)
-    producer.send("ledger", b"behind", partition=0).get(timeout=20)
+    producer.send("ledger", b"after", partition=0).get(timeout=20)
     producer.close()
     return late
 

@@ -168,9 +168,9 @@ def headed(content: bytes, count: int) -> bytes:
 
 @settings(max_examples=settings.default.max_examples * 5)
 @given(st.lists(nearly_records(), min_size=1, max_size=3), st.sampled_from([0, 0, 0, 1, -1]), st.integers(0, 9))
-def test_nearly_right_records_have_the_same_records_or_errors(made, too_many, behind):
+def test_nearly_right_records_have_the_same_records_or_errors(made, too_many, trailing):
     """Numbers inside are slightly wrong, the number of records too, and a byte may follow the last one."""
-    content = b"".join(made) + (b"\0" if behind == 0 else b"")
+    content = b"".join(made) + (b"\0" if trailing == 0 else b"")
     data = headed(content, len(made) + too_many)
     assert read_columns(data) == read(data)
 

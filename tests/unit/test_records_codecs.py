@@ -57,10 +57,10 @@ def test_varints_are_read_up_to_the_end():
         source.read_varint()
 
 
-@pytest.mark.parametrize("behind", [b"", b"more"])
-def test_varints_end_within_five_bytes(behind):
+@pytest.mark.parametrize("trailing", [b"", b"more"])
+def test_varints_end_within_five_bytes(trailing):
     with pytest.raises(InvalidArgumentError):
-        decompress(Codec.NONE, b"\xff" * 5 + behind).read_varint()
+        decompress(Codec.NONE, b"\xff" * 5 + trailing).read_varint()
 
 
 def test_zstd_requires_v2():
@@ -260,16 +260,16 @@ def test_concatenated_zstd_frames_are_read():
     assert read(Codec.ZSTD, b"") == b""
 
 
-@pytest.mark.parametrize("behind", [b"\x28", in_one_go(b"ab")[:-1], b"\x5a\x2a\x4d\x18\x03\x00\x00\x00a"])
-def test_zstd_detects_a_missing_end_of_a_later_frame(behind):
+@pytest.mark.parametrize("trailing", [b"\x28", in_one_go(b"ab")[:-1], b"\x5a\x2a\x4d\x18\x03\x00\x00\x00a"])
+def test_zstd_detects_a_missing_end_of_a_later_frame(trailing):
     """``ZstdInputStream`` asks whether a frame has ended since it read compressed bytes for the last time."""
-    given = decompress_all(Codec.ZSTD, behind).plain
-    assert read(Codec.ZSTD, zstd.compress(b"a") + behind) == b"a" + given
+    given = decompress_all(Codec.ZSTD, trailing).plain
+    assert read(Codec.ZSTD, zstd.compress(b"a") + trailing) == b"a" + given
     skippable = b"\x5a\x2a\x4d\x18\xfb\xff\x01\x00" + bytes(0x1FFFB)  # as many bytes as it reads at a time
     assert len(skippable) == 128 * 1024 + 3
     with pytest.raises(RecordStreamError, match="Truncated source"):
-        read(Codec.ZSTD, skippable + behind)
-    assert read(Codec.ZSTD, skippable + zstd.compress(b"a") + behind) == b"a" + given
+        read(Codec.ZSTD, skippable + trailing)
+    assert read(Codec.ZSTD, skippable + zstd.compress(b"a") + trailing) == b"a" + given
 
 
 @pytest.mark.parametrize("stray", [b"s", b"stray bytes"])

@@ -176,8 +176,8 @@ def test_a_batch_of_a_log_file_is_decoded_where_the_difference_is():
     assert "*partition_leader_epoch=7" in found.actual
     assert " record_count=1" in found.actual
     changed = mine[:-1] + bytes([mine[-1] ^ 1])
-    behind = first_difference("log", [["0.log", mine.hex()]], [["0.log", changed.hex()]])
-    assert f"the batch from byte {len(first)}, base offset 1, the bytes from " in behind.title
+    after = first_difference("log", [["0.log", mine.hex()]], [["0.log", changed.hex()]])
+    assert f"the batch from byte {len(first)}, base offset 1, the bytes from " in after.title
 
 
 def test_a_text_file_is_shown_by_line():

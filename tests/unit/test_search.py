@@ -216,8 +216,8 @@ def test_both_searches_agree_on_sorted_keys(entries, step, data):
         smallest = bisect.bisect_left(numbers, target)
         # An equal key at the begin of the halved range is never compared, so the next slot may be returned (AI-43).
         for bound in (upper, plain_upper):
-            behind = smallest + 1 if smallest < entries and numbers[smallest] == target else smallest
-            assert bound in {-1 if slot >= entries else slot for slot in (smallest, behind)}
+            following = smallest + 1 if smallest < entries and numbers[smallest] == target else smallest
+            assert bound in {-1 if slot >= entries else slot for slot in (smallest, following)}
 
 
 @given(entries=st.sampled_from([1, 5, 682, 683, 684, 685, 1366]), data=st.data())

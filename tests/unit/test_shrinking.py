@@ -127,7 +127,7 @@ class TestOmissions:
         assert appends == [Operation("append", (offset, offset)) for offset in shown]
 
     def test_an_entry_that_is_visible_replaces_many_that_are_zeros(self):
-        """A repeated offset is written into one of three slots of zeros, or behind them, where zeros are visible."""
+        """A repeated offset is written into one of three slots of zeros, or after them, where zeros are visible."""
         bulk = Operation("bulk_append", (5, 0, 0, 0, 10))
 
         def still(operations):

@@ -270,7 +270,7 @@ def test_sanity_check_with_the_text_of_the_dialect(release, path):
         (entries_of((1, 3)) + bytes(24), False),
         (entries_of((1, 9), (2, 3)), True),
     ],
-    ids=["empty", "zeros", "tail behind 0", "tail behind -7", "tail behind 1", "unsorted offsets"],
+    ids=["empty", "zeros", "tail after 0", "tail after -7", "tail after 1", "unsorted offsets"],
 )
 def test_a_tail_of_zeros_is_detected_after_a_positive_timestamp_only(content, passes, path):
     """The last entry is then timestamp 0, which is below the first one or is not (TI-11a)."""
