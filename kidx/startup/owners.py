@@ -24,7 +24,7 @@ _ROOT: Final = 0
 def inaccessible(log_directory: Path) -> Blocker | None:
     """Return a file that the owner of most files in a log directory cannot use, and root can; None without one.
 
-    Which user the broker runs as is not in the files: it is taken for the owner of most of them.
+    The files do not name the user of the broker: the owner of most of them is taken for it.
     """
     found = list(_needed(log_directory))
     owners = Counter((status.st_uid, status.st_gid) for _, status, _ in found)

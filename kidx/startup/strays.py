@@ -44,7 +44,7 @@ def strays(ids: Mapping[Path, str | None], recorded: Mapping[str, str]) -> Itera
         elif right is not None and right != topic_id:
             reason = f"its {PARTITION_METADATA} has the topic id {topic_id}, and {topic} has {right}"
             written = missing_topic_id(topic, right)
-            remedy = f"{OTHER_TOPIC}. Only if the records are known to be this topic's, {written}"
+            remedy = f"{OTHER_TOPIC}. Only if the records are known to belong to this topic, {written}"
         else:
             continue
         yield PartitionStart(path, "stray", f"{reason}: {BECOMES_STRAY}", remedy=remedy)

@@ -24,8 +24,8 @@ STAGES = SCRIPT[SCRIPT.index("counted=(") : SCRIPT.index("step 'every release in
 def stages() -> list[list[str]]:
     """Return the arguments of each call of pytest, on a machine with Go and Maven.
 
-    In the script, ``judge`` runs a command and continues after a failure; here it prints the arguments. ``step`` begins
-    a stage, ``beside`` joins the stage in the background, and ``command`` finds Go and Maven; here they only succeed.
+    The script's own function for pytest runs a command and continues after a failure; here it prints the arguments.
+    The functions that begin a stage, join one in the background, and find Go and Maven only succeed here.
     """
     script = f"""
         seed=1
@@ -51,7 +51,7 @@ QUICK = [words for words in stages() if "--thorough" not in words]
 
 @pytest.mark.parametrize("some", [QUICK, THOROUGH], ids=["quick", "thorough"])
 def test_every_folder_is_run_once(some):
-    """Every test folder is run by exactly one quick and one thorough stage; tests/docker has a stage of its own.
+    """Every test folder is run by exactly one quick and one thorough stage; tests/docker has a separate stage.
 
     No test in tests/docker needs ``--thorough``, which that stage does not pass.
     """

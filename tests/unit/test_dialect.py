@@ -21,7 +21,7 @@ INDEX_GROUPS = (
     {"3.9.2", "4.0.2", "4.1.2", "4.2.0", "4.3.1"},
     {"4.4.0"},
 )
-"""Releases whose index objects behave alike. The index code of 4.0.0 predates that of 3.9.2."""
+"""Releases whose index objects behave alike. The index code of 4.0.0 is older than in 3.9.2."""
 
 
 def test_releases_are_equal_if_their_rows_are():
@@ -138,7 +138,7 @@ def test_the_newest_release_is_the_default():
 def test_a_custom_dialect():
     """A release unknown to kidx behaves like a known release, except for the overridden rows.
 
-    ``dialect_of`` returns a given :class:`Dialect` as it is.
+    ``dialect_of`` returns a given :class:`Dialect` unchanged.
     """
     fork = with_overrides(Dialect("4.3.2", "4.3.1"), close_trims=False)
     assert dialect_of(fork) is fork

@@ -1,4 +1,4 @@
-"""Starts of brokers whose damage an operator met, and what he has to read about them."""
+"""Starts of brokers with corruption that an operator found, and what he has to read about them."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Schedule(NamedTuple):
 
     Attributes:
         stop: point of the interrupted operation, from 0 on; negative if the others run after it.
-        back: point at which the others let it go on; negative if they run to their end.
+        back: point at which the others let it continue; negative if they run to their end.
     """
 
     stop: int
@@ -129,7 +129,7 @@ class Interrupter:
             yield self.interrupt(case)
 
     def interrupt(self, case: Case, stop_at_first: bool = False) -> Pair:
-        """Interrupt an operation at every point, or until a result is not that of an order."""
+        """Interrupt an operation at every point, or until a result matches no order."""
         orders = self.orders(case)
         violations, waits, point = list[Violation](), 0, 0
         while point < _MOST and not (stop_at_first and violations):
@@ -189,7 +189,7 @@ class Interrupter:
 
 
 def _give_batch(driver: Any, operation: str) -> None:
-    """Tell the driver the bytes of an append: one record at an offset, with a timestamp."""
+    """Pass the bytes of an append to the driver: one record at an offset, with a timestamp."""
     name, _, arguments = operation.partition(" ")
     if name == "append":
         jpype = start_jvm()

@@ -37,7 +37,7 @@ class Scenario(NamedTuple):
     Attributes:
         setup: operations that run before.
         writers: operations that change the target; consecutive ones are separated by ``;``.
-        readers: operations that run beside them.
+        readers: operations that run concurrently.
         exclusive: True if something else keeps writers from running in the middle of each other.
     """
 
@@ -219,7 +219,7 @@ _DRAWN: Final[dict[str, Callable[[random.Random], Scenario]]] = {
 }
 
 KINDS: Final = tuple(_DRAWN)
-"""Kinds of targets: two indexes, an index behind LazyIndex, a segment, a segment that has just been opened, and the
+"""Kinds of targets: two indexes, an index in a LazyIndex, a segment, a segment that has just been opened, and the
 cache of remote indexes."""
 
 

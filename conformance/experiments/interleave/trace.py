@@ -1,4 +1,4 @@
-"""File of an interleaving: operations of two threads, when these hand over, and what came of it."""
+"""File of an interleaving: operations of two threads, the points of their switches, and the results."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def readable(content: Json) -> list[str]:
     middle = [point for point in points[begin:end] if point[0] == "1"]
     writes = [point for point in middle if _WRITES.intersection(point[2].replace(".", " ").split())]
     rows += _side(writes or middle[:_BEFORE], cut=False)
-    rows.append(("    goes on", ""))
+    rows.append(("    continues", ""))
     rows += _side(points[end : end + _BEFORE], cut=False)
     width = max(len(left) for left, _ in rows)
     return [f"{left:<{width}}  | {right}".rstrip() for left, right in rows]

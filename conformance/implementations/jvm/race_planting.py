@@ -1,4 +1,4 @@
-"""Changes of Kafka's class files that plant a race: a lock that is left out, or a write that comes too early."""
+"""Changes of Kafka's class files that plant a race: a lock that is removed, or a write that comes too early."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def without_guard(class_name: str, method: str, guard: str) -> Change:
 
 
 def without_lock(class_name: str, method: str) -> Change:
-    """Return a change that leaves out the calls of ``lock`` and ``unlock``, and the monitors, of a method."""
+    """Return a change that removes the calls of ``lock`` and ``unlock``, and the monitors, of a method."""
 
     def change(node: Any) -> bool:
         found = False

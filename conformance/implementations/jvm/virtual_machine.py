@@ -41,7 +41,7 @@ OPTIONS = (
     "-Djava.util.concurrent.ForkJoinPool.common.parallelism=0",
     "-Xrs",  # Python keeps handling Ctrl-C
     # Java puts guard pages into the stack of the thread that starts it, this far from its beginning. From 3.12 on,
-    # Python calls C functions 10,000 deep, as for nested JSON of a program, and would reach those of the default, 1 MB.
+    # Python calls C functions 10,000 deep, as for nested JSON of a program, and would reach the default ones, 1 MB.
     "-Xss8m",
     "-XX:-StackTraceInThrowable",  # an error is an outcome; its stack trace would cost more than the operation
     "-Dslf4j.internal.verbosity=ERROR",  # "no provider" is what we want, no need to say it 26 times

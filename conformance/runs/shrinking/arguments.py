@@ -76,7 +76,7 @@ def written_out(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]
     """Yield the operations with one bulk operation replaced by those that it repeats, or by two of them.
 
     Of two neighbours the second one stores another number: shrinking has replaced numbers by zeros, and an entry of
-    zeros has the bytes of an empty slot, so that only the entry behind the last slot would be visible.
+    zeros has the bytes of an empty slot, so that only the entry after the last slot would be visible.
     """
     for number in reversed(range(len(operations))):
         operation = operations[number]

@@ -48,7 +48,7 @@ public final class Interruptions {
     }
 
     /**
-     * What comes of it: whether the first operation was interrupted, where, where the others were, whether one had to
+     ** The result: whether the first operation was interrupted, where, where the others were, whether one had to
      * wait, the results of the first and of the others, and the state at the end.
      *
      * @param setup operations before: a name, then arguments, with blanks between them
@@ -56,20 +56,20 @@ public final class Interruptions {
      * @param others the operations that run during the interruption
      * @param stop the point of the interruption, or -1 for never: then the others run after the first
      * @param threads whether two threads run them, as in a broker, or one, which is faster
-     * @param back the point at which the others let the first one go on, or -1; of two threads
+     * @param back the point at which the others let the first one continue, or -1; of two threads
      */
     public String[] run(String[] setup, String first, String[] others, int stop, boolean threads, int back) throws Throwable {
         Mappings.more();
         target.open(directory);
         try {
             for (String each : setup)
-                perform(each);
+                execute(each);
             String[] own = new String[1];
             List<String> results = new ArrayList<>();
-            Runnable one = () -> own[0] = perform(first);
+            Runnable one = () -> own[0] = execute(first);
             Runnable two = () -> {
                 for (String each : others)
-                    results.add(perform(each));
+                    results.add(execute(each));
             };
             if (threads)
                 run.invoke(null, one, two, stop, back);
@@ -77,7 +77,7 @@ public final class Interruptions {
                 nest.invoke(null, one, two, stop);
             StringBuilder state = new StringBuilder();
             for (String probe : target.probes())
-                state.append(probe).append('=').append(perform(probe)).append(' ');
+                state.append(probe).append('=').append(execute(probe)).append(' ');
             return new String[] {
                 points.invoke(null, 0).toString(), (String) where.invoke(null, 0), (String) where.invoke(null, 1),
                 waited.invoke(null).toString(), own[0], String.join(", ", results), state.toString().trim()};
@@ -100,9 +100,9 @@ public final class Interruptions {
         }
     }
 
-    private String perform(String operation) {
+    private String execute(String operation) {
         try {
-            return String.valueOf(target.perform(operation.split(" ")))
+            return String.valueOf(target.execute(operation.split(" ")))
                 .replaceFirst("^\\w+[(\\[](.*)[)\\]]$", "$1");
         } catch (IllegalStateException thrown) {
             if ("Recursive update".equals(thrown.getMessage()))

@@ -168,19 +168,19 @@ public final class Switch {
         waited = false;
         turn = 0;
         SEEN.clear();
-        Thread second = new Thread(() -> perform(both[1], others), "interleaved");
+        Thread second = new Thread(() -> execute(both[1], others), "interleaved");
         second.setDaemon(true);
         both[0].thread = Thread.currentThread();
         both[1].thread = second;
         last = both;
         tracks = both;
         second.start();
-        perform(both[0], first);
+        execute(both[0], first);
         second.join();
         tracks = null;
     }
 
-    private static void perform(Track track, Runnable operations) {
+    private static void execute(Track track, Runnable operations) {
         await(track);
         try {
             operations.run();
@@ -340,7 +340,7 @@ public final class Switch {
             throw new Unmapped();
     }
 
-    /** In place of the unmapping; the memory stays until all has been closed. */
+    /** Replaces the unmapping; the memory is kept until all has been closed. */
     public static void unmap(String name, ByteBuffer buffer) {
         point("unmap");
         GONE.add(Objects.requireNonNull(buffer));

@@ -5,13 +5,13 @@ import java.lang.reflect.Method;
 import java.util.ArrayDeque;
 import java.util.Deque;
 
-/** What two threads share: an index, a segment or a cache of one release, driven by operations in words. */
+/** Object that two threads share: an index, a segment or a cache of one release, driven by operations as text. */
 abstract class Target {
-    /** Makes the target anew in an empty directory. */
+    /** Creates the target in an empty directory. */
     abstract void open(File directory) throws Throwable;
 
     /** Executes an operation: a name, then arguments. */
-    abstract Object perform(String[] words) throws Throwable;
+    abstract Object execute(String[] words) throws Throwable;
 
     /** The operations whose results are the state. */
     abstract String[] probes();
@@ -65,7 +65,7 @@ abstract class Target {
         }
 
         @Override
-        Object perform(String[] words) throws Throwable {
+        Object execute(String[] words) throws Throwable {
             return call(type, counter, words);
         }
 

@@ -40,7 +40,7 @@ final class TargetCache extends Target {
 
     /** The second word is the number of a segment. */
     @Override
-    Object perform(String[] words) throws Throwable {
+    Object execute(String[] words) throws Throwable {
         String id = words.length > 1 ? IDS[Integer.parseInt(words[1])] : "";
         switch (words[0]) {
             case "hold" -> held = adapter.entry(id, 0);

@@ -43,12 +43,12 @@ final class TargetSegment extends Target {
     }
 
     @Override
-    Object perform(String[] words) throws Throwable {
+    Object execute(String[] words) throws Throwable {
         switch (words[0]) {
             case "reopen" -> {
                 Members.call(Members.method(type, "close", 0), segment);
                 load(true);
-                // as a broker does with the active segment; otherwise its indexes have no room
+                // as a broker does with the active segment; otherwise its indexes are full
                 return Members.call(Members.method(type, "resizeIndexes", 1), segment, INDEX_SIZE);
             }
             case "append" -> {
