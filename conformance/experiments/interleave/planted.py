@@ -130,7 +130,7 @@ def _search(name: str, planted: Planted, interrupter: Interrupter, seed: int) ->
         for case in draw_scenario(planted.kind, seed, number).cases(planted.kind):
             pairs += 1
             pair = interrupter.interrupt(case, stop_at_first=True)
-            if known.clause_of(pair, RELEASE) is not None:  # a later point may show more than what is known
+            if known.clause_of(pair, RELEASE) is not None:  # a later point may have another violation
                 pair = interrupter.interrupt(case)
             if pair.violations and known.clause_of(pair, RELEASE) is None:
                 return Found(name, seed, pairs, pair)
