@@ -56,6 +56,8 @@ OF_CACHES = {"KAFKA-15536", "KAFKA-17184", "KAFKA-18787", "KAFKA-19970"}
 """Bugs that the machine of the cache of remote indexes exercises, which ``diff`` does not drive."""
 OF_POWER = {"KAFKA-3968", "KAFKA-10471", "KAFKA-16541", "KAFKA-21000"}
 """Bugs that only a power failure shows: ``conformance power-loss`` finds them."""
+OF_INTERLEAVINGS = {"KAFKA-9835", "KAFKA-19407"}
+"""Bugs that only threads show: ``conformance interleave`` finds them."""
 
 PAIRS = sorted({seen[:3] for seen in FOUND.values()})
 SHORT = [("3.9.0", "3.9.1", "segment"), ("4.0.1", "4.0.2", "offset")]
@@ -80,7 +82,10 @@ def between_locked_releases():
 
 
 def test_every_bug_between_two_locked_releases_is_accounted_for():
-    assert between_locked_releases() == set(FOUND) | set(NOT_SEEN) | OF_CLEANED_LOGS | OF_CACHES | OF_POWER
+    assert (
+        between_locked_releases()
+        == set(FOUND) | set(NOT_SEEN) | OF_CLEANED_LOGS | OF_CACHES | OF_POWER | OF_INTERLEAVINGS
+    )
     for seen in FOUND.values():
         assert RELEASES.index(seen.new) > RELEASES.index(seen.old)
         assert seen.clauses <= set(map(family, load_clauses()))

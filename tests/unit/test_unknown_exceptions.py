@@ -18,5 +18,5 @@ def test_an_unknown_exception_is_a_failure_with_a_trace():
 
 def test_memory_and_classes_are_known():
     assert unmapped_exception("x", "java.lang.OutOfMemoryError: Java heap space").error == OUT_OF_MEMORY
-    with pytest.raises(ToolError, match=r"not complete.*missing: org\.slf4j\.Logger"):
+    with pytest.raises(ToolError, match=r"not complete; add the jar that contains org\.slf4j\.Logger"):
         unmapped_exception("x", "java.lang.NoClassDefFoundError: org/slf4j/Logger")
