@@ -61,7 +61,7 @@ def test_a_broker_treats_corrupt_files_as_predicted_and_a_wrong_rule_is_detected
     assert not wrong.as_predicted
     assert "target" in wrong.differences[0]
     table = markdown([*outcomes, wrong])
-    assert "emptied, misses 24" in table
+    assert "emptied, missed 24" in table
     assert json.loads(json.dumps(to_json(outcomes)))[1]["missed"] == 24
 
 
