@@ -19,6 +19,7 @@ from conformance.experiments.interleave.planted import PLANTED, RELEASE, find_pl
 from conformance.experiments.interleave.scenarios import KINDS
 from conformance.experiments.interleave.shrinking import shrunk
 from conformance.experiments.interleave.table import table
+from conformance.experiments.json_file import save_json
 from conformance.implementations.jvm.interruptible import interruptible_digest
 from conformance.kafka.progress import show_progress
 from conformance.operations import Json
@@ -111,7 +112,7 @@ def _release(
                 beside = f"{pair.case.first} beside {pair.case.others}"
                 raise ToolError(f"two threads do not show what one showed of {beside} in Kafka {release}")
             content = trace.document(shown, release, clause)
-            row["trace"] = str(trace.save(content, directory))
+            row["trace"] = str(save_json(content, directory, "interleaving", "interleaving"))
             if not as_json:
                 _print(pair, content, row["trace"])
         rows.append(row)

@@ -13,6 +13,7 @@ from conformance.experiments.interleave.known import KnownPairs
 from conformance.experiments.interleave.planted import PLANTED, find_planted
 from conformance.experiments.interleave.scenarios import KINDS, Case, draw_scenario
 from conformance.experiments.interleave.shrinking import shrunk
+from conformance.experiments.json_file import save_json
 
 TORN = {
     "offset": {
@@ -168,7 +169,7 @@ def test_a_planted_race_that_is_not_found_is_an_error(monkeypatch):
 
 def test_a_violation_is_replayed_from_its_file(interrupter, tmp_path):
     content = trace.document(shrunk(MIXED, interrupter), "4.3.1", "IV-2")
-    path = trace.save(content, tmp_path)
+    path = save_json(content, tmp_path, "interleaving", "interleaving")
     assert trace.load(path) == content
     assert any("stops before" in line for line in trace.readable(content))
     result = CliRunner().invoke(app, ["interleave", "--replay", str(path), "--json"], standalone_mode=False)

@@ -16,7 +16,7 @@ from conformance.experiments.interleave.scenarios import KINDS, PLANTED, Case, S
 from conformance.implementations.jvm.driver import driver_class
 from conformance.implementations.jvm.interruptible import interruptible_classes
 from conformance.implementations.jvm.virtual_machine import start_jvm
-from kidx.dialect import version_of
+from kidx.dialect import dialect_of
 from kidx.records import build_batch
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 _MOST: Final = 1000
 """Maximum number of points at which an operation is interrupted."""
-_FIRST_RELEASE: Final = {"cache": "3.6.0"}
-"""First release that has a kind of target, if it is not the oldest."""
 
 
 class Schedule(NamedTuple):
@@ -83,7 +81,7 @@ class Pair(NamedTuple):
 
 def has_kind(release: str, kind: str) -> bool:
     """Return True if a release has a kind of target."""
-    return version_of(release) >= version_of(_FIRST_RELEASE.get(kind, release))
+    return kind != "cache" or dialect_of(release).has_remote_index_cache
 
 
 class Interrupter:

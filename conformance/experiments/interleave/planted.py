@@ -129,9 +129,7 @@ def _search(name: str, planted: Planted, interrupter: Interrupter, seed: int) ->
     for number in range(_EXAMPLES):
         for case in draw_scenario(planted.kind, seed, number).cases(planted.kind):
             pairs += 1
-            pair = interrupter.interrupt(case, stop_at_first=True)
-            if known.clause_of(pair, RELEASE) is not None:  # a later point may have another violation
-                pair = interrupter.interrupt(case)
+            pair = interrupter.interrupt(case)
             if pair.violations and known.clause_of(pair, RELEASE) is None:
                 return Found(name, seed, pairs, pair)
     return Found(name, seed, pairs, None)

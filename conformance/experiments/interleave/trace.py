@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.errors import ToolError
 from conformance.experiments.interleave.experiment import Result, Schedule
 from conformance.experiments.interleave.scenarios import KINDS, Case
-from kidx.files import replacing
 
 if TYPE_CHECKING:
     from conformance.experiments.interleave.shrinking import Shown
@@ -42,23 +40,6 @@ def document(shown: Shown, release: str, clause: str | None) -> Json:
     }
 
 
-def save(content: Json, directory: Path) -> Path:
-    """Write the file, and return its path.
-
-    Raises:
-        ToolError: the directory cannot be written.
-    """
-    text = json.dumps(content, indent=1) + "\n"
-    path = directory / f"interleaving-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as partial:
-            partial.write_text(text)
-    except OSError as error:
-        raise ToolError(f"cannot write the interleaving {path}: {error.strerror or error}") from error
-    return path
-
-
 def load(path: Path) -> Json:
     """Return the content of a file.
 
@@ -69,7 +50,7 @@ def load(path: Path) -> Json:
         content: Any = json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise ToolError(f"cannot read {path}: {error.strerror or error}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ToolError(f"cannot read {path}: not JSON: {error}") from error
     if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
         raise ToolError(f"cannot read {path}: no {FORMAT} file of version {VERSION}")

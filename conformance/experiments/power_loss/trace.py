@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
+from conformance.experiments.json_file import save_json
 from conformance.experiments.power_loss.disk import Item, Length, Name, Page
 from conformance.experiments.power_loss.failures import Failure, Moment, Restart, moments
 from conformance.experiments.power_loss.promises import Promise
@@ -15,7 +15,6 @@ from conformance.experiments.power_loss.signatures import Finding, signature_of
 from conformance.operations import Json, Operation
 from conformance.operations.log import TOPIC_DIRECTORY
 from conformance.operations.trace import Trace
-from kidx.files import replacing
 
 if TYPE_CHECKING:
     from conformance.experiments.power_loss.lives import Recorder
@@ -68,15 +67,7 @@ def save(finding: Finding, directory: Path) -> Path:
     Raises:
         ToolError: the directory cannot be written.
     """
-    content = json.dumps(document(finding), indent=1) + "\n"
-    path = directory / f"power-loss-{hashlib.sha256(content.encode()).hexdigest()[:12]}.json"
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with replacing(path) as partial:
-            partial.write_text(content)
-    except OSError as error:
-        raise ToolError(f"cannot write the power failure {path}: {error.strerror or error}") from error
-    return path
+    return save_json(document(finding), directory, "power-loss", "power failure")
 
 
 def of_crash_state(finding: Finding) -> Trace:

@@ -11,6 +11,7 @@ from conformance.kafka.releases import RELEASES
 from conformance.report.badge import svg_badge
 from conformance.report.markdown_escape import table, text
 from conformance.report.scoreboard.board import STATE_SYMBOLS
+from kidx.printable import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -185,7 +186,7 @@ def _badge(row: PastRow, area: str) -> str:
         return svg_badge(label, f"{conforms} of {clauses} · {about}", color)
     state = row.areas[area]
     count = sum(each.area == area for each in row.divergences)
-    said = f"{count} divergence{'s' if count != 1 else ''}" if state == "differs" and count else state
+    said = counted(count, "divergence") if state == "differs" and count else state
     return svg_badge(label, f"{said} · {about}", _COLORS.get(state, "grey"))
 
 
