@@ -31,9 +31,10 @@ from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
 from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import parse_seed
+from kidx.printable import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from conformance.clauses import Clause
     from conformance.events import Diverged
@@ -249,23 +250,18 @@ class ClauseItem(pytest.Item):
         Raises:
             DivergedError: this test reports a divergence.
         """
-        reporters = {number: self._reporter(event) for number, event in found.items()}
+        tests = {
+            item.clause.id: item
+            for item in self.session.items
+            if isinstance(item, ClauseItem) and item.parent is self.parent and item.clause is not None
+        }
+        reporters = {number: _reporter(event, tests) for number, event in found.items()}
         mine = [number for number, item in reporters.items() if item in (self, None)]
         if mine:
             self.user_properties.append((_DIVERGENCES_KEY, [f"{self.parent.name} {number}" for number in mine]))
             raise DivergedError("\n\n\n".join(format_divergence(found[number]) for number in mine))
         others = dict.fromkeys(item.name.partition(" ")[0] for item in reporters.values() if item is not None)
         pytest.skip(f"also implicated in a divergence that another test reports: {', '.join(others)}")
-
-    def _reporter(self, event: Diverged) -> ClauseItem | None:
-        """Return the selected test that fails because of a divergence; None if no selected test has its clauses."""
-        tests = {
-            item.clause.id: item
-            for item in self.session.items
-            if isinstance(item, ClauseItem) and item.parent is self.parent and item.clause is not None
-        }
-        ranked = (clause for clause, _, _ in contradicted_first(event))
-        return next((tests[clause] for clause in (*ranked, *event.clauses) if clause in tests), None)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Return the text of the divergence, or one line for another error; without a traceback through the harness."""
@@ -276,6 +272,12 @@ class ClauseItem(pytest.Item):
     def reportinfo(self) -> tuple[Path, None, str]:
         """Return the location that a test runner reports."""
         return self.path, None, f"{self.parent.name} machine, {self.name}"
+
+
+def _reporter(event: Diverged, tests: Mapping[str, ClauseItem]) -> ClauseItem | None:
+    """Return the test, by clause, that fails because of a divergence; None if no test has its clauses."""
+    ranked = (clause for clause, _, _ in contradicted_first(event))
+    return next((tests[clause] for clause in (*ranked, *event.clauses) if clause in tests), None)
 
 
 class ConformancePlugin:
@@ -331,5 +333,5 @@ class ConformancePlugin:
         if self._verdicts:
             count = len(self._divergences)
             text = ", ".join(f"{number} {verdict}" for verdict, number in sorted(self._verdicts.items()))
-            found = f"{count} unique divergence{'' if count == 1 else 's'}"
+            found = counted(count, "unique divergence")
             terminalreporter.write_line(f"conformance: {found}; clauses: {text}")
