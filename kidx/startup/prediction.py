@@ -141,6 +141,7 @@ class _Broker:
         self.partitions: list[PartitionStart] = []
         self.ids: dict[Path, str | None] = {}
         self.rewritten: set[Path] = set()
+        self.is_kraft = runs_kraft(directories or {path.parent for path in partitions})
         self.metadata_end: int | None = None
         self.without_metadata = False
 
@@ -151,7 +152,7 @@ class _Broker:
             self._look_at(directory)
             if (why := inaccessible(directory)) is not None:
                 self._give_up(directory, why)
-        if runs_kraft(self.directories) and self.ids and not any(map(has_metadata_log, self.directories)):
+        if self.directories and self.is_kraft and self.ids and not any(map(has_metadata_log, self.directories)):
             self.without_metadata = True
             self.missing.append(Blocker(self.directories[0] / METADATA_LOG, METADATA_MISSING))
         for partition in self.given:
@@ -230,11 +231,11 @@ class _Broker:
         own = _Broker([], [], self.suspected, self.lost_logs, self.repairable, self.intervals, self.dialect)
         own._look_at_partition(path, CheckpointedOffsets(path.parent, recovers=True))
         self.fatal += [*own.fatal, *own.offline.values(), *check_metadata_log(path)]
-        for each in own.partitions:
-            if each.outcome == "cut":
-                self.metadata_end = each.end[1]
-                each = replace(each, reason=OWN_LOG, remedy=METADATA_CUT, instead="")  # noqa: PLW2901
-            self.partitions.append(each)
+        cut = {each.directory: each for each in own.partitions if each.outcome == "cut"}
+        if path in cut:
+            self.metadata_end = cut[path].end[1]
+            cut[path] = replace(cut[path], reason=OWN_LOG, remedy=METADATA_CUT, instead="")
+        self.partitions += [cut.get(each.directory, each) for each in own.partitions]
         self.rewritten |= own.rewritten
 
     # -- one partition ---------------------------------------------------------------------------------------------
@@ -367,7 +368,7 @@ class _Broker:
 
     def _find_strays(self) -> None:
         """Find the partitions that KRaft does not know by their topic ids."""
-        if runs_kraft(self.directories or list({path.parent for path in self.given})):
+        if self.is_kraft:
             found = {each.directory: each for each in strays(self.ids, self.recorded)}
             if self.metadata_end is not None:
                 after = topic_ids(self.directories, self.metadata_end)
@@ -376,7 +377,7 @@ class _Broker:
 
     def _find_lost(self) -> None:
         """Find the partitions that KRaft's metadata assign to the broker, and that no log directory has."""
-        node = node_of(self.directories) if runs_kraft(self.directories) else None
+        node = node_of(self.directories) if self.is_kraft else None
         if node is not None:
             lost, remarks = lost_partitions(self.directories, assignments(self.directories, node, self.dialect))
             empty = {each.directory for each in lost}

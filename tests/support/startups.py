@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 from kidx.log import LogConfig, UnifiedLog
 from kidx.records import build_batch
@@ -51,3 +52,19 @@ def start(*paths, release=RELEASE):
 
 def log(base):
     return f"{base:020d}.log"
+
+
+def fill_partitions(directory, count):
+    """Write the partitions of a topic, and return their directory."""
+    for number in range(count):
+        fill(directory / f"orders-{number}")
+    return directory
+
+
+def stop_cleanly(filled, target, ends):
+    """Make a log directory of a broker of KRaft with some partitions, after a clean stop at these ends."""
+    shutil.copytree(filled, target)
+    (target / "meta.properties").write_text(PROPERTIES)
+    (target / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":9}')
+    write_offsets(target / "recovery-point-offset-checkpoint", ends)
+    return target

@@ -14,10 +14,11 @@ from startups import (
     ID,
     PROPERTIES,
     RELEASE,
-    fill,
+    fill_partitions,
     flip,
     log,
     start,
+    stop_cleanly,
     write_offsets,
 )
 
@@ -38,21 +39,13 @@ from kidx.verify import Verification, verify_paths
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    made = tmp_path_factory.mktemp("filled")
-    for number in range(3):
-        fill(made / f"orders-{number}")
-    return made
+    return fill_partitions(tmp_path_factory.mktemp("filled"), 3)
 
 
 @pytest.fixture
 def data(filled, tmp_path):
     """Make a log directory of a broker of KRaft, after a clean stop."""
-    target = tmp_path / "data"
-    shutil.copytree(filled, target)
-    (target / "meta.properties").write_text(PROPERTIES)
-    (target / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":9}')
-    write_offsets(target / "recovery-point-offset-checkpoint", {0: 48, 1: 48, 2: 48})
-    return target
+    return stop_cleanly(filled, tmp_path / "data", {0: 48, 1: 48, 2: 48})
 
 
 def stats(directory):

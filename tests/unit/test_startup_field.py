@@ -7,7 +7,7 @@ import os
 import shutil
 
 import pytest
-from startups import ELSEWHERE, ID, PROPERTIES, RELEASE, fill, flip, log, start, write_offsets
+from startups import ELSEWHERE, ID, RELEASE, fill_partitions, flip, log, start, stop_cleanly, write_offsets
 
 from kidx.rebuild import rebuild
 from kidx.records import SimpleRecord, build_batch
@@ -25,20 +25,13 @@ def topic_record():
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    made = tmp_path_factory.mktemp("filled")
-    for number in range(2):
-        fill(made / f"orders-{number}")
-    return made
+    return fill_partitions(tmp_path_factory.mktemp("filled"), 2)
 
 
 @pytest.fixture
 def data(filled, tmp_path):
     """Make a log directory of a broker of KRaft with KRaft's own log, after a clean stop."""
-    target = tmp_path / "data"
-    shutil.copytree(filled, target)
-    (target / "meta.properties").write_text(PROPERTIES)
-    (target / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":9}')
-    write_offsets(target / "recovery-point-offset-checkpoint", {0: 48, 1: 48})
+    target = stop_cleanly(filled, tmp_path / "data", {0: 48, 1: 48})
     write_offsets(target / "replication-offset-checkpoint", {0: 48, 1: 48})
     metadata = target / METADATA
     metadata.mkdir()
