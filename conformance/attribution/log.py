@@ -64,7 +64,7 @@ def reads_a_batch(step: LogStep) -> bool:
 
 def recovers_epochs(step: LogStep) -> bool:
     """Return True if a recovery has to determine the leader epochs of batches that no file lists any more."""
-    return not step.args[3] and EPOCHS in step.before.damaged and reopens(step)
+    return not step.args[3] and EPOCHS in step.before.corrupted and reopens(step)
 
 
 def is_last_stable_before_start(step: LogStep) -> bool:
@@ -277,14 +277,14 @@ ROWS = (
     Row("SEG-34", "open_log", "ok", "the lengths of the index files",
         lambda s: not s.args[3] and reopens(s) and s.now is not None and len(s.now.segments) > 1),
     Row("SEG-36", "open_log", "ok", "the bytes of the time index",
-        lambda s: bool(s.args[3]) and ".timeindex" in s.before.damaged and reopens(s),
+        lambda s: bool(s.args[3]) and ".timeindex" in s.before.corrupted and reopens(s),
         "few corruptions are of a time index, and few openings after them follow a clean shutdown"),
     Row("TX-15", "append_as_follower", "ok", "the bytes of the transaction index", changes(".txnindex")),
     Row("LG-1", "append_as_leader append_verified", "ok", "the bytes of the log and of the indexes"),
     Row("LG-1", "read_log", "ok", "the fields of the batch", reads_a_batch),
     Row("LG-80", "read_log", "ok", "another batch", reads_a_batch),
     Row("LG-81", "open_log", "ok", "the end of the log, and its records",
-        lambda s: bool(s.args[3]) and s.before.prepared and not s.before.damaged and reopens(s)),
+        lambda s: bool(s.args[3]) and s.before.prepared and not s.before.corrupted and reopens(s)),
     Row("LG-82", "append_as_leader append_as_follower", "ok", "the bytes of the log"),
     Row("LG-82", "read_log", "ok", "the epoch of the batch", reads_a_batch),
     Row("LG-2", "append_as_follower", "ok out_of_order unexpected_offset", "the bytes, or a different error"),
@@ -315,7 +315,7 @@ ROWS = (
         lambda s: s.now is not None and s.now.high_watermark > s.now.end_offset,
         "few truncations reach a corrupt batch"),
     Row("LG-78", "open_log", "ok io invalid_argument", "another outcome, or other epochs",
-        lambda s: EPOCHS in s.before.damaged and bool(s.files_before.get(EPOCHS))),
+        lambda s: EPOCHS in s.before.corrupted and bool(s.files_before.get(EPOCHS))),
     Row("LG-12", "delete_records", "ok out_of_range", "the state and the epoch file"),
     Row("LG-13a", "apply_retention", "ok", "the number of segments, the state", lambda s: bool(s.value)),
     Row("LG-13b", "apply_retention", "ok", "the number of segments, the state", lambda s: bool(s.value)),

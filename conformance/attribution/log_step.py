@@ -26,7 +26,7 @@ class TrackedLog:
     Attributes:
         unprepared: True if the log was closed without a preceding clean shutdown.
         prepared: True if the log was closed by a clean shutdown and has not been opened since.
-        damaged: The suffixes of the files that were corrupted since the log was last open.
+        corrupted: The suffixes of the files that were corrupted since the log was last open.
         furthest_start: The largest log start offset since the log was opened.
         has_lost_indexes: True if the offset index or the time index of a segment was removed or corrupted.
         settings: The settings of the topic.
@@ -34,7 +34,7 @@ class TrackedLog:
 
     unprepared: bool = False
     prepared: bool = False
-    damaged: set[str] = field(default_factory=set)
+    corrupted: set[str] = field(default_factory=set)
     furthest_start: int = 0
     has_lost_indexes: bool = False
     settings: dict[str, Any] = field(default_factory=dict)
@@ -42,13 +42,13 @@ class TrackedLog:
     @property
     def key(self) -> tuple[Any, ...]:
         """Return a key that is equal if and only if all fields are equal."""
-        return self.unprepared, self.prepared, frozenset(self.damaged), self.furthest_start, self.has_lost_indexes
+        return self.unprepared, self.prepared, frozenset(self.corrupted), self.furthest_start, self.has_lost_indexes
 
 
 def track_corruption(now: TrackedLog, path: str) -> None:
     """Update the tracked state with the corruption of a file."""
     suffix = PurePath(path).suffix
-    now.damaged.add(suffix or path)
+    now.corrupted.add(suffix or path)
     now.has_lost_indexes |= suffix in (OFFSET_INDEX.name, TIME_INDEX.name)
 
 
@@ -56,7 +56,7 @@ def track_log_step(now: TrackedLog, operation: Operation, observation: LogObserv
     """Update the tracked state with a step; call :func:`clauses_of_log_step` before."""
     if operation.name == "open_log":
         now.unprepared = now.prepared = False
-        now.damaged.clear()
+        now.corrupted.clear()
         now.furthest_start = 0
         now.settings = operation.args[0]
     elif operation.name == "close_log":

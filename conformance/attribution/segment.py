@@ -32,7 +32,7 @@ class TrackedSegment:
     Attributes:
         release: The release whose catalogue applies.
         state: The reference's state before the step, or None while nothing is open.
-        damaged: The suffixes of the files that have been corrupted.
+        corrupted: The suffixes of the files that have been corrupted.
         closed: True if the segment has been closed and not opened again.
         crashed: True if the files are as a killed process left them, and have not been recovered.
         lost: True if the directory has been removed.
@@ -41,7 +41,7 @@ class TrackedSegment:
 
     release: str
     state: SegmentState | None = None
-    damaged: set[str] = field(default_factory=set)
+    corrupted: set[str] = field(default_factory=set)
     closed: bool = False
     crashed: bool = False
     lost: bool = False
@@ -62,7 +62,7 @@ def track_segment_step(now: TrackedSegment, operation: Operation, observation: S
         now.crashed = not now.closed
     elif name == "recover_segment":
         now.crashed = False
-        now.damaged.clear()
+        now.corrupted.clear()
     elif name == "append_records" and observation.outcome.error is None and operation.args[0]:
         now.calls += 1
     now.state = observation.state

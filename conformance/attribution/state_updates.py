@@ -32,7 +32,7 @@ def track_step(tracked: TrackedIndex, operation: Operation, observation: Observa
 
 def forget_content(now: TrackedIndex) -> None:
     """Forget the content: there are no entries, or nothing is known about them."""
-    now.damaged = now.broken = now.beyond = now.unsorted = now.unsorted_positions = now.low_version = False
+    now.corrupted = now.broken = now.beyond = now.unsorted = now.unsorted_positions = now.low_version = False
     now.duplicates.clear()
     now.first_position = now.last_position = None
     now.file_length = 0
@@ -210,9 +210,9 @@ def renamed(now: TrackedIndex, args: Args, outcome: Outcome, _state: State | Non
     now.misnamed = outcome.error is not None
 
 
-def damaged(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
+def corrupted(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
     """Mark the file as corrupt: from here on the order of the keys is unknown."""
-    now.damaged = now.unsorted = True
+    now.corrupted = now.unsorted = True
 
 
 def bit_flipped(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
@@ -220,20 +220,20 @@ def bit_flipped(now: TrackedIndex, args: Args, outcome: Outcome, state: State | 
 
     Positions are modulo the length of the file.
     """
-    damaged(now, args, outcome, state)
+    corrupted(now, args, outcome, state)
     if now.kind == "transaction" and now.file_length:
         now.low_version = now.low_version or args[0] % now.file_length % RECORD_SIZE == 1
 
 
 def file_cut(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
     """Track a truncation of the file by something other than the index."""
-    damaged(now, args, outcome, state)
+    corrupted(now, args, outcome, state)
     now.file_length = min(now.file_length, args[0])
 
 
 def file_padded(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
     """Track bytes that were added to the end of the file."""
-    damaged(now, args, outcome, state)
+    corrupted(now, args, outcome, state)
     now.file_length += args[0]
 
 
@@ -242,7 +242,7 @@ def file_written(now: TrackedIndex, args: Args, outcome: Outcome, state: State |
 
     In a transaction index, the low byte of a version may be set afterwards.
     """
-    damaged(now, args, outcome, state)
+    corrupted(now, args, outcome, state)
     now.file_length = len(args[0]) // 2
     now.low_version = now.kind == "transaction"
 
@@ -271,8 +271,8 @@ CHANGES: Final[dict[str, Callable[[TrackedIndex, Args, Outcome, Any], None]]] = 
     "flip_bit": bit_flipped,
     "cut_file": file_cut,
     "pad_file": file_padded,
-    "zero_range": damaged,
-    "swap_ranges": damaged,
+    "zero_range": corrupted,
+    "swap_ranges": corrupted,
     "write_file": file_written,
     "remove_file": file_removed,
 }

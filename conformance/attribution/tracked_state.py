@@ -33,7 +33,7 @@ class TrackedIndex:
         kind, path, base_offset, max_index_size, writable: The arguments of the last ``open``.
         state: The state before the step, or None until something has been opened.
         closed: True if nothing is open, or the index is unmapped.
-        damaged: True if the file has been corrupted since it was last created or emptied.
+        corrupted: True if the file has been corrupted since it was last created or emptied.
         broken: True if the file was opened with content that no append produces: a partial entry, or entries that do
             not ascend. Nothing that such an index returns is guaranteed.
         beyond: True if an entry has been appended that no broker appends.
@@ -64,7 +64,7 @@ class TrackedIndex:
     warm_entries: int = 0
     state: State | None = None
     closed: bool = True
-    damaged: bool = False
+    corrupted: bool = False
     broken: bool = False
     beyond: bool = False
     unsorted: bool = False

@@ -147,16 +147,16 @@ class ExpectationTracker:
     def stale(
         self,
         exercised: Mapping[tuple[str, str, str], Collection[str]],
-        performed: Mapping[str, Collection[str]] | None = None,
+        executed: Mapping[str, Collection[str]] | None = None,
     ) -> tuple[Expectation, ...]:
         """Return the expectations that nothing has matched although their clause was exercised where they apply.
 
         Args:
             exercised: clauses that the steps exercised, by machine, implementation and release.
-            performed: Used for expectations with a signature: the executed operations of each machine, and their
+            executed: Used for expectations with a signature: the executed operations of each machine, and their
                 correct outcomes, as the parts of a signature before the colon and before the arrow.
         """
-        operations = performed or {}
+        operations = executed or {}
         return tuple(
             expectation
             for expectation in self.expectations
@@ -164,7 +164,7 @@ class ExpectationTracker:
             and any(
                 expectation.applies_to(*where)
                 and (
-                    _is_performed(expectation.shape, operations.get(expectation.machine, ()))
+                    _is_executed(expectation.shape, operations.get(expectation.machine, ()))
                     if expectation.shape
                     else any(map(expectation.covers_clause, clauses))
                 )
@@ -173,9 +173,9 @@ class ExpectationTracker:
         )
 
 
-def _is_performed(shape: str, performed: Collection[str]) -> bool:
+def _is_executed(shape: str, executed: Collection[str]) -> bool:
     operation, answered = shape.partition(":")[0], shape.partition(" -> ")[0]
-    return any(fnmatchcase(each, answered if ":" in each else operation) for each in performed)
+    return any(fnmatchcase(each, answered if ":" in each else operation) for each in executed)
 
 
 def expectation_files(directory: Path | None = None) -> list[Traversable]:

@@ -18,7 +18,7 @@ HEADINGS: Final = (
     "steps",
     "stops",
     "kills",
-    "refused",
+    "rejected",
     "acknowledged",
     "answers compared",
     "segments compared",
@@ -27,7 +27,7 @@ HEADINGS: Final = (
 )
 """The headings of the table.
 
-``refused`` counts the starts that broker and kidx both reject (LG-19). ``acknowledged`` counts batches, all of which
+``rejected`` counts the starts that broker and kidx both reject (LG-19). ``acknowledged`` counts batches, all of which
 every later stop preserved. Results and segments were compared with the reference, a segment by all its files.
 """
 

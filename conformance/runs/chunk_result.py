@@ -40,7 +40,7 @@ class ChunkResult:
         excused: For each participant, the number of steps with a tolerated difference, by the description of the
             tolerance.
         lacking: For each participant, the requested operations that it does not have.
-        sightings: The divergences that count.
+        sightings: The buckets of the divergences that count.
         expected: For each participant, the clauses of divergences that are expected or do not count.
         met: The numbers of the expectations that a divergence has matched.
         waited: For each participant, the number of ``examples`` and ``steps`` that others executed instead.

@@ -80,7 +80,7 @@ def repair_command(
 def _print(result: Repair, paths: list[str], release: str | None, *, quiet: bool) -> None:
     if not quiet:
         say(*(_line(change, dry_run=result.dry_run) for change in result.changes))
-    say(*(f"refused    {refusal.path}: {refusal.reason}" for refusal in result.refused))
+    say(*(f"remains    {fault.path}: {fault.reason}" for fault in result.remaining))
     complain(*(f"kidx: warning: {warning}" for warning in result.warnings))
     complain(*(f"kidx: warning: a broker is running with {held}; stop it before the repair" for held in result.held))
     say(_last_line(result))
@@ -105,9 +105,9 @@ def _last_line(result: Repair) -> str:
     of_indexes = all(Path(change.path).suffix in INDEX_SUFFIXES for change in rebuilt)
     done = counted(len(rebuilt), "index file" if of_indexes else "file")
     copies = f", {counted(deleted, 'cached file')} {'would be ' if result.dry_run else ''}deleted" if deleted else ""
-    left = f", {counted(len(result.refused), 'fault')} refused" if result.refused else ""
+    left = f", {counted(len(result.remaining), 'fault')} not repaired" if result.remaining else ""
     if result.dry_run:
         return f"DRY RUN: {done} would be rebuilt{copies}{left}; nothing was changed"
-    if not result.changes and not result.refused:
+    if not result.changes and not result.remaining:
         return "SOUND: there is nothing to repair"
-    return f"{'BROKEN' if result.refused else 'REPAIRED'}: {done} rebuilt and verified{copies}{left}"
+    return f"{'BROKEN' if result.remaining else 'REPAIRED'}: {done} rebuilt and verified{copies}{left}"

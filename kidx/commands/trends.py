@@ -38,7 +38,7 @@ def trends_command(
         say_json(trend.to_json())
     else:
         lines = [*_lines("new ", trend.new), *_lines("gone", trend.gone)]
-        say(*lines, f"{len(trend.new)} new, {len(trend.gone)} gone, {trend.stayed} as before")
+        say(*lines, f"{len(trend.new)} new, {len(trend.gone)} gone, {trend.in_both} as before")
     return 1 if trend.is_worse else 0
 
 

@@ -316,8 +316,8 @@ class Dialect:
     removed_files: ClassVar[Behaviour[Literal["none", "go", "wait"]]] = remote.choice(
         {"none": "<=3.5.2", "go": "3.6.0..4.0.2", "wait": ">=4.1.0"}, "RC-10",
         "The time at which the files of a removed entry are deleted: immediately, or after ten seconds (KAFKA-17184).")
-    marked_entries: ClassVar[Behaviour[Literal["none", "refuse", "answer"]]] = remote.choice(
-        {"none": "<=3.5.2", "refuse": "3.6.0..4.0.2", "answer": ">=4.1.0"}, "RC-9",
+    marked_entries: ClassVar[Behaviour[Literal["none", "reject", "answer"]]] = remote.choice(
+        {"none": "<=3.5.2", "reject": "3.6.0..4.0.2", "answer": ">=4.1.0"}, "RC-9",
         "The reaction of an entry whose removal has begun and whose files are not deleted yet (KAFKA-17184).")
     closed_cache: ClassVar[Behaviour[Literal["none", "instance", "cache"]]] = remote.choice(
         {"none": "<=3.5.2", "instance": "3.6.0..4.0.2", "cache": ">=4.1.0"}, "RC-13",
@@ -373,8 +373,8 @@ class Dialect:
         "A broker has share groups, with a dedicated topic.")
     smallest_segment = running.choice({14: "<=3.9.2", 1 << 20: ">=4.0.0"}, "",
         "The smallest ``segment.bytes`` that a topic may have (KIP-1030).")
-    old_formats: ClassVar[Behaviour[Literal["written", "for_older_brokers", "refused"]]] = running.choice(
-        {"written": "<=2.8.2", "for_older_brokers": "3.0.0..3.9.2", "refused": ">=4.0.0"}, "",
+    old_formats: ClassVar[Behaviour[Literal["written", "for_older_brokers", "rejected"]]] = running.choice(
+        {"written": "<=2.8.2", "for_older_brokers": "3.0.0..3.9.2", "rejected": ">=4.0.0"}, "",
         "The case in which ``message.format.version`` makes a leader write batches of magic 0 and 1: always, only if "
         "other brokers may be of 2.8, or never.")
 # fmt: on

@@ -149,7 +149,7 @@ class CacheEntry:
         return self.offset_index.lookup(max(starting_offset, self.time_index.lookup(timestamp).offset))
 
     def _check_present(self) -> None:
-        if self.is_cleaned or (self.is_marked and self._dialect.marked_entries == "refuse"):
+        if self.is_cleaned or (self.is_marked and self._dialect.marked_entries == "reject"):
             raise IllegalStateError(
                 f"{self.offset_index.path} has been removed from the cache", "This entry is marked for cleanup"
             )

@@ -1,7 +1,7 @@
 """Repair of files that verify found broken: rebuilt like in a release's recovery, or rejected with a reason."""
 
 from kidx.repair.next_steps import FROM_A_REPLICA, Advice, advice
-from kidx.repair.plan import Plan, Refusal, plan
+from kidx.repair.plan import Plan, RemainingFault, plan
 from kidx.repair.run import Change, Repair, repair_paths
 
-__all__ = ["FROM_A_REPLICA", "Advice", "Change", "Plan", "Refusal", "Repair", "advice", "plan", "repair_paths"]
+__all__ = ["FROM_A_REPLICA", "Advice", "Change", "Plan", "RemainingFault", "Repair", "advice", "plan", "repair_paths"]

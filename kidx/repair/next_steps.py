@@ -21,8 +21,8 @@ _FEW: Final = 3
 """Paths that a sentence names."""
 
 _SEALED: Final = (
-    "do not count on a restart: a broker that was stopped cleanly does not read any .index or .timeindex, and one "
-    "that was not rebuilds only those of segments from the recovery point on: sealed ones are not rebuilt (SEG-35)"
+    "do not count on a restart: after a clean stop a broker reads no .index or .timeindex; after an unclean stop it "
+    "rebuilds only the indexes of segments from the recovery point on, and no sealed ones (SEG-35)"
 )
 _TIMES: Final = (
     "do not delete or cut a .timeindex: a broker does not rebuild it after a clean stop, but keeps it or makes an "
@@ -99,7 +99,7 @@ def advice(
     if not planned.directories:
         if not others:
             return None
-        reason = f"{counted(len(planned.refused), 'file')} at fault, and no index file whose log is sound"
+        reason = f"{counted(len(planned.remaining), 'file')} at fault, and no index file whose log is sound"
         return Advice(f"{reason}: {others[0]}") if len(others) == 1 else Advice(reason, tuple(others))
     found = _what(planned)
     asked = [os.fspath(path) for path in paths]
@@ -129,11 +129,11 @@ def _what(planned: Plan) -> str:
 def _others(planned: Plan, treated: Collection[str]) -> list[str]:
     """Return a sentence for each kind of remaining fault: the paths, and the remedy."""
     by_kind: dict[Kind, list[str]] = {}
-    for refusal in planned.refused:
-        if refusal.path in treated or (refusal.kind == "log" and refusal.place in treated):
+    for fault in planned.remaining:
+        if fault.path in treated or (fault.kind == "log" and fault.place in treated):
             continue
-        path = refusal.place if refusal.kind in {"log", "marked"} else refusal.path
-        by_kind.setdefault(refusal.kind, []).append(path)
+        path = fault.place if fault.kind in {"log", "marked"} else fault.path
+        by_kind.setdefault(fault.kind, []).append(path)
     lines = []
     for kind, said in _WHAT_TO_DO.items():
         if places := list(dict.fromkeys(by_kind.get(kind, ()))):

@@ -30,7 +30,7 @@ _KINDS: Final[dict[str, Kind]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RemainingFault:
     """Fault that remains, with the reason.
 
     Attributes:
@@ -58,12 +58,12 @@ class Plan:
     Attributes:
         repairs: suffixes of the index files to rebuild, by log.
         epochs: checkpoints of leader epochs to rebuild.
-        refused: faults that remain.
+        remaining: Faults that are not repaired.
     """
 
     repairs: dict[Path, list[str]] = field(default_factory=dict)
     epochs: list[Path] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
+    remaining: list[RemainingFault] = field(default_factory=list)
 
     @property
     def index_files(self) -> int:
@@ -107,16 +107,16 @@ class _Planner:
         done = Plan()
         for name, findings in sorted(self._faults.items()):
             path = Path(name)
-            refusal = self._refusal(path, findings)
-            if refusal is not None:
-                done.refused.append(refusal)
+            fault = self._remaining_fault(path, findings)
+            if fault is not None:
+                done.remaining.append(fault)
             elif path.name == EPOCHS:
                 done.epochs.append(path)
             else:
                 done.repairs.setdefault(path.with_suffix(LOG), []).append(path.suffix)
         return done
 
-    def _refusal(self, path: Path, findings: list[Finding]) -> Refusal | None:
+    def _remaining_fault(self, path: Path, findings: list[Finding]) -> RemainingFault | None:
         """Return the reason against rebuilding a file; None if it can be rebuilt."""
         kind = self._kind(path, findings)
         if kind == "index":
@@ -125,24 +125,24 @@ class _Planner:
         if path.name != EPOCHS or kind != "checkpoint":
             in_a_partition = path.name not in OFFSET_CHECKPOINTS or not findings or findings[0].topic is None
             name = "" if in_a_partition else f"{findings[0].topic}-{findings[0].partition}"
-            return Refusal(str(path), _said(findings), kind, str(path.parent / name) if name else "")
+            return RemainingFault(str(path), _said(findings), kind, str(path.parent / name) if name else "")
         if broken is None:
             return None
-        return Refusal(str(path), f"leader epochs are taken from the logs, and {broken} is broken or missing", "log")
+        return RemainingFault(str(path), f"leader epochs come from the logs, and {broken} is broken or missing", "log")
 
-    def _against_an_index(self, path: Path, findings: list[Finding]) -> Refusal | None:
+    def _against_an_index(self, path: Path, findings: list[Finding]) -> RemainingFault | None:
         name, log = str(path), path.with_suffix(LOG)
         against = self._faults.get(str(log), [])
         broken_from = self._broken_from.get(path.parent, log.name)
         if against:
-            return Refusal(name, f"its log is {against[0].verdict}: {against[0].message}", "log")
+            return RemainingFault(name, f"its log is {against[0].verdict}: {against[0].message}", "log")
         if str(log) not in self._logs or any(finding.verdict == "unreadable" for finding in findings):
-            return Refusal(name, _said(findings), "file")
+            return RemainingFault(name, _said(findings), "file")
         if path.suffix == TRANSACTIONS and (path.parent in self._incomplete or broken_from < log.name):
             reason = "transactions may begin in earlier segments"
             if path.parent in self._incomplete:
-                return Refusal(name, f"{reason}: name the partition's directory, not one of its files")
-            return Refusal(name, f"{reason}, and {broken_from} is broken or missing", "log")
+                return RemainingFault(name, f"{reason}: name the partition's directory, not one of its files")
+            return RemainingFault(name, f"{reason}, and {broken_from} is broken or missing", "log")
         return None
 
     def _kind(self, path: Path, findings: list[Finding]) -> Kind:

@@ -22,7 +22,7 @@ from kidx.rebuild.lock import broker_locks, lock_owner, log_directories_of
 from kidx.repair.cached import cache_faults, delete_copy
 from kidx.repair.epochs import write_epochs
 from kidx.repair.interval import Intervals, warning_of
-from kidx.repair.plan import TRANSACTIONS, Plan, Refusal, plan
+from kidx.repair.plan import TRANSACTIONS, Plan, RemainingFault, plan
 from kidx.repair.topic_settings import intervals_of_topics
 from kidx.segment.producer_history import load_producers_before
 from kidx.verify import Verification, verify_paths
@@ -73,7 +73,7 @@ class Repair:
         dry_run: True if nothing was changed.
         after: verification of the changed partitions after the repair.
         changes: files that were rebuilt, or would be.
-        refused: faults that remain.
+        remaining: Faults that are not repaired.
         warnings: guessed values.
         held: log directories that a broker holds, in a dry run; otherwise the repair is rejected.
     """
@@ -82,7 +82,7 @@ class Repair:
     dry_run: bool
     after: Verification = field(default_factory=Verification)
     changes: list[Change] = field(default_factory=list)
-    refused: list[Refusal] = field(default_factory=list)
+    remaining: list[RemainingFault] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     held: list[Path] = field(default_factory=list)
 
@@ -91,7 +91,7 @@ class Repair:
         """0: all is exact or sound now; 1: something is not; 2: nothing could be read at all."""
         if self.before.exit_code == 2:
             return 2
-        return int(bool(self.refused) or (self.dry_run and bool(self.changes)))
+        return int(bool(self.remaining) or (self.dry_run and bool(self.changes)))
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of ``kidx repair --json``."""
@@ -99,7 +99,7 @@ class Repair:
             "dry_run": self.dry_run,
             "sound": self.exit_code == 0,
             "changed": [change.to_json() for change in self.changes],
-            "refused": [{"path": encodable(each.path), "reason": encodable(each.reason)} for each in self.refused],
+            "refused": [{"path": encodable(each.path), "reason": encodable(each.reason)} for each in self.remaining],
             "warnings": [encodable(warning) for warning in self.warnings],
         }
 
@@ -135,7 +135,7 @@ def repair_paths(
         before = verify(found, release=None if release is None else dialect, **options)
         result = Repair(before, dry_run)
         planned = plan(before, {each.directory for each in found.partitions if not each.complete})
-        result.refused += planned.refused
+        result.remaining += planned.remaining
         _perform(planned, result, dialect, index_interval_bytes)
         _perform_epochs({each.directory: each for each in found.partitions}, planned.epochs, result)
         _tidy(found, dry_run=dry_run)
@@ -144,7 +144,7 @@ def repair_paths(
         elif result.changes:
             _verify_again(found, result, verify, release=None if release is None else dialect, **options)
         _perform_caches(locks, dialect, result)
-    result.refused.sort(key=lambda refusal: refusal.path)
+    result.remaining.sort(key=lambda fault: fault.path)
     return result
 
 
@@ -152,13 +152,13 @@ def _perform_caches(log_directories: Iterable[Path], dialect: Dialect, result: R
     """Delete corrupt copies of remote files, and reject other files."""
     for fault in cache_faults(log_directories, dialect):
         if not fault.is_copy:
-            result.refused.append(Refusal(str(fault.path), fault.reason, "file"))
+            result.remaining.append(RemainingFault(str(fault.path), fault.reason, "file"))
             continue
         try:
             size = delete_copy(fault, dry_run=result.dry_run)
         except OSError as error:
             words = error.strerror or str(error)
-            result.refused.append(Refusal(str(fault.path), f"cannot be deleted: {words}", "file"))
+            result.remaining.append(RemainingFault(str(fault.path), f"cannot be deleted: {words}", "file"))
             continue
         result.changes.append(Change(str(fault.path), "deleted", 0, size, None))
 
@@ -188,8 +188,8 @@ def _perform(planned: Plan, result: Repair, dialect: Dialect, given: int | None)
             words = getattr(error, "strerror", None) or str(error)
             if getattr(error, "errno", None) in NO_SPACE:
                 raise ToolError(_full(log, words, result)) from error
-            result.refused += [
-                Refusal(str(log.with_suffix(suffix)), f"cannot be rebuilt: {words}") for suffix in suffixes
+            result.remaining += [
+                RemainingFault(str(log.with_suffix(suffix)), f"cannot be rebuilt: {words}") for suffix in suffixes
             ]
             continue
         result.changes += done
@@ -222,7 +222,7 @@ def _perform_epochs(partitions: dict[Path, Partition], paths: list[Path], result
             words = getattr(error, "strerror", None) or str(error)
             if isinstance(error, OSError) and error.errno in NO_SPACE:
                 raise ToolError(_full(path, words, result)) from error
-            result.refused.append(Refusal(str(path), f"cannot be rebuilt: {words}", "checkpoint"))
+            result.remaining.append(RemainingFault(str(path), f"cannot be rebuilt: {words}", "checkpoint"))
             continue
         where = str(kept[path]) if path in kept else None
         result.changes.append(Change(str(path), "created" if old is None else "replaced", new, old, None, where))
@@ -283,7 +283,7 @@ def _size(path: Path) -> int | None:
 
 
 def _verify_again(found: Found, result: Repair, verify: Verify, **options: Any) -> None:
-    """Verify the changed partitions again; add a fault that remains to ``refused``."""
+    """Verify the changed partitions again; add a fault that remains to ``remaining``."""
     changed = {Path(change.path).parent for change in result.changes}
     again = [
         partition.directory if partition.complete else segment.log
@@ -292,12 +292,12 @@ def _verify_again(found: Found, result: Repair, verify: Verify, **options: Any) 
         for segment in partition.segments
     ]
     result.after = verify(discover(dict.fromkeys(again)), **options)
-    known = {refusal.path for refusal in result.refused}
-    for refusal in (*(still := plan(result.after)).refused,):
-        if refusal.path not in known:
-            result.refused.append(refusal)
+    known = {fault.path for fault in result.remaining}
+    for fault in (*(still := plan(result.after)).remaining,):
+        if fault.path not in known:
+            result.remaining.append(fault)
     left = [str(log.with_suffix(suffix)) for log, suffixes in still.repairs.items() for suffix in suffixes]
     for path in [*left, *map(str, still.epochs)]:
         if path not in known:
             said = next((finding.message for finding in result.after.findings if finding.path == path), "")
-            result.refused.append(Refusal(path, f"is still broken after its recovery: {said}"))
+            result.remaining.append(RemainingFault(path, f"is still broken after its recovery: {said}"))

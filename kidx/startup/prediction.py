@@ -87,7 +87,7 @@ def predict(
     if held or changing:
         return Start(dialect.release, tuple(directories), held, faults=len(faulty), changing=changing)
     planned = plan(result)
-    repairable = set(planned.directories) - {Path(refusal.place) for refusal in planned.refused}
+    repairable = set(planned.directories) - {Path(fault.place) for fault in planned.remaining}
     known = suspected(result), lost_logs(result), repairable, Intervals(result.files, index_interval_bytes), dialect
     brokers = [_Broker(some, [], *known) for some in brokers_of(directories)]
     if not directories:

@@ -126,14 +126,15 @@ def test_a_broken_log_is_rejected_with_its_indexes_and_the_rest_is_repaired(disk
     before = content(disk)
     done = kidx("repair", disk, "--kafka", "3.9.2")
     assert done.returncode == 1
-    refused = [line for line in done.stdout.splitlines() if line.startswith("refused")]
-    assert [line.split()[1] for line in refused] == [
+    remaining = [line for line in done.stdout.splitlines() if line.startswith("remains")]
+    assert [line.split()[1] for line in remaining] == [
         f"{log.with_suffix(each)}:" for each in (".index", ".log", ".timeindex")
     ]
-    assert "its log is broken: the batch of 117 bytes at 0 fails its checksum" in refused[0]
-    assert "only index files and leader epochs are rebuilt, from logs that are sound" in refused[1]
+    assert "its log is broken: the batch of 117 bytes at 0 fails its checksum" in remaining[0]
+    assert "only index files and leader epochs are rebuilt, from logs that are sound" in remaining[1]
     assert (
-        done.stdout.splitlines()[-1] == f"BROKEN: {len(names) - 2} index files rebuilt and verified, 3 faults refused"
+        done.stdout.splitlines()[-1]
+        == f"BROKEN: {len(names) - 2} index files rebuilt and verified, 3 faults not repaired"
     )
     after = content(disk)
     same = f"create-time-0/{log.stem}"
@@ -166,7 +167,7 @@ def test_links_are_rejected(disk, kidx, tmp_path):
     index.symlink_to(tmp_path / "elsewhere")
     done = kidx("repair", disk, "--kafka", "3.9.2")
     assert done.returncode == 1
-    assert f"refused    {index}: cannot be rebuilt: it is a link to {tmp_path / 'elsewhere'}" in done.stdout
+    assert f"remains    {index}: cannot be rebuilt: it is a link to {tmp_path / 'elsewhere'}" in done.stdout
     assert index.is_symlink()
 
 

@@ -154,7 +154,7 @@ def test_inexact_files_follow_the_rules_of_the_release(corpus):
     """Recovery cannot know of restarts; where one call adds one entry, of appends; up to 3.6, what the leader named."""
     dialect = dialect_of(corpus.release)
     grouped = any(len(batches) > 1 for partition in corpus.partitions for _, batches in appends(corpus, partition))
-    assert grouped == (dialect_of(corpus.release).old_formats != "refused")
+    assert grouped == (dialect_of(corpus.release).old_formats != "rejected")
     expected = {"SEG-7"}
     expected |= {"SEG-3"} if grouped and not dialect.append_per_batch else set()
     expected |= {"SEG-9"} if dialect.leader_timestamp == "record" else set()

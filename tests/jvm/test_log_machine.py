@@ -200,4 +200,4 @@ def test_kafka_16310_is_found_unaided(scratch):
     lockstep = OracleLockstep([], scratch, releases=["3.6.2"], tolerates=lambda wrong: wrong.why != "wrong-offset")
     found = search(lockstep, examples=150)
     assert found is not None
-    assert found.divergence.clauses.question == "max"
+    assert found.divergence.clauses.lookup == "max"

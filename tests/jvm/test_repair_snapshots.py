@@ -82,7 +82,7 @@ def test_transactions_from_before_the_log_are_known_from_its_snapshots(release, 
     log.end()
     repaired = repair_paths([copy], release=release)
     assert [change.action for change in repaired.changes if change.path.endswith(".txnindex")] == ["created"]
-    assert not repaired.refused
+    assert not repaired.remaining
     assert (copy / last.name).read_bytes() == last.read_bytes()
     first_offsets = [int.from_bytes(last.read_bytes()[at + 10 : at + 18]) for at in range(0, last.stat().st_size, 34)]
     left = [8, 9] if release == "2.4.1" else [9]  # 2.4 writes a marker down whose beginning it does not know

@@ -30,9 +30,9 @@ def stages() -> list[list[str]]:
     script = f"""
         seed=1
         step() {{ :; }}
-        beside() {{ :; }}
+        join_background() {{ :; }}
         command() {{ :; }}
-        judge() {{ printf '%s\\n' "$@" end; }}
+        check() {{ printf '%s\\n' "$@" end; }}
         {STAGES}
     """
     done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=True)

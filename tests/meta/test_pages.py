@@ -233,10 +233,10 @@ def test_pytest_plug_in_collects_a_clause(tmp_path):
 def test_ci_runs_the_commands_of_the_readme():
     ci = (ROOT / ".ci" / "run").read_text("utf-8")
     assert 'run() { python3 bootstrap.py "$@"' in ci
-    assert 'judge() {\n    run "$@"' in ci
+    assert 'check() {\n    run "$@"' in ci
     for command in ("conformance run", "pytest"):
         assert f"python3 bootstrap.py {command}" in README
-        assert f"\njudge {command} " in ci
+        assert f"\ncheck {command} " in ci
 
 
 def test_first_screen_has_both_tools():

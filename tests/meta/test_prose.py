@@ -20,7 +20,7 @@ def trees():
 
 
 def message(rule, matching):
-    found = [f"{line.file}:{line.number}: {line.text.strip()[:90]}" for line in matching[:20]]
+    found = [str(line)[:150] for line in matching[:20]]
     return "\n".join([f"{len(matching)} lines; write {rule['write']}:", *found])
 
 
@@ -33,11 +33,20 @@ def test_pages_for_readers_have_no_such_phrase(rule, pages):
 @pytest.mark.thorough
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["id"])
 def test_no_tree_has_more_than_before(rule, trees):
-    found = trees.matching(rule)
+    found = trees.counted(rule)
     assert set(rule["allowed"]) == set(prose.TREES)
     for tree, allowed in rule["allowed"].items():
         matching = found.get(tree, [])
         assert len(matching) <= allowed, f"{tree}: {allowed} allowed, {message(rule, matching)}"
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("rule", [r for r in RULES if "except" in r], ids=lambda rule: rule["id"])
+def test_every_exception_is_needed_and_has_a_reason(rule, trees):
+    lines = [str(line) for found in trees.matching(rule).values() for line in found]
+    for exception in rule["except"]:
+        assert exception["why"]
+        assert any(re.search(exception["line"], line) for line in lines), exception["line"]
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["id"])

@@ -122,7 +122,7 @@ def test_a_run_continues_where_it_was_and_has_the_same_result(spark, brokers, tm
     finally:
         times.write_bytes(content)
     assert str(times) in {row["path"] for row in trend.gone}
-    assert trend.stayed > 0
+    assert trend.in_both > 0
     assert json.dumps(trend.to_json())
 
 

@@ -27,12 +27,12 @@ class WrongAnswer(NamedTuple):
     """Wrong result of a lookup, according to the oracle.
 
     Attributes:
-        question: ``"max"`` (the special target -3) or ``"time"``.
+        lookup: ``"max"`` (the special target -3) or ``"time"``.
         why: The kind of error, see :func:`time_oracle.disagreement`.
         circumstances: see :func:`circumstances`.
     """
 
-    question: str
+    lookup: str
     why: str
     circumstances: str
 
@@ -76,16 +76,16 @@ class OracleLockstep(LogLockstep):
         records = time_oracle.visible_records(directory, state.start_offset, state.end_offset)
         for target, answer in zip(operation.args[0], observation.outcome.value, strict=True):
             if target == MAX_TIMESTAMP and supports_target(group.dialect, target):
-                question, right = "max", time_oracle.first_of_the_latest(records)
+                lookup, right = "max", time_oracle.first_of_the_latest(records)
             elif target >= 0:
-                question, right = "time", time_oracle.first_not_before(records, target)
+                lookup, right = "time", time_oracle.first_not_before(records, target)
             else:
                 continue
             why = time_oracle.disagreement(right, answer, records)
             if why is None:
                 continue
             wrong = WrongAnswer(
-                question, why, circumstances(self.operations, records, state.segments[0][0] < state.start_offset)
+                lookup, why, circumstances(self.operations, records, state.segments[0][0] < state.start_offset)
             )
             self.seen[wrong] += 1
             if self.tolerates(wrong):

@@ -23,7 +23,7 @@ def said(text):
         (f"{OLD}/0.index is full", f"{NEW}/0.index is full", False),
         (SEGMENT.format(272, 1763822430000), SEGMENT.format(272, 1763822431007), False),
         (SEGMENT.format(272, 1763822430000), SEGMENT.format(136, 1763822431007), True),
-        ("no room for 8192", "no room for 4096", True),
+        ("8192 bytes missing", "4096 bytes missing", True),
     ],
 )
 def test_differences_beyond_file_names_and_times(old, new, differ):

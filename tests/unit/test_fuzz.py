@@ -128,7 +128,7 @@ def test_the_flips_of_a_sound_file_are_all_classified(tmp_path):
     (result,) = fuzz(plan(tmp_path, "python:fuzzed_index:right", formats=("txn",)))
     assert not result.findings
     assert sum(result.flips.values()) == 68 * 8
-    assert result.flips["refused: unsupported_version by sanity_check"] == 32
+    assert result.flips["rejected: unsupported_version by sanity_check"] == 32
     assert result.new > 0
     assert result.kept == result.new + 4
 

@@ -66,7 +66,7 @@ def test_a_host_that_has_no_address_is_unreachable(host):
         asked(Address(host, 9092))
 
 
-@pytest.mark.parametrize("offered", [OFFERED, None], ids=["after ApiVersions", "at once"])
+@pytest.mark.parametrize("offered", [OFFERED, None], ids=["after ApiVersions", "before it"])
 def test_a_server_that_hangs_is_given_up(offered):
     gone = threading.Event()
 

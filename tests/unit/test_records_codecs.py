@@ -280,7 +280,7 @@ def test_zstd_frames_before_the_damage_are_given(stray):
         source.at_end()
 
 
-@pytest.mark.parametrize("plain", [b"ab", b"ab" * 100, LARGE], ids=["as it is", "one block", "several blocks"])
+@pytest.mark.parametrize("plain", [b"ab", b"ab" * 100, LARGE], ids=["raw", "one block", "several blocks"])
 def test_zstd_gives_the_blocks_before_a_cut(plain):
     compressed = in_one_go(plain)
     # Without the last-block flag all bytes are present, but the end is missing.

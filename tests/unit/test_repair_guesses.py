@@ -85,7 +85,7 @@ def test_leader_epochs_are_rebuilt_from_the_batches(partition, damage):
     assert [change.path for change in repair.changes] == [str(path)]
     assert path.exists() == (damage is not None)
     repair = repair_paths([partition])
-    assert (repair.exit_code, repair.refused, path.read_text()) == (0, [], whole)
+    assert (repair.exit_code, repair.remaining, path.read_text()) == (0, [], whole)
     old = partition / "leader-epoch-checkpoint.old"
     assert (old.read_text() if damage is not None else None) == damage
     assert not verify_paths([partition]).faults()
@@ -98,7 +98,7 @@ def test_leader_epochs_of_a_broken_log_remain(partition):
     log.write_bytes(data[:80] + bytes([data[80] ^ 1]) + data[81:])
     repair = repair_paths([partition])
     assert not repair.changes
-    assert {refusal.kind for refusal in repair.refused} == {"log"}
+    assert {fault.kind for fault in repair.remaining} == {"log"}
 
 
 @pytest.mark.parametrize("name", ["recovery-point-offset-checkpoint", "log-start-offset-checkpoint"])

@@ -363,8 +363,8 @@ def test_an_error_of_a_store_names_its_file(data, monkeypatch):
 def test_the_reason_is_the_cause_and_not_the_call():
     java = "An error occurred while calling o1.parquet.\n: org.apache.spark.SparkException: Job aborted\n\tat a.b\n"
     assert reason_of_spark(Exception(java)) == "org.apache.spark.SparkException: Job aborted"
-    assert reason_of_spark(Exception(java + "Caused by: java.io.IOException: no room\n\tat c.d\n")) == (
-        "java.io.IOException: no room"
+    assert reason_of_spark(Exception(java + "Caused by: java.io.IOException: disk full\n\tat c.d\n")) == (
+        "java.io.IOException: disk full"
     )
     python = (
         "[PYTHON_DATA_SOURCE_ERROR] Failed: Traceback (most recent call last):\n  File\nOSError: gone\n SQLSTATE: 38000"

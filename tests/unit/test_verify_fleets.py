@@ -45,7 +45,7 @@ def test_a_healthy_directory_has_no_fault(fleet):
 def test_nothing_needs_repair(fleet):
     before = {path: path.read_bytes() for path in fleet.rglob("*") if path.is_file()}
     repair = repair_paths([fleet])
-    assert (repair.exit_code, repair.changes, repair.refused) == (0, [], [])
+    assert (repair.exit_code, repair.changes, repair.remaining) == (0, [], [])
     assert before.items() <= {path: path.read_bytes() for path in fleet.rglob("*") if path.is_file()}.items()
 
 

@@ -250,5 +250,5 @@ def classify(sound: Sequence[tuple[str, Any]], outcomes: Sequence[tuple[str, Any
     usual = {(name, outcome) for name, outcome in sound if isinstance(outcome, str)}
     for name, outcome in outcomes:
         if isinstance(outcome, str) and (name, outcome) not in usual:
-            return f"refused: {outcome} by {name}"
+            return f"rejected: {outcome} by {name}"
     return "accepted, different answers"

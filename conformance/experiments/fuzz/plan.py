@@ -44,7 +44,7 @@ class FuzzResult:
     Attributes:
         format: The name of the format.
         flips: The results of flipping every bit of the small seed file: ``accepted, same answers``, ``accepted,
-            different answers``, or ``refused: KIND by OPERATION``.
+            different answers``, or ``rejected: KIND by OPERATION``.
         cases: The number of executed contents, including the flips.
         kept: The number of contents in the corpus, including the seeds.
         new: The number of contents that this run added.

@@ -79,7 +79,7 @@ def topics(release: str, seed: int) -> list[Topic]:
         Topic("transactions", "aborted, overlapping and open transactions: TX-9, TX-15, LO-12", config, _txns(seed)),
         Topic("untouched", "no record ever: SEG-1, SEG-24", config, ()),
     ]
-    if dialect_of(release).old_formats != "refused":
+    if dialect_of(release).old_formats != "rejected":
         v1 = config | {"message.format.version": "0.10.2"}
         plans += [
             Topic("message-v1", "several batches an append, of format v1: SEG-3, SEG-4, SEG-8", v1, _v1(seed, 5, 28)),

@@ -28,7 +28,7 @@ class Shown(NamedTuple):
 
 
 def shrunk(case: Case, interrupter: Interrupter) -> Shown | None:
-    """Return the smallest violation of a torn pair, performed by two threads; None if these show none."""
+    """Return the smallest violation of a torn pair, executed by two threads; None if these show none."""
     smaller = True
     while smaller:
         smaller = False

@@ -19,13 +19,13 @@ class Case:
 
     Attributes:
         name: A description of the corruption.
-        damage: The function that corrupts the directory of the stopped broker.
+        corrupt: The function that corrupts the directory of the stopped broker.
         fetched_once: The suffix of a remote file. Remote storage returns that file corrupt once, to the running broker,
             and works again before the broker is stopped.
     """
 
     name: str
-    damage: Damage | None = None
+    corrupt: Damage | None = None
     fetched_once: str = ""
 
 

@@ -126,8 +126,8 @@ def _query_offsets(release: str, prepared: Prepared) -> tuple[dict[int, str], tu
 
 def _try(release: str, prepared: Prepared, case: Case) -> Outcome:
     directory = prepared.directory
-    if case.damage is not None:
-        case.damage(directory)
+    if case.corrupt is not None:
+        case.corrupt(directory)
     broker = tiered_broker(release, directory)
     try:
         if case.fetched_once:

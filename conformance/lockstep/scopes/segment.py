@@ -127,7 +127,7 @@ class SegmentScope(Scope[SegmentObservation, Files]):
     def track(self, tracked: TrackedSegment, operation: Operation, observation: SegmentObservation) -> None:
         """See the base class."""
         if operation.name in self.corrupting_operations:
-            tracked.damaged.add(operation.args[0])
+            tracked.corrupted.add(operation.args[0])
         else:
             track_segment_step(tracked, operation, observation)
 

@@ -1,5 +1,4 @@
-// kfake of franz-go, as a broker of its own: prints where it listens, keeps its records in a directory, and runs until
-// SIGTERM.
+// kfake of franz-go as a broker: prints its address, keeps its records in a directory, and runs until SIGTERM.
 package main
 
 import (

@@ -1,6 +1,6 @@
 //! krabka-log behind version 2 of conformance's line protocol: its `Log`, and of a broker above it what a log needs.
 //!
-//! The broker's are the high watermark, the log start offset's checkpoint, and the refusal of offsets outside the log.
+//! The broker's are the high watermark, the log start offset's checkpoint, and the check that an offset is inside the log.
 
 use std::fs;
 use std::io::{self, BufRead, Write};
@@ -15,9 +15,9 @@ use krabka_units::prelude::{bytes, days, millis};
 use serde_json::{json, Value};
 use zerocopy::FromBytes;
 
-struct Refusal(&'static str, String);
+struct Rejection(&'static str, String);
 
-impl From<LogError> for Refusal {
+impl From<LogError> for Rejection {
     fn from(error: LogError) -> Self {
         let kind = match error {
             LogError::OffsetMismatch { .. } => "unexpected_offset",
@@ -27,11 +27,11 @@ impl From<LogError> for Refusal {
             LogError::Io(_) => "io",
             _ => "corrupt_record",
         };
-        Refusal(kind, error.to_string())
+        Rejection(kind, error.to_string())
     }
 }
 
-/// An open log; the high watermark is the broker's, above it.
+/// An open log with the high watermark, which a broker would keep.
 struct Opened {
     log: Log,
     directory: PathBuf,
@@ -55,7 +55,7 @@ fn config(settings: &Value) -> LogConfig {
     config
 }
 
-fn open(request: &Value) -> Result<Opened, Refusal> {
+fn open(request: &Value) -> Result<Opened, Rejection> {
     let directory = PathBuf::from(request["path"].as_str().unwrap_or_default());
     let mut log = Log::open(&directory, config(&request["settings"]))?;
     let start = number(request, "log_start_offset");
@@ -67,7 +67,7 @@ fn open(request: &Value) -> Result<Opened, Refusal> {
 }
 
 impl Opened {
-    fn append(&mut self, request: &Value) -> Result<Value, Refusal> {
+    fn append(&mut self, request: &Value) -> Result<Value, Rejection> {
         let data = STANDARD.decode(request["batches"].as_str().unwrap_or_default()).unwrap();
         let (header, _) = RecordBatchHeader::read_from_prefix(&data).unwrap();
         let mut batch = VerbatimBatch::from_header(&header, Bytes::from(data));
@@ -80,11 +80,11 @@ impl Opened {
         Ok(Value::Null)
     }
 
-    fn list_offset(&self, target: i64) -> Result<Value, Refusal> {
+    fn list_offset(&self, target: i64) -> Result<Value, Rejection> {
         Ok(match target {
             -1 => json!([-1, self.log.log_end_offset().0, -1]),
             -2 | -4 => json!([-1, self.log.log_start_offset().0, -1]),
-            // Without tiered storage there is none.
+            // krabka-log has no tiered storage: these targets have no offset.
             -5 | -6 => json!([-1, -1, -1]),
             -3 => self.log.max_timestamp_offset_and_ts()?.map_or(Value::Null, |(offset, ts)| json!([ts, offset.0, -1])),
             _ => self
@@ -99,7 +99,7 @@ impl Opened {
         entries.filter(|entry| Path::new(&entry.file_name()).extension().is_some_and(|end| end == "log")).count()
     }
 
-    fn answer(&mut self, request: &Value) -> Result<Option<Value>, Refusal> {
+    fn answer(&mut self, request: &Value) -> Result<Option<Value>, Rejection> {
         let end = self.log.log_end_offset();
         let offset = Offset(number(request, "offset"));
         let value = match request["op"].as_str().unwrap_or_default() {
@@ -117,7 +117,7 @@ impl Opened {
                 Value::Null
             }
             "delete_records" if offset.0 > self.high_watermark => {
-                return Err(Refusal("out_of_range", "beyond the high watermark".into()))
+                return Err(Rejection("out_of_range", "beyond the high watermark".into()))
             }
             "delete_records" => {
                 self.log.set_log_start_offset(offset)?;
@@ -137,7 +137,7 @@ impl Opened {
                 targets.map(|target| self.list_offset(target.as_i64().unwrap_or(0))).collect::<Result<Value, _>>()?
             }
             "read" if offset < self.log.log_start_offset() || offset > end => {
-                return Err(Refusal("out_of_range", "not in the log".into()))
+                return Err(Rejection("out_of_range", "not in the log".into()))
             }
             "read" => json!(STANDARD.encode(self.log.read_raw(offset, end, bytes(1))?.bytes)),
             "state" => {
@@ -184,7 +184,7 @@ fn main() -> io::Result<()> {
         let reply = match answer {
             Ok(Some(value)) => json!({"ok": value}),
             Ok(None) => json!({"unsupported": true}),
-            Err(Refusal(kind, message)) => json!({"error": kind, "message": message}),
+            Err(Rejection(kind, message)) => json!({"error": kind, "message": message}),
         };
         let mut out = io::stdout().lock();
         writeln!(out, "{reply}")?;

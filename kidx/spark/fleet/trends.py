@@ -37,13 +37,13 @@ class Trend:
     Attributes:
         new: rows only in the later table.
         gone: rows only in the earlier table.
-        stayed: number of different rows in both.
+        in_both: The number of different rows in both tables.
     """
 
     key: tuple[str, ...]
     new: tuple[dict[str, Any], ...]
     gone: tuple[dict[str, Any], ...]
-    stayed: int
+    in_both: int
 
     @property
     def is_worse(self) -> bool:
@@ -52,7 +52,7 @@ class Trend:
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of ``kidx compare --json``."""
-        return {"key": list(self.key), "new": list(self.new), "gone": list(self.gone), "stayed": self.stayed}
+        return {"key": list(self.key), "new": list(self.new), "gone": list(self.gone), "stayed": self.in_both}
 
 
 def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = None) -> Trend:
@@ -76,10 +76,10 @@ def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = No
     try:
         new = after.join(before, same, "left_anti").orderBy(*chosen).collect()
         gone = before.join(after, same, "left_anti").orderBy(*chosen).collect()
-        stayed = after.join(before, same, "left_semi").count()
+        in_both = after.join(before, same, "left_semi").count()
     except (PySparkException, Py4JError) as error:
         raise ToolError(f"the tables cannot be compared: {reason_of_spark(error)}") from error
-    return Trend(chosen, tuple(row.asDict() for row in new), tuple(row.asDict() for row in gone), stayed)
+    return Trend(chosen, tuple(row.asDict() for row in new), tuple(row.asDict() for row in gone), in_both)
 
 
 def read_tables(spark: SparkSession, earlier: str, later: str) -> tuple[DataFrame, DataFrame]:
