@@ -109,6 +109,10 @@ class Clause:
         """Return True if the clause applies to a release."""
         return release in self.releases
 
+    def counts(self, level: str) -> bool:
+        """Return True if the clause counts at a level of the verdict: ``"must"``, ``"api"`` or ``"observed"``."""
+        return LEVELS.index(self.level) <= LEVELS.index(level.upper())
+
 
 @cache
 def load_clauses() -> dict[str, Clause]:

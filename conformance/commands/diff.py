@@ -159,4 +159,6 @@ def _verdict(comparison: Comparison, judged: Judged | None) -> str:
     if judged is not None:
         parts.append(f"{len(judged.expected)} expected, {len(judged.new)} new, {len(judged.stale)} stale")
     tried = f"{comparison.examples} examples, {comparison.steps} steps in {comparison.seconds:.1f} s"
+    if left := comparison.not_replayed:
+        tried += f" · stopped by --max-time: {left} regression trace{'s' * (left != 1)} not executed"
     return f"{plan.old} → {plan.new}: {', '.join(parts) or 'no difference'} · seed {plan.seed} · {tried}"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.tables import clauses_for, operations_for
+from conformance.clauses import load_clauses
 from conformance.events import Measured, Result
 from conformance.implementations.forms import directory_of
 from conformance.kafka.releases import newest
@@ -48,7 +49,7 @@ def results_of(
             seconds,
             len(mine),
             clauses,
-            _verdicts(run.name, subject, clauses, evidence, mine),
+            _verdicts(run.name, subject, clauses, evidence, mine, run.plan.level),
             _details(run, evidence, subject),
         )
     for specification, error in run.unsupported.items():
@@ -111,12 +112,17 @@ def _verdicts(
     clauses: dict[str, int],
     evidence: ChunkResult,
     mine: Sequence[UniqueDivergence],
+    level: str,
 ) -> dict[str, Verdict]:
     # The clauses of reported divergences, and the implicated clauses that no other step exercised.
     diverging = {clause for clause in clauses if any(one.concerns(clause) for one in mine)}
     at_stake = {clause for kind in evidence.sightings if kind.participant == subject.name for clause in kind.clauses}
     diverging |= {clause for clause in at_stake if not clauses.get(clause)}
-    expected = evidence.expected.get(subject.name, set())
+    # A step that breaks a guarantee may also differ in what does not count at the level.
+    catalogue = load_clauses()
+    below = {clause for clause in diverging if not catalogue[clause].counts(level)}
+    diverging -= below
+    expected = evidence.expected.get(subject.name, set()) | below
     lacking = evidence.lacking.get(subject.name, set())
     capabilities: frozenset[str] | None = getattr(subject, "capabilities", None)
     verdicts: dict[str, Verdict] = {}

@@ -15,6 +15,7 @@ from conformance.machines import OffsetMachine
 from conformance.operations import Operation, State
 from conformance.operations.state_diff import differing_fields, with_fields_of
 from conformance.operations.trace import Trace
+from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.replay import replay
 from kidx import OffsetIndex
 
@@ -245,6 +246,12 @@ class TestTester:
         told = diff("4.0.1", "4.0.2", tmp_path, "offset", max_examples=1)
         assert families(told) == {"AI-44"}
         assert not diff("4.0.1", "4.0.2", tmp_path, "offset", max_examples=1, kept=False).differs
+
+    def test_the_time_limit_holds_for_regression_traces(self, stand_in, tmp_path):
+        stand_in(ReferenceIndex)
+        told = diff("4.0.1", "4.0.2", tmp_path, "offset", max_examples=1, max_time=1e-9)
+        assert told.not_replayed == len(load_regression_traces("offset")) - 1 > 0
+        assert to_json(told)["traces_not_executed"] == told.not_replayed
 
     @pytest.mark.thorough
     def test_it_runs_the_requested_number_of_examples(self, stand_in, tmp_path, monkeypatch):

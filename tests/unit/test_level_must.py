@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from conformance.errors import ToolError
-from conformance.events import Diverged, Event
+from conformance.events import Diverged, Event, Result
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.lockstep import Divergence, DivergenceError, Lockstep
 from conformance.lockstep.comparison import compare_with_reference
@@ -82,13 +82,11 @@ def test_two_kinds_of_crash_are_equally_grave():
     assert several.matches_participant(divergence("OI-5", "OI-3", actual=crash))
 
 
-def events_of(implementation, directory, level):
+def events_of(implementation, directory, level, kind=Diverged, **options):
     events: list[Event] = []
-    plan = Plan(
-        ("4.4.0",), (implementation,), ("offset",), PROFILES["dev"], directory, max_examples=15, level=level, kept=False
-    )
-    run(plan, events.append)
-    return [event for event in events if isinstance(event, Diverged)]
+    plan = Plan(("4.4.0",), (implementation,), ("offset",), PROFILES["dev"], directory, level=level, kept=False)
+    run(replace(plan, max_examples=15, **options), events.append)
+    return [event for event in events if isinstance(event, kind)]
 
 
 @pytest.mark.thorough
@@ -96,6 +94,16 @@ def test_a_file_that_is_trimmed_on_close_is_no_divergence(tmp_path):
     """That also holds where the tail that 4.4.0 keeps after the entries is not zeros."""
     assert events_of(TRIMMING, tmp_path, "must") == []
     assert {event.clause for event in events_of(TRIMMING, tmp_path, "observed")} == {"AI-42b"}
+
+
+@pytest.mark.parametrize(("level", "said"), [("must", "expected-divergence"), ("observed", "diverges")])
+def test_clauses_below_the_level_do_not_diverge(tmp_path, level, said):
+    """A step that breaks a guarantee may also contradict a clause about callers of the class."""
+    (result,) = events_of("mutant:forgets-to-delete", tmp_path, level, Result, shrink_time=0.0)
+    assert {clause: said for clause, said in result.verdicts.items() if "diverge" in said} == {
+        "AI-20a": said,
+        "AI-20b": "diverges",
+    }
 
 
 @pytest.mark.thorough

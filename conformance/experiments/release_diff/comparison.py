@@ -103,6 +103,7 @@ class Comparison:
         examples: The number of examples.
         steps: The number of operations.
         seconds: The duration.
+        not_replayed: The number of regression traces that the time limit left out.
     """
 
     plan: Plan
@@ -111,6 +112,7 @@ class Comparison:
     examples: int
     steps: int
     seconds: float
+    not_replayed: int = 0
 
     @property
     def all(self) -> tuple[Difference | TextChange, ...]:
@@ -142,7 +144,7 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
     known: dict[Key, Occurrences] = {}
     differences: list[tuple[Difference, Key]] = []
     texts: dict[Pattern, TextChange] = {}
-    examples = steps = 0
+    examples = steps = not_replayed = 0
     for number, machine in enumerate(plan.machines):
         limit = None
         if plan.max_time is not None:
@@ -158,9 +160,9 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
                     texts[pattern] = change
             examples += search.lockstep.statistics.examples
             steps += search.lockstep.statistics.steps
-    return Comparison(
-        plan, _folded(differences, known), tuple(texts.values()), examples, steps, time.monotonic() - started
-    )
+            not_replayed += search.not_replayed
+    seconds = time.monotonic() - started
+    return Comparison(plan, _folded(differences, known), tuple(texts.values()), examples, steps, seconds, not_replayed)
 
 
 def _folded(differences: list[tuple[Difference, Key]], known: dict[Key, Occurrences]) -> tuple[Difference, ...]:

@@ -33,6 +33,7 @@ def to_json(comparison: Comparison) -> Json:
         "examples": comparison.examples,
         "steps": comparison.steps,
         "seconds": comparison.seconds,
+        "traces_not_executed": comparison.not_replayed,
     }
 
 

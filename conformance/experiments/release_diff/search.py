@@ -29,7 +29,7 @@ from conformance.runs.replay import replay_operations
 from conformance.runs.shrinking import shrink
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from conformance.events import Sink
@@ -145,6 +145,7 @@ class Search:
         self._uncontrolled = -1
         self._left = -1
         self._first_new: int | None = None
+        self.not_replayed = 0
 
     # -- known differences -------------------------------------------------------------------------------------
 
@@ -209,18 +210,22 @@ class Search:
             wanted: The number of examples; by default from a profile, or fewer if nothing new turns up at any example
                 length.
             seed: The random seed; a fixed seed reproduces the search.
-            limit: The time limit in seconds, or None. The regression traces and one round are run in any case.
+            limit: The time limit in seconds, or None. One regression trace and one round are run in any case.
             kept: True if the regression traces are replayed.
 
         Raises:
             ToolError: The old release's own classes differ from their reference, so that no comparison is possible.
         """
         started = time.monotonic()
-        found = self._replay_regression_traces(seed) if kept else []
+
+        def is_late() -> bool:
+            return limit is not None and time.monotonic() - started >= limit
+
+        found = self._replay_regression_traces(seed, is_late) if kept else []
         insists, wanted = wanted is not None, PROFILE.examples if wanted is None else wanted
         done = level = rounds = 0
         while done < wanted and (insists or level < len(STEPS_PER_EXAMPLE)):
-            if limit is not None and time.monotonic() - started >= limit and rounds:
+            if rounds and is_late():
                 break
             planned = min(round_of(self.name), wanted - done)
             before = self.lockstep.statistics.examples
@@ -236,10 +241,13 @@ class Search:
             self.sink(Progressed(self.name, self.lockstep.statistics.examples, self.lockstep.statistics.steps, share))
         return found
 
-    def _replay_regression_traces(self, seed: int) -> list[Found]:
+    def _replay_regression_traces(self, seed: int, is_late: Callable[[], bool]) -> list[Found]:
         """Replay the traces that once distinguished a wrong implementation; one trace may show several differences."""
         found: list[Found] = []
-        for trace in load_regression_traces(self.name):
+        for number, trace in enumerate(load_regression_traces(self.name)):
+            if number and is_late():
+                self.not_replayed += 1
+                continue
             while True:
                 self.lockstep.failure = None
                 try:
