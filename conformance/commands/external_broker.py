@@ -1,4 +1,4 @@
-"""Running broker whose files are read, too: ``--bootstrap-server`` and ``--log-dir``."""
+"""Options ``--bootstrap-server`` and ``--log-dir``: a running broker, and the directory of its files."""
 
 from __future__ import annotations
 
@@ -19,12 +19,14 @@ def attachment_of(
     """Return the running broker of ``--bootstrap-server``, or None.
 
     Raises:
-        ToolError: An option is missing, or the broker does not match.
+        ToolError: An option is missing, or the broker does not have the release or the log directory of the options.
     """
     if not bootstrap and log_dir is None:
         return None
     if not bootstrap or log_dir is None:
-        raise ToolError("--bootstrap-server requires --log-dir, and the other way round: the broker, and its files")
+        raise ToolError(
+            "--bootstrap-server and --log-dir must be given together: the broker, and the directory of its files"
+        )
     if implementations != ("broker",):
         raise ToolError("--bootstrap-server requires -i broker and no other implementation")
     if len(releases) != 1:

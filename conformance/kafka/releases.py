@@ -12,8 +12,8 @@ SHA-256 and its size in bytes::
 It contains no repository address: the resolver decides where jars come from, and the hashes ensure that they are the
 right ones. ``python -m conformance.kafka.lock_file RELEASE`` writes one.
 
-Groups let a caller fetch fewer jars. They are not nested, because in-process groups must
-not log and a broker must:
+Groups let a caller fetch fewer jars. Only ``broker`` has a logging backend: classes inside the JVM of ``conformance``
+log nothing, and a broker has to.
 
 ========= ==================================================================================
 index     the index objects (``OffsetIndex``, ``TimeIndex``, ``TransactionIndex``, ``LazyIndex``)
@@ -112,7 +112,9 @@ def newest() -> str:
 
 @cache
 def load_release(name: str) -> Release:
-    """Read the lock file of one release; a release locked by the user has the dialect of the newest release before it.
+    """Read the lock file of one release; register the release first if the user has locked it.
+
+    The behaviour of a release that the user has locked is that of the newest known release before it.
 
     Raises:
         UnknownReleaseError: the release is not locked; the message lists the locked ones, or similar names.
@@ -125,8 +127,8 @@ def load_release(name: str) -> Release:
     return Release(table["release"], table["logging"], jars)
 
 
-def know_releases(names: Iterable[str]) -> None:
-    """Register releases in this process, some of which may be locked by the user, with their dialects.
+def register_releases(names: Iterable[str]) -> None:
+    """Register the behaviour of these releases in this process, also of those that the user has locked.
 
     Raises:
         UnknownReleaseError, ToolError: as :func:`load_release`.
@@ -142,7 +144,7 @@ def user_locks() -> Path:
 
 
 def user_releases() -> tuple[str, ...]:
-    """Return the releases that the user has locked, oldest first; ``all`` means only the package's releases."""
+    """Return the releases that the user has locked, oldest first; ``--kafka all`` does not include them."""
     names = (path.stem for path in user_locks().glob("*.toml"))
     own = (name for name in names if _RELEASE.fullmatch(name) and name.isascii() and name not in RELEASES)
     return tuple(sorted(own, key=version_of))
@@ -150,11 +152,13 @@ def user_releases() -> tuple[str, ...]:
 
 def _users_lock(name: str) -> dict[str, Any]:
     path = user_locks() / f"{name}.toml"
+    similar = did_you_mean(name, RELEASES) or f"choose from {', '.join(RELEASES)}"
     if not _RELEASE.fullmatch(name):
-        raise UnknownReleaseError(f"Kafka {name} is not locked; {_what_is_locked(name)}")
+        raise UnknownReleaseError(f"Kafka {name} is not locked; {similar}")
     if not path.is_file():
-        there = f"{_what_is_locked(name)}; or: conformance kafka lock {name}".replace("?;", "?")
-        raise UnknownReleaseError(f"Kafka {name} is not locked; {there}")
+        raise UnknownReleaseError(
+            f"Kafka {name} is not locked; lock it with `conformance kafka lock {name}`, or {similar}"
+        )
     try:
         table = tomllib.loads(path.read_text("utf-8"))
         sound = (
@@ -172,15 +176,11 @@ def _users_lock(name: str) -> dict[str, Any]:
         sound = False
     if not sound:
         raise ToolError(
-            f"{path} is not a list of pinned jars for Kafka {name}; recreate it with `conformance kafka lock {name}`"
+            f"{path} is not a valid lock file of Kafka {name}; recreate it with `conformance kafka lock {name}`"
         )
     if name not in DIALECTS:
         register_release(name)
     return table
-
-
-def _what_is_locked(name: str) -> str:
-    return did_you_mean(name, RELEASES) or f"there are: {', '.join(RELEASES)}"
 
 
 @cache

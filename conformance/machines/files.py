@@ -1,4 +1,4 @@
-"""Common part of the machines that drive more than one file: binding and participants.
+"""Base class of the machines whose implementations have several files: segments, logs, and the remote index cache.
 
 To write one: set ``kind`` and ``lockstep_type``, return Kafka's own classes from ``jvm``, and add the rules.
 """
@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
 
 class FilesMachine(RuleBasedStateMachine):
-    """Machine that drives a lockstep; each run of the machine is one example."""
+    """State machine whose rules execute operations in a ``Lockstep``, which compares the implementations after each.
+
+    Each run of the machine is one example.
+    """
 
     kind: ClassVar[str]
     lockstep_type: ClassVar[type[Lockstep[Any, Any]]]
@@ -36,16 +39,16 @@ class FilesMachine(RuleBasedStateMachine):
 
     @classmethod
     def bind(cls, lockstep: Lockstep[Any, Any]) -> type[Self]:
-        """Return this machine, bound to ``lockstep``."""
+        """Return a subclass of this machine that executes its operations in ``lockstep``."""
         return type(cls.__name__, (cls,), {"lockstep": lockstep, "__module__": cls.__module__})
 
     @staticmethod
     @abstractmethod
     def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
-        """Return Kafka's own class of a release, or of a build, which is compared with that release.
+        """Return Kafka's own class from a release, or from a build that is compared with that release.
 
         Raises:
-            ToolError: Java or the jars are missing, or the class has unknown parts.
+            ToolError: Java or the jars are missing, or a class has members that the adapter does not know.
         """
 
     @classmethod
@@ -53,7 +56,7 @@ class FilesMachine(RuleBasedStateMachine):
         """Return the implementation that a specification such as ``jvm`` names, for a release.
 
         Raises:
-            NotDrivenError: The implementation has only indexes, and nothing that this machine could drive.
+            NotDrivenError: This machine does not support this form of implementation.
             ToolError: The implementation is not available here, or the specification is unknown.
         """
         form, words = parse_spec(specification)
@@ -65,8 +68,8 @@ class FilesMachine(RuleBasedStateMachine):
             return cls.program(words, release, name=specification)
         if form == "subject" and cls.program is not None and load_subject(words[0]).driven == "line":
             return cls.program(command_of(load_subject(words[0])), release, name=specification)
-        drives = "jvm and mutants" if cls.program is None else "jvm, exec and mutants"
-        raise NotDrivenError(f"the {cls.kind} machine cannot drive {specification}: it drives {drives}")
+        forms = "jvm: and mutant:" if cls.program is None else "jvm:, mutant:, exec: and subject:"
+        raise NotDrivenError(f"the {cls.kind} machine does not support {specification}; it supports {forms}")
 
     @classmethod
     def new_lockstep(
@@ -77,7 +80,7 @@ class FilesMachine(RuleBasedStateMachine):
         releases: Iterable[str] = (),
         on_divergence: Callable[[Divergence], int] = lambda _: False,
     ) -> Any:
-        """Return a lockstep of the kind that this machine drives."""
+        """Return a lockstep for this machine, with arguments as of :class:`~conformance.lockstep.lockstep.Lockstep`."""
         return cls.lockstep_type(subjects, scratch, releases=releases, on_divergence=on_divergence)
 
     def __init__(self) -> None:

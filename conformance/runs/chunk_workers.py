@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from conformance.errors import ToolError
-from conformance.kafka.releases import know_releases
+from conformance.kafka.releases import register_releases
 from conformance.lockstep.watchdog import Hang, exit_process, watch_steps
 from conformance.runs.chunk_queue import ChunkQueue, ChunkQueues
 from conformance.runs.chunk_result import ChunkResult
@@ -162,7 +162,7 @@ class _Worker:
     def start(cls, plan: Plan, ledger: ExpectationTracker, scratch: Path) -> None:
         """Initialize the new process."""
         cls.plan, cls.ledger, cls.scratch = plan, ledger, scratch
-        know_releases(plan.releases)
+        register_releases(plan.releases)
         limit = step_limit(plan.step_timeout, plan.max_time)
         cls.stack.enter_context(watch_steps(limit, cls.give_up))
 

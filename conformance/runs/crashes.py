@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from conformance.kafka.releases import know_releases
+from conformance.kafka.releases import register_releases
 from conformance.operations import Operation
 from conformance.runs.machine_run import machine_run
 from conformance.runs.shrinking.hang import Candidates
@@ -98,7 +98,7 @@ def _steps_before_death(plan: Plan, ledger: ExpectationTracker, machine: str, ch
 def _perform(plan: Plan, ledger: ExpectationTracker, machine: str, chunk: Chunk, path: Path) -> None:
     """Run a chunk with a journal, in the other process."""
     begin_worker()
-    know_releases(plan.releases)
+    register_releases(plan.releases)
     directory = path.with_name("run")
     directory.mkdir()
     with path.open("w", encoding="utf-8", buffering=1) as file, machine_run(plan, machine, directory, ledger) as run:

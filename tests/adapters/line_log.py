@@ -2,7 +2,7 @@
 
     conformance run -i "exec:python tests/adapters/line_log.py {release}" --machine log
 
-Arguments: the release; then ``--without CAPABILITY`` for each missing capability, ``--untold FIELD`` for each field
+Arguments: the release; then ``--without CAPABILITY`` for each missing capability, ``--hidden FIELD`` for each field
 that its state omits, ``--defect NAME`` for one of ``log_defects``.
 """
 
@@ -46,10 +46,10 @@ class Adapter:
 
     log_class: type[UnifiedLog] = UnifiedLog
 
-    def __init__(self, release: str, without: tuple[str, ...] = (), untold: tuple[str, ...] = ()) -> None:
+    def __init__(self, release: str, without: tuple[str, ...] = (), hidden: tuple[str, ...] = ()) -> None:
         self.release = release
         self.without = without
-        self.untold = untold
+        self.hidden = hidden
         self.now = 0
         self.log: Any = None
 
@@ -176,7 +176,7 @@ class Adapter:
             "unreplicated": sorted(producers.unreplicated),
             "producers": [self.producer(producer) for producer in sorted(producers.producers)],
         }
-        return {name: value for name, value in state.items() if name not in self.untold}
+        return {name: value for name, value in state.items() if name not in self.hidden}
 
     def producer(self, producer: int) -> list[Any]:
         entry = self.log.producers.producers[producer]
@@ -196,7 +196,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("release")
     parser.add_argument("--without", action="append", default=[])
-    parser.add_argument("--untold", action="append", default=[])
+    parser.add_argument("--hidden", action="append", default=[])
     parser.add_argument("--defect")
     options = parser.parse_args()
     adapter = Adapter
@@ -204,7 +204,7 @@ def main() -> None:
         from log_defects import DEFECTS
 
         adapter = DEFECTS[options.defect]
-    adapter(options.release, tuple(options.without), tuple(options.untold)).run()
+    adapter(options.release, tuple(options.without), tuple(options.hidden)).run()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Defects planted in the log over pipes, one idea each: mistakes of implementers of third-party logs.
+"""Planted defects of ``line_log.py``; each is a mistake that an implementer of a log could make.
 
-``line_log.py RELEASE --defect NAME``. The trace that kills each is in ``tests/meta/line_log_kills.ndjson``; ``python -m
-tests.meta.line_log_kills [NAME ...]`` records missing ones.
+``line_log.py RELEASE --defect NAME`` has one of them. The trace that kills each is in
+``tests/meta/line_log_kills.ndjson``; ``python -m tests.meta.line_log_kills [NAME ...]`` records missing ones.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Defect(Adapter):
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
-class LooksBehindTheTimestamp(Defect):
+class FindsAfterTheTimestamp(Defect):
     """A lookup finds the first record after the timestamp, not at it."""
 
     def answer(self, target: int) -> list[int] | None:
@@ -86,15 +86,15 @@ class AnswersBelowTheStart(Defect):
 
 
 class NoEpochs(Defect):
-    """Answers carry no leader epoch, although epochs are declared."""
+    """Results have no leader epoch, although the program declares the capability ``epochs``."""
 
     def answer(self, target: int) -> list[int] | None:
         found = super().answer(target)
         return [*found[:2], -1] if found else found
 
 
-class ReadsBehindTheBatch(Defect):
-    """A read from inside a batch begins with the next one."""
+class SkipsTheBatchOfTheOffset(Defect):
+    """A read at an offset inside a batch begins with the next batch."""
 
     def do_read(self, offset: int, max_bytes: int) -> str:
         for segment in self.log.segments.values_from(offset):
@@ -105,14 +105,14 @@ class ReadsBehindTheBatch(Defect):
 
 
 class ReadsHalfABatch(Defect):
-    """A read is cut off at the requested number of bytes."""
+    """A read returns at most 40 bytes, which end inside the first batch."""
 
     def do_read(self, offset: int, max_bytes: int) -> str:
         return base64.b64encode(base64.b64decode(super().do_read(offset, max_bytes))[:40]).decode()
 
 
-class ReadsDeletedRecords(Defect):
-    """A read below the log start is answered from its beginning."""
+class ReadsFromTheOffsetBefore(Defect):
+    """A read begins one offset too early, even if that record is deleted."""
 
     def do_read(self, offset: int, max_bytes: int) -> str:
         if offset < self.log.start_offset:
@@ -157,7 +157,7 @@ class TakesDuplicates(Defect):
 
 
 class FillsGaps(Defect):
-    """Offsets that compaction has removed are filled with an empty record each."""
+    """A follower writes an empty record at the first offset of a gap, which compaction has left."""
 
     def do_append(self, role: str, batches: str, leader_epoch: int, coordinator: bool) -> None:
         first = next(iter_memory_batches(base64.b64decode(batches)))
@@ -167,7 +167,7 @@ class FillsGaps(Defect):
         super().do_append(role, batches, leader_epoch, coordinator)
 
 
-class RollsTwice(Defect):
+class RejectsAnEmptyRoll(Defect):
     """A roll of an empty segment is rejected."""
 
     def do_roll(self) -> None:
@@ -218,10 +218,10 @@ class DeletesUnreplicatedRecords(Defect):
 
 
 class DeletesTheSegmentOfTheStart(Defect):
-    """It deletes immediately, and one segment too many."""
+    """Deleting records also deletes the segment that contains the log start offset; files are deleted immediately."""
 
-    def __init__(self, release: str, without: tuple[str, ...] = (), untold: tuple[str, ...] = ()) -> None:
-        super().__init__(release, (*without, "deferred_deletion"), untold)
+    def __init__(self, release: str, without: tuple[str, ...] = (), hidden: tuple[str, ...] = ()) -> None:
+        super().__init__(release, (*without, "deferred_deletion"), hidden)
 
     def tidy(self) -> None:
         start, later = self.log.start_offset, self.log.segments.higher(self.log.start_offset)
@@ -306,7 +306,7 @@ class ForgetsTheStart(Defect):
 
 
 class ClosesWithoutPreparing(Defect):
-    """A clean shutdown is a plain close: nothing is trimmed in 4.4."""
+    """A clean shutdown closes the log without preparing: from 4.4, no index is trimmed."""
 
     def do_close(self, prepared: bool) -> None:
         del prepared
@@ -336,19 +336,19 @@ class NeverExpires(Defect):
         pass
 
 
-# -- transactions, and the log's description of itself ------------------------------------------------------------
+# -- transactions, and the reported state -------------------------------------------------------------------------
 
 
 class StableToTheEnd(Defect):
-    """The last stable offset is the high watermark, whatever is undecided."""
+    """The last stable offset is the high watermark, even while a transaction is open."""
 
     def do_state(self) -> dict[str, Any]:
         state = super().do_state()
         return state | {"last_stable_offset": state["high_watermark"]}
 
 
-class _NoMarkers(UnifiedLog):
-    """Its transaction indexes are removed again."""
+class _EmptyTransactionIndex(UnifiedLog):
+    """Log that empties the transaction indexes after each append."""
 
     def append_as_follower(self, records: bytes, leader_epoch: int = 0) -> None:
         super().append_as_follower(records, leader_epoch)
@@ -359,7 +359,7 @@ class _NoMarkers(UnifiedLog):
 class NotesNoAbortedTransactions(Defect):
     """The transaction index remains empty."""
 
-    log_class = _NoMarkers
+    log_class = _EmptyTransactionIndex
 
 
 class CountsTheIndexes(Defect):

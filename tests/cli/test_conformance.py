@@ -176,7 +176,8 @@ def test_a_reader_that_has_had_enough_is_no_error(conformance):
 
 
 def test_kafka_list_names_every_locked_release(conformance, tmp_path):
-    rows = json.loads(conformance("kafka", "list", "--json", KIDX_CACHE=tmp_path / "empty").stdout)
+    listed = conformance("kafka", "list", "--json", KIDX_CACHE=tmp_path / "empty", KIDX_CONFIG=tmp_path)
+    rows = json.loads(listed.stdout)
     assert [row["release"] for row in rows] == list(RELEASES)
     assert not any(row["cached"] for row in rows)
     assert not (tmp_path / "empty").exists()
@@ -317,7 +318,10 @@ def test_an_implementation_with_only_indexes_gets_no_other_operations(conformanc
     results = json.loads(conformance(*command, "--json").stdout)["results"]
     assert set(results[1]["verdicts"].values()) == {"unsupported"}
     said = refused(conformance("run", *SMALL, "-i", "python:wrong:open_index", "--machine", "log"))
-    assert said == "the log machine cannot drive python:wrong:open_index: it drives jvm, exec and mutants"
+    assert (
+        said
+        == "the log machine does not support python:wrong:open_index; it supports jvm:, mutant:, exec: and subject:"
+    )
 
 
 @pytest.mark.jvm
@@ -381,9 +385,15 @@ def test_missing_operations_of_an_implementation_are_unsupported(conformance):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--kafka", "1.0.0"), "Kafka 1.0.0 is not locked; there are: 2.4.0"),
+        (
+            ("--kafka", "1.0.0"),
+            "Kafka 1.0.0 is not locked; lock it with `conformance kafka lock 1.0.0`, or choose from 2.4.0",
+        ),
         (("--kafka", "3.9"), "Kafka 3.9 is not locked; did you mean 3.9.2 or 3.9.1 or 3.9.0?"),
-        (("--kafka", "4.3.7"), "Kafka 4.3.7 is not locked; did you mean 4.3.1? or: conformance kafka lock 4.3.7"),
+        (
+            ("--kafka", "4.3.7"),
+            "Kafka 4.3.7 is not locked; lock it with `conformance kafka lock 4.3.7`, or did you mean 4.3.1?",
+        ),
         (("--machine", "nothing"), "unknown machine 'nothing'; choose from offset, time, transaction"),
         (("-i", "nothing"), "'nothing'"),
         (("-i", "python:wrong"), "python:MODULE:FACTORY"),

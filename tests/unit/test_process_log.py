@@ -208,7 +208,7 @@ def test_a_killed_process_makes_no_files(start, tmp_path):
 
 
 def test_missing_state_fields_are_not_compared_and_are_named(start, tmp_path):
-    log = start("--untold", "producers", "--untold", "recovery_point")
+    log = start("--hidden", "producers", "--hidden", "recovery_point")
     lockstep = held(log, tmp_path)
     lockstep.perform(OPEN)
     lockstep.end()

@@ -168,7 +168,7 @@ def test_rows_name_operations_results_and_clauses_that_exist():
 
 def test_the_machine_drives_nothing_but_kafka_and_kidx():
     """The line protocol has no segments: a request for one raises with an explanation."""
-    with pytest.raises(NotDrivenError, match=r"cannot drive exec:./mine"):
+    with pytest.raises(NotDrivenError, match=r"does not support exec:./mine"):
         SegmentMachine.subject("exec:./mine", "3.9.2")
 
 

@@ -23,7 +23,7 @@ def _four_processors(monkeypatch):
     monkeypatch.setattr(worker_count, "usable_cpus", lambda: 4)
 
 
-def test_a_short_run_of_one_release_does_not_start_another_virtual_machine():
+def test_a_short_run_of_one_release_starts_no_extra_worker():
     assert worker_count.extra_workers_for(plan(jobs=None), MACHINES) == 0
 
 
@@ -34,5 +34,11 @@ def test_all_releases_and_long_profiles_use_all_processors():
 
 def test_a_requested_number_is_used():
     assert [worker_count.extra_workers_for(plan(jobs=jobs), MACHINES) for jobs in (1, 2, 5)] == [0, 1, 4]
+
+
+def test_a_plan_has_one_job_by_default():
     assert worker_count.extra_workers_for(plan(), MACHINES) == 0
+
+
+def test_a_run_without_machines_starts_no_extra_worker():
     assert worker_count.extra_workers_for(plan(jobs=5), ()) == 0

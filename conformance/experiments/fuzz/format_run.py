@@ -30,7 +30,7 @@ _MORE_THAN_AN_INDEX: Final = 8
 """Cost of a log, relative to an index."""
 
 Drive = Callable[[Callable[[bytes], object], float], None]
-"""Function that calls another function with buffers for some seconds."""
+"""Fuzzer that calls a function with one content after the other, for a number of seconds."""
 
 
 class Run:
@@ -42,7 +42,7 @@ class Run:
         executor: A factory of the executor for one content in lockstep.
         corpus: The corpus of the format.
         tell: A callback that receives a description of every finding.
-        drive: A function that chooses the buffers, or None for random contents.
+        drive: A fuzzer that chooses the contents, or None for random mutations.
     """
 
     def __init__(

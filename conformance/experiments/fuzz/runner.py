@@ -63,13 +63,13 @@ def fuzz_format(
         seconds: The time limit.
         tell: A callback, as for :func:`fuzz`.
         progress: A callback, as for :func:`fuzz`.
-        drive: A function that chooses the buffers, or None for random ones.
-        watch: A callback that receives the result before it is filled.
+        drive: A fuzzer that chooses the contents, such as a coverage-guided one; None for random mutations.
+        watch: A callback that receives the result object at the start; the run fills the object in.
 
     Raises:
         ToolError: As :func:`fuzz`.
     """
-    from conformance.machines import MACHINES  # noqa: PLC0415 -- the machines are heavy, --help is not
+    from conformance.machines import MACHINES  # noqa: PLC0415 -- --help has to be fast
 
     started, processor = time.monotonic(), time.process_time()
     machine = MACHINES.get(MACHINE_OF[format_name])

@@ -52,7 +52,7 @@ class JvmClasses(ABC, Generic[ObservationType]):
 
     Raises:
         NotDrivenError: The build lacks something that the driver needs.
-        ToolError: No Java, no jars, or a class with unknown parts.
+        ToolError: No Java, no jars, or a class with members that the adapter does not know.
     """
 
     speaks_kafka = True
