@@ -24,7 +24,7 @@ ROOT: Final = Path(__file__).parents[2]
 DATA: Final = Path(__file__).with_name("prose.toml")
 TREES: Final = ("conformance", "kidx", "tests", "reports")
 """Trees with a count; README.md, CONTRIBUTING.md and docs/ are pages for readers."""
-PAGES: Final = re.compile(r"(README|CONTRIBUTING|docs/(?!protocol)\w[\w/-]*|findings/[\w-]+)\.md$")
+PAGES: Final = re.compile(r"(README|CONTRIBUTING|docs/(?!protocol)\w[\w/-]*|findings/[\w/-]+)\.md$")
 """docs/protocol.md is a copy of texts of conformance, where it counts."""
 NO_PROSE: Final = re.compile(
     r"^tests/golden/|/traces/|kills|/locks/|LICENSE|\.(json|ndjson|html|svg|xz|log|sum|mod|\w*index)$|prose\.toml$"

@@ -8,9 +8,12 @@ import pytest
 from kafka_findings import ROOT, findings, locked
 
 from conformance.clauses import load_clauses
+from conformance.runs.replay import find_trace
 from tests.meta.findings import pages
 
 SECTIONS = ["Summary", "Steps", "Expected", "Actual", "Cost", "Cause", "Proposed fix", "Known reports"]
+FOREIGN = sorted((ROOT / "foreign").glob("*.md"))
+TRACE = re.compile(r"\b(?:log|wire|offset|time)-[0-9a-f]{12}\b")
 
 
 def test_pages_are_as_declared():
@@ -23,6 +26,24 @@ def test_every_page_is_declared():
     nav = (ROOT.parent / "mkdocs.yml").read_text("utf-8")
     assert not [each.name for each in findings() if f"- findings/{each.page.name}\n" not in nav]
     assert sorted(each.rank for each in findings()) == [*range(1, len(findings()) + 1)]
+
+
+@pytest.mark.parametrize("page", FOREIGN, ids=lambda each: each.stem)
+def test_a_page_about_another_implementation_is_complete(page):
+    text = page.read_text("utf-8")
+    assert f"- findings/foreign/{page.name}\n" in (ROOT.parent / "mkdocs.yml").read_text("utf-8")
+    for link in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (page.parent / link).exists(), link
+    for section in re.findall(r"^- \*\*Steps:.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL):
+        assert re.search(r"^- \*\*Expected\*\* \(|^- \*\*Expected:", section, re.MULTILINE), section
+        assert re.search(r"^- \*\*Actual:", section, re.MULTILINE), section
+    for trace in TRACE.findall(text):
+        assert find_trace(trace, [ROOT / "foreign/traces", ROOT.parent / "conformance/traces"])
+
+
+def test_every_trace_of_another_implementation_is_named():
+    named = {trace for page in FOREIGN for trace in TRACE.findall(page.read_text("utf-8"))}
+    assert {path.stem for path in (ROOT / "foreign/traces").iterdir()} <= named
 
 
 @pytest.mark.parametrize("finding", findings(), ids=lambda each: each.name)
