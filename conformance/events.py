@@ -16,7 +16,9 @@ from msgspec import Meta, ValidationError, convert
 Json = dict[str, Any]
 
 FORMAT: Final = "kidx-events"
-VERSION: Final = 1
+VERSION: Final = 2
+READABLE: Final = (1, 2)
+"""Versions that :func:`event_from_json` reads."""
 
 Verdict = Literal["conforms", "diverges", "expected-divergence", "unsupported", "not-run"]
 
@@ -59,14 +61,14 @@ class Progressed(Event):
     machine: str
     examples: int
     steps: int
-    share: float
+    fraction_done: float
 
 
 class _Failure(TypedDict):
     """Divergence, as in a trace."""
 
     step: int
-    party: str
+    participant: str
     release: str
     against: str
     aspects: Annotated[list[str], Meta(min_length=1)]
@@ -78,19 +80,19 @@ class _Failure(TypedDict):
 class _Related(TypedDict):
     """Related divergence: another symptom of the same root cause."""
 
-    shape: str
+    signature: str
     clause: str
     clauses: list[str]
-    times: int
+    occurrences: int
     trace: str
-    because: str
+    reason: str
 
 
 class _Objects(TypedDict):
     """Fields that the writers of reports read in the objects of a :class:`Diverged`."""
 
     failure: _Failure
-    also: list[_Related]
+    related: list[_Related]
 
 
 @dataclass(frozen=True)
@@ -108,11 +110,11 @@ class Diverged(Event):
         releases: All releases with the same divergence, the newest first; ``failure`` belongs to that one.
         machines: All machines that found it; ``machine`` comes first.
         clause: The failing clause among the implicated ones; empty if no clause covers the step.
-        shape: The signature, which identifies a divergence without a clause.
-        detail: A suffix that distinguishes equal signatures: ``" of end_offset"``; usually empty.
-        times: The number of occurrences.
-        also: The related divergences: objects with ``shape``, ``clause``, ``clauses``, ``times``, ``trace`` and
-            ``because``, which states the common root cause.
+        signature: The signature, which identifies a divergence without a clause.
+        signature_detail: A suffix that distinguishes equal signatures: ``" of end_offset"``; usually empty.
+        occurrences: The number of occurrences.
+        related: The related divergences: objects with ``signature``, ``clause``, ``clauses``, ``occurrences``,
+            ``trace`` and ``reason``, which states the common root cause.
         note: A problem in reporting it, such as a trace that could not be written; usually empty.
     """
 
@@ -127,17 +129,17 @@ class Diverged(Event):
     releases: tuple[str, ...] = ()
     machines: tuple[str, ...] = ()
     clause: str = ""
-    shape: str = ""
-    times: int = 1
-    also: tuple[Json, ...] = ()
-    detail: str = ""
+    signature: str = ""
+    occurrences: int = 1
+    related: tuple[Json, ...] = ()
+    signature_detail: str = ""
     note: str = ""
 
     @property
     def clauses(self) -> tuple[str, ...]:
         """Ids of the implicated clauses, including the clauses of related divergences."""
-        also = (clause for each in self.also for clause in each["clauses"])
-        return tuple(dict.fromkeys((*self.failure["clauses"], *also)))
+        related = (clause for each in self.related for clause in each["clauses"])
+        return tuple(dict.fromkeys((*self.failure["clauses"], *related)))
 
     def is_about(self, machine: str, implementation: str, release: str) -> bool:
         """Return True if the divergence occurred with this machine, implementation and release."""
@@ -164,13 +166,13 @@ class Measured(Event):
     Attributes:
         table: The name of the table, e.g. ``"mutants"``.
         name: The measured thing, e.g. the mutant.
-        holds: True if the metric meets its target; None for a metric without a target.
+        passed: True if the metric meets its target; None for a metric without a target.
         figures: The columns, e.g. ``{"examples to kill": 12}``.
     """
 
     table: str
     name: str
-    holds: bool | None
+    passed: bool | None
     figures: dict[str, Any] = field(default_factory=dict)
 
 
@@ -220,6 +222,15 @@ class RunFinished(Event):
 
 Sink = Callable[[Event], None]
 
+_RENAMED: Final[dict[str, dict[str, str]]] = {
+    "Progressed": {"share": "fraction_done"},
+    "Measured": {"holds": "passed"},
+    "Diverged": {"shape": "signature", "detail": "signature_detail", "times": "occurrences", "also": "related"},
+}
+FAILURE_RENAMED: Final = {"party": "participant"}
+_RENAMED_RELATED: Final = {"shape": "signature", "times": "occurrences", "because": "reason"}
+"""Fields of version 1, and their names since version 2."""
+
 KINDS: Final = {
     kind.__name__: kind for kind in (RunStarted, Progressed, Diverged, Replayed, Measured, Result, RunFinished)
 }
@@ -227,7 +238,7 @@ KINDS: Final = {
 
 
 def event_from_json(document: Json) -> Event | None:
-    """Return an event from its JSON object, or None for a kind of event that this version does not know.
+    """Return an event from its JSON object, of a version in :data:`READABLE`; None for an unknown kind of event.
 
     Raises:
         ValueError: The object is no event, lacks a field, or has a field of another type.
@@ -237,9 +248,25 @@ def event_from_json(document: Json) -> Event | None:
         raise ValueError(f"{document!r:.80} is not an event")  # noqa: TRY004 -- json.loads raises ValueError, too
     kind = KINDS.get(name)
     try:
-        event: Event | None = None if kind is None else convert(document, kind)
+        event: Event | None = None if kind is None else convert(_of_version_2(document), kind)
         if isinstance(event, Diverged):
-            convert({"failure": event.failure, "also": list(event.also)}, _Objects)
+            convert({"failure": event.failure, "related": list(event.related)}, _Objects)
     except ValidationError as error:
         raise ValueError(str(error)) from None
     return event
+
+
+def _of_version_2(document: Json) -> Json:
+    document = renamed(document, _RENAMED.get(document["event"], {}))
+    if isinstance(document.get("failure"), dict):
+        document["failure"] = renamed(document["failure"], FAILURE_RENAMED)
+    if isinstance(document.get("related"), list):
+        document["related"] = [
+            renamed(each, _RENAMED_RELATED) if isinstance(each, dict) else each for each in document["related"]
+        ]
+    return document
+
+
+def renamed(document: Json, names: dict[str, str]) -> Json:
+    """Return an object with some of its fields renamed: old names to new ones."""
+    return {names.get(name, name): value for name, value in document.items()}

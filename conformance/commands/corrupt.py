@@ -102,7 +102,7 @@ def _events(release: str, outcomes: list[Outcome], seconds: float) -> list[Event
         if not outcome.as_predicted:
             failure = {
                 "step": 0,
-                "party": f"broker {release}",
+                "participant": f"broker {release}",
                 "release": release,
                 "against": "kidx",
                 "aspects": ["outcome"],

@@ -126,7 +126,7 @@ def _judged_json(judged: Judged) -> Json:
 def _format_hang(hang: Json) -> str:
     failure = hang["failure"]
     lines = [
-        f"{failure['party']} did not return ({hang['machine']} machine), step {failure['step'] + 1}",
+        f"{failure['participant']} did not return ({hang['machine']} machine), step {failure['step'] + 1}",
         f"  expected     {failure['expected']}",
         *(f"  {line}" for line in failure["actual"].splitlines()),
         f"  trace        {hang['trace']} ({hang['shrinking']})",

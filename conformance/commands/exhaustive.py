@@ -104,7 +104,7 @@ def _format_divergence(row: SequenceResult | CrashResult, failure: DivergenceErr
     steps = [str(step) for step in failure.operations]
     machine = "segment" if isinstance(row, CrashResult) else row.kind
     lines = [
-        f"{found['party']} diverges",
+        f"{found['participant']} diverges",
         *sides(
             machine,
             steps[: found["step"] + 1],

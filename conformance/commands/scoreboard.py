@@ -182,7 +182,7 @@ def _document(board: Board) -> dict[str, Any]:
                         "differences": [
                             {
                                 "clause": fault.event.clause,
-                                "shape": fault.event.shape,
+                                "shape": fault.event.signature,
                                 "means": fault.means,
                                 "trace": fault.event.trace,
                                 "replay": fault.event.replay,

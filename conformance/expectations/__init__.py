@@ -10,9 +10,9 @@ One file per topic, ``<topic>.toml``, in this package or in the user's directory
     reason = "wraps at 64 bits; fix planned for 2.0"
     link = "https://example.org/my-index/issues/7"
 
-A divergence in a step that no clause covers is identified by its signature, which reports contain. Then ``shape``
-replaces ``clause``, as in ``shape = "append: outcome ok -> full"``; it may also have * and ?. A log's signature
-may have the detail that reports show: ``shape = "truncate_log: state of end_offset"``.
+A divergence in a step that no clause covers is identified by its signature, which reports contain. Then ``signature``
+replaces ``clause``, as in ``signature = "append: outcome ok -> full"``; it may also have * and ?. A log's signature
+may have the detail that reports show: ``signature = "truncate_log: state of end_offset"``.
 
 An expectation must be removed once it is no longer true. It is stale if the implementation exercised its clause without
 a divergence, and :meth:`ExpectationTracker.stale` returns it. In the user's directory that is an error: the entry must
@@ -40,7 +40,7 @@ from conformance.errors import ToolError
 from kidx.dialect.release_range import ReleaseRange, ReleaseRangeError
 
 _KEYS: Final = ("machine", "implementation", "releases", "reason", "link")
-_SUBJECTS: Final = ("clause", "shape")
+_SUBJECTS: Final = ("clause", "signature")
 
 
 class ExpectationError(ToolError):
@@ -58,7 +58,7 @@ class Expectation:
     reason: str
     link: str
     origin: str
-    shape: str = ""
+    signature: str = ""
 
     def applies_to(self, machine: str, implementation: str, release: str) -> bool:
         """Return True if it is about this implementation on this release, tested by this machine."""
@@ -69,18 +69,18 @@ class Expectation:
         own = self.clause
         return bool(own) and (clause == own or (own[-1].isdigit() and clause.rstrip(ascii_lowercase) == own))
 
-    def matches(self, clauses: Iterable[str], shape: str, detail: str = "") -> bool:
+    def matches(self, clauses: Iterable[str], signature: str, detail: str = "") -> bool:
         """Return True if it names a divergence, by a clause or by the signature with or without detail."""
-        if not self.shape:
+        if not self.signature:
             return any(map(self.covers_clause, clauses))
-        return any(fnmatchcase(each, self.shape) for each in (shape, shape + detail))
+        return any(fnmatchcase(each, self.signature) for each in (signature, signature + detail))
 
     def must_not_be_stale(self, *, own: bool) -> bool:
         """Return True if it is an error that nothing matches it; an ``own`` one is not part of this package."""
         return own or not self.implementation.startswith("subject:")
 
     def __str__(self) -> str:
-        what = self.clause or self.shape
+        what = self.clause or self.signature
         return f"{self.origin}: {what}, {self.machine} machine, {self.implementation} on {self.releases}"
 
 
@@ -113,19 +113,19 @@ class ExpectationTracker:
         return None if number is None else self.expectations[number]
 
     def find(
-        self, clauses: Iterable[str], shape: str, machine: str, implementation: str, release: str, detail: str = ""
+        self, clauses: Iterable[str], signature: str, machine: str, implementation: str, release: str, detail: str = ""
     ) -> int | None:
         """Return the number of the first expectation that a divergence matches, or None; see :meth:`match_all`."""
-        return next(iter(self.match_all(clauses, shape, machine, implementation, release, detail)), None)
+        return next(iter(self.match_all(clauses, signature, machine, implementation, release, detail)), None)
 
     def match_all(
-        self, clauses: Iterable[str], shape: str, machine: str, implementation: str, release: str, detail: str = ""
+        self, clauses: Iterable[str], signature: str, machine: str, implementation: str, release: str, detail: str = ""
     ) -> tuple[int, ...]:
         """Return the numbers of the expectations that a divergence matches, and mark all of them as matched.
 
         Args:
             clauses: clauses that the diverging step exercised.
-            shape: signature of the divergence, see :mod:`conformance.runs.divergences.signatures`.
+            signature: signature of the divergence, see :mod:`conformance.runs.divergences.signatures`.
             machine: name of the machine.
             implementation: name of the implementation that diverged.
             release: Kafka release that the implementation was compared with.
@@ -135,7 +135,7 @@ class ExpectationTracker:
         found = tuple(
             number
             for number, each in enumerate(self.expectations)
-            if each.applies_to(machine, implementation, release) and each.matches(ids, shape, detail)
+            if each.applies_to(machine, implementation, release) and each.matches(ids, signature, detail)
         )
         self.mark_matched(found)
         return found
@@ -164,8 +164,8 @@ class ExpectationTracker:
             and any(
                 expectation.applies_to(*where)
                 and (
-                    _is_executed(expectation.shape, operations.get(expectation.machine, ()))
-                    if expectation.shape
+                    _is_executed(expectation.signature, operations.get(expectation.machine, ()))
+                    if expectation.signature
                     else any(map(expectation.covers_clause, clauses))
                 )
                 for where, clauses in exercised.items()
@@ -173,8 +173,8 @@ class ExpectationTracker:
         )
 
 
-def _is_executed(shape: str, executed: Collection[str]) -> bool:
-    operation, answered = shape.partition(":")[0], shape.partition(" -> ")[0]
+def _is_executed(signature: str, executed: Collection[str]) -> bool:
+    operation, answered = signature.partition(":")[0], signature.partition(" -> ")[0]
     return any(fnmatchcase(each, answered if ":" in each else operation) for each in executed)
 
 
@@ -233,11 +233,15 @@ def read_expectations(origin: str, text: str) -> tuple[Expectation, ...]:
 
 
 def _read_expectation(where: str, entry: Mapping[str, str]) -> Expectation:
+    # The name until 0.2.
+    entry = {"signature" if key == "shape" else key: value for key, value in entry.items()}
     if missing := [key for key in _KEYS if not entry.get(key)]:
         raise ExpectationError(f"{where} has no {', '.join(missing)}")
     named = [key for key in _SUBJECTS if entry.get(key)]
     if len(named) != 1:
-        raise ExpectationError(f"{where} has {'both clause and shape' if named else 'no clause'}; it names one of them")
+        raise ExpectationError(
+            f"{where} has {'both clause and signature' if named else 'no clause'}; it names one of them"
+        )
     if unknown := sorted(set(entry) - {*_KEYS, *_SUBJECTS}):
         raise ExpectationError(f"{where} has {', '.join(unknown)}, which no expectation has")
     if entry["machine"] not in MACHINES:
@@ -254,7 +258,7 @@ def _read_expectation(where: str, entry: Mapping[str, str]) -> Expectation:
         entry["reason"],
         entry["link"],
         where,
-        entry.get("shape", ""),
+        entry.get("signature", ""),
     )
     if expectation.clause and not any(expectation.covers_clause(clause) for clause in load_clauses()):
         raise ExpectationError(f"{where}: there is no clause {entry['clause']}")

@@ -107,7 +107,10 @@ def _entries(divergences: Sequence[Diverged]) -> dict[str, list[str]]:
             "link": "",
         }
         steps = "; ".join(event.steps)
-        lines = [f"\n# {steps}: {', '.join(event.failure['aspects'])} of {event.failure['party']}", "[[expectation]]"]
+        lines = [
+            f"\n# {steps}: {', '.join(event.failure['aspects'])} of {event.failure['participant']}",
+            "[[expectation]]",
+        ]
         lines += [f"{key} = {json.dumps(value)}" for key, value in entry.items()]
         found.setdefault(_file_name(implementation), []).append("\n".join(lines))
     return found
@@ -118,7 +121,7 @@ def _about(event: Diverged) -> tuple[str, str] | None:
     if event.requirements:
         return "clause", event.clause or _clause(event)
     # A program that crashes, times out or sends a malformed reply is never expected.
-    return ("shape", event.shape) if event.shape and not event.shape.endswith(": failure") else None
+    return ("signature", event.signature) if event.signature and not event.signature.endswith(": failure") else None
 
 
 def _clause(event: Diverged) -> str:

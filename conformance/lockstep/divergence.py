@@ -130,7 +130,7 @@ def failure_json(divergence: Divergence) -> Json:
     """Return a divergence as in a trace or a report; bytes are hexadecimal."""
     return {
         "step": divergence.step,
-        "party": divergence.participant,
+        "participant": divergence.participant,
         "release": divergence.release,
         "against": divergence.against,
         "aspects": list(divergence.aspects),

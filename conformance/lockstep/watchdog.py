@@ -72,7 +72,6 @@ def hang_from_json(failure: Json, operations: tuple[Operation, ...], shrinking: 
         shrinking: A description of how far they were shrunk.
     """
     failure = dict(failure)
-    failure["participant"] = failure.pop("party")
     for name in ("aspects", "clauses"):
         failure[name] = tuple(failure[name])
     step = failure["step"]

@@ -2,11 +2,11 @@
 
 The document (JSON Schema: ``conformance/schemas/trace.json``)::
 
-    {"format": "kidx-trace", "version": 1, "id": "5f0c2a9be31d", "machine": "offset", "release": "3.9.2",
+    {"format": "kidx-trace", "version": 2, "id": "5f0c2a9be31d", "machine": "offset", "release": "3.9.2",
      "steps": [{"op": "open", "kind": "offset", ...}, ...],
      "title": "...",                                        a description; optional
-     "failure": {"step": 3, "party": "...", ...} or null,   the divergence that it was recorded for
-     "made_by": {"kidx": "0.1.0", "hypothesis": "6.170.15", "seed": 1, "profile": "ci"}}
+     "failure": {"step": 3, "participant": "...", ...} or null,   the divergence that it was recorded for
+     "provenance": {"kidx": "0.1.0", "hypothesis": "6.170.15", "seed": 1, "profile": "ci"}}
 
 Each step is the request of the line protocol; ``open`` and ``rename`` name a file in the implementation's directory.
 """
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from conformance.errors import ToolError
 from conformance.operations import Json, Operation
-from conformance.operations.trace_document import FORMAT, VERSION, check_document
+from conformance.operations.trace_document import FORMAT, READABLE, VERSION, check_document, upgraded
 from conformance.operations.trace_steps import check_steps
 from kidx.files import replacing
 
@@ -40,7 +40,7 @@ class Trace:
         operations: The steps.
         failure: The divergence, as returned by ``failure_json``; None if the trace shows agreement.
         title: A description of the trace.
-        made_by: Versions, seed and profile.
+        provenance: Versions, seed and profile.
     """
 
     machine: str
@@ -48,7 +48,7 @@ class Trace:
     operations: tuple[Operation, ...]
     failure: Json | None = None
     title: str = ""
-    made_by: Json = field(default_factory=dict)
+    provenance: Json = field(default_factory=dict)
 
     @property
     def id(self) -> str:
@@ -67,7 +67,7 @@ class Trace:
             "release": self.release,
             "steps": [operation.to_json() for operation in self.operations],
             "failure": self.failure,
-            "made_by": self.made_by,
+            "provenance": self.provenance,
         }
 
     def save(self, directory: Path) -> Path:
@@ -123,11 +123,11 @@ class Trace:
         """
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise TraceError(f"{where} is not a trace: its format is not {FORMAT!r}")
-        if document.get("version") != VERSION:
-            found = document.get("version")
-            raise TraceError(f"{where} is a trace of version {found!r}; this program reads version {VERSION}")
+        if document.get("version") not in READABLE:
+            found, known = document.get("version"), " and ".join(map(str, READABLE))
+            raise TraceError(f"{where} is a trace of version {found!r}; this program reads versions {known}")
         try:
-            return _from_json(document)
+            return _from_json(upgraded(document))
         except ValueError as error:
             raise TraceError(f"the trace {where} cannot be executed: {error}") from error
 
@@ -147,5 +147,5 @@ def _from_json(document: Json) -> Trace:
         operations,
         document.get("failure"),
         document.get("title", ""),
-        document.get("made_by", {}),
+        document.get("provenance", {}),
     )

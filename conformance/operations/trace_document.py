@@ -13,11 +13,14 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct, ValidationError
 
+from conformance.events import FAILURE_RENAMED, renamed
 from conformance.operations.index import INDEX_OPS
 from conformance.operations.index_steps import STEPS
 
 FORMAT: Final = "kidx-trace"
-VERSION: Final = 1
+VERSION: Final = 2
+READABLE: Final = (1, 2)
+"""Versions that :func:`upgraded` reads."""
 
 Aspect = Literal["outcome", "text", "state", "bytes"]
 Object = dict[str, Any]
@@ -32,7 +35,7 @@ class Failure(Struct):
     """A divergence, as ``failure_json`` of the divergence returns it."""
 
     step: Annotated[int, Meta(ge=0, description="0-based index into steps.")]
-    party: str
+    participant: str
     release: str
     against: Literal["kidx", "model", "oracle", "refusal"]
     aspects: Annotated[list[Aspect], Meta(min_length=1)]
@@ -51,14 +54,24 @@ class Document(Struct):
     """The document."""
 
     format: Literal["kidx-trace"]
-    version: Literal[1]
+    version: Literal[2]
     machine: Annotated[str, Meta(min_length=1)]
     release: Annotated[str, Meta(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+$")]
     steps: Annotated[list[Step], Meta(min_length=1)]
     id: Annotated[str, Meta(pattern="^[0-9a-f]{12}$", description="Depends on machine, release and steps only.")] = ""
     title: str = ""
     failure: Failure | None = None
-    made_by: Annotated[Object, Meta(description="Versions, seed and profile.")] = {}
+    provenance: Annotated[Object, Meta(description="Versions, seed and profile.")] = {}
+
+
+def upgraded(document: Object) -> Object:
+    """Return a document of version 1 or 2 as one of version 2; a document with other fields is returned unchanged."""
+    if document.get("version") != 1:
+        return document
+    document = renamed(document, {"made_by": "provenance"}) | {"version": VERSION}
+    if isinstance(document.get("failure"), dict):
+        document["failure"] = renamed(document["failure"], FAILURE_RENAMED)
+    return document
 
 
 def check_document(document: Object) -> None:
@@ -110,7 +123,7 @@ def schema() -> Object:
     members["failure"] = {"anyOf": [{"type": "null"}, {"$ref": "#/$defs/failure"}]}
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:kidx:trace:1",
+        "$id": "urn:kidx:trace:2",
         "title": "A trace",
         "description": "The recorded operations of one run and the difference that they showed. Steps are requests of"
         " the line protocol, and some of the harness's own: bulk appends, crash, and corruption of the closed file.",

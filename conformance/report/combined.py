@@ -156,7 +156,7 @@ class CombinedReport:
             row
             for stream in self.streams
             for row in stream.measured
-            if row.holds is False and not (stream.cut_off and is_coverage(row.table))
+            if row.passed is False and not (stream.cut_off and is_coverage(row.table))
         ]
 
     @property

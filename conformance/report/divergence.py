@@ -34,7 +34,10 @@ def format_divergence(event: Diverged) -> str:
     """Return the text that a run prints for a divergence; it ends with the replay command."""
     failure = event.failure
     against = "the abstract model" if failure["against"] == "model" else "kidx"
-    lines = [f"{failure['party']} diverges from {against} ({event.machine} machine, release {failure['release']})", ""]
+    lines = [
+        f"{failure['participant']} diverges from {against} ({event.machine} machine, release {failure['release']})",
+        "",
+    ]
     lines += _requirement(event)
     steps, last = list(event.steps), failure["step"]
     performed = steps[: last + 1]
@@ -49,7 +52,7 @@ def format_divergence(event: Diverged) -> str:
         if explanation := describe_harness_step(step):
             lines.append(f"         = {explanation}")
     lines += ["", *(f"  {label:13}{text}" for label, text in _places(event))]
-    for related in event.also:
+    for related in event.related:
         lines += _related(related)
     if event.shrinking and event.shrinking != "minimal":
         lines.append(f"  shrinking    {event.shrinking}")
@@ -62,7 +65,7 @@ def _requirement(event: Diverged) -> Iterator[str]:
 
     For a failure, the requirement to return a result comes first unless a MUST clause applies.
     """
-    if event.shape.endswith(": failure") and all(level != "MUST" for _, level, _ in event.requirements):
+    if event.signature.endswith(": failure") and all(level != "MUST" for _, level, _ in event.requirements):
         yield f"  requirement  {_ANSWERED}"
         yield from _implicated(event.requirements)
         return
@@ -124,7 +127,7 @@ def _replay(event: Diverged) -> Iterator[tuple[str, str]]:
 def _related(related: dict[str, Any]) -> Iterator[str]:
     """Yield two lines about a related divergence."""
     clause = f" ({related['clause']})" if related["clause"] else ""
-    yield f"  related      {related['shape']}{clause}, {related['times']} times: {related['because']}"
+    yield f"  related      {related['signature']}{clause}, {related['occurrences']} times: {related['reason']}"
     yield f"               {related['trace']}"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.events import FORMAT, VERSION
+from conformance.events import FORMAT, READABLE
 from conformance.report.html import VERDICT_LEGEND
 from conformance.report.markdown import VERDICT_SYMBOLS
 from conformance.report.rendering import render
@@ -15,7 +15,7 @@ def drop_page() -> str:
         styles=["report.css", "drop.css"],
         scripts=["drop.js"],
         format=FORMAT,
-        version=VERSION,
+        versions=list(READABLE),
         signs=VERDICT_SYMBOLS,
         meanings=VERDICT_LEGEND,
     )

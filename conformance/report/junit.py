@@ -78,7 +78,7 @@ def _unattributed(stream: Stream, divergences: list[Diverged]) -> ET.Element:
     """Return a suite of divergences of the reference itself, or of an implementation whose result was cut off."""
     suite = ET.Element("testsuite", name="differences")
     for divergence in divergences:
-        participant = divergence.failure["party"]
+        participant = divergence.failure["participant"]
         _fail(_case(suite, "differences", _text(f"{divergence.machine}: {participant}")), [divergence])
     return _counted(suite, stream, 0.0)
 
@@ -100,7 +100,7 @@ def _measured(stream: Stream, table: str, rows: list[Measured]) -> ET.Element:
     suite = ET.Element("testsuite", name=printable(table))
     for row in rows:
         case = _case(suite, _text(table), _text(row.name))
-        if row.holds is False:
+        if row.passed is False:
             text = ", ".join(f"{name}: {value}" for name, value in row.figures.items())
             ET.SubElement(case, "failure", message=printable(text), type=printable(table))
     return _counted(suite, stream, 0.0)
@@ -112,7 +112,7 @@ def _case(suite: ET.Element, class_name: str, name: str) -> ET.Element:
 
 def _fail(case: ET.Element, divergences: list[Diverged]) -> None:
     """Add one failure, because JUnit allows only one per case; its text contains all divergences."""
-    participant = divergences[0].failure["party"] if divergences else "the implementation"
+    participant = divergences[0].failure["participant"] if divergences else "the implementation"
     failure = ET.SubElement(case, "failure", message=printable(f"{participant} diverges"), type="diverges")
     failure.text = _text("\n\n".join(map(format_divergence, divergences)))
 

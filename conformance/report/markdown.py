@@ -73,10 +73,10 @@ def _divergences(report: CombinedReport) -> list[str]:
     lines = ["", f"### {len(report.divergences)} divergences"]
     for divergence in report.divergences[:_SHOWN]:
         failure = divergence.failure
-        ids = ", ".join(failure["clauses"]) or "no clause"
+        ids, who = ", ".join(failure["clauses"]) or "no clause", html(failure["participant"])
         lines += [
             "",
-            f"<details><summary>{html(failure['party'])}, {html(divergence.machine)} machine: {html(ids)}</summary>",
+            f"<details><summary>{who}, {html(divergence.machine)} machine: {html(ids)}</summary>",
             "",
             "<pre>",
             *(f"    {html(line)}" for line in format_divergence(divergence).split("\n")),
@@ -111,8 +111,8 @@ def _clauses(report: CombinedReport) -> list[str]:
 def _measured(rows: list[Measured]) -> list[str]:
     columns = list(dict.fromkeys(name for row in rows for name in row.figures))
     sign = {True: "✓", False: "✗", None: ""}
-    cells = ([row.name, sign[row.holds], *(str(row.figures.get(name, "")) for name in columns)] for row in rows)
-    return table(["", "holds", *map(text, columns)], (list(map(text, row)) for row in cells), numbers=2)
+    cells = ([row.name, sign[row.passed], *(str(row.figures.get(name, "")) for name in columns)] for row in rows)
+    return table(["", "passed", *map(text, columns)], (list(map(text, row)) for row in cells), numbers=2)
 
 
 def _pace(report: CombinedReport) -> list[str]:

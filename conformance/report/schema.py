@@ -25,7 +25,7 @@ def schema() -> dict[str, Any]:
         definition["required"] = ["event", *definition["required"]]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "urn:kidx:events:1",
+        "$id": "urn:kidx:events:2",
         "title": "An event",
         "description": "A line of events.ndjson. The first event of a run is RunStarted, the last one RunFinished.",
         "anyOf": [{"$ref": f"#/$defs/{name}"} for name in KINDS],

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
-from conformance.events import FORMAT, VERSION, Diverged, Measured, Replayed, Result, RunFinished, RunStarted
+from conformance.events import FORMAT, READABLE, Diverged, Measured, Replayed, Result, RunFinished, RunStarted
 from conformance.events import event_from_json as event_of
 from conformance.implementations.forms import is_server
 from conformance.report.ndjson import NAME
@@ -123,9 +123,9 @@ def _header(path: Path, line: str) -> RunStarted:
         document = {}
     if document.get("event") != "RunStarted" or document.get("format") != FORMAT:
         raise StreamError(f"{path} is not a report: it does not begin with RunStarted of format {FORMAT!r}")
-    if document.get("version") != VERSION:
-        found = document.get("version")
-        raise StreamError(f"{path} is a report of version {found!r}; this program reads version {VERSION}")
+    if document.get("version") not in READABLE:
+        found, known = document.get("version"), " and ".join(map(str, READABLE))
+        raise StreamError(f"{path} is a report of version {found!r}; this program reads versions {known}")
     try:
         header = event_of(document)
     except ValueError as error:

@@ -85,7 +85,7 @@ class TerminalWriter:
     def _advance(self, event: Progressed) -> None:
         text = f"{event.examples} examples, {event.steps} steps"
         if self._progress is None:
-            if not self.quiet and event.share >= 1.0 and self._machine != event.machine:
+            if not self.quiet and event.fraction_done >= 1.0 and self._machine != event.machine:
                 self._machine = event.machine
                 self.console.print(f"{event.machine} machine: {text}", highlight=False)
             return
@@ -94,7 +94,7 @@ class TerminalWriter:
                 self._progress.remove_task(self._task)
             self._machine = event.machine
             self._task = self._progress.add_task(f"{event.machine} machine", total=1.0, text="")
-        self._progress.update(self._task, completed=event.share, text=text)
+        self._progress.update(self._task, completed=event.fraction_done, text=text)
 
     def _finish(self, event: RunFinished) -> None:
         if self._progress is not None:

@@ -50,4 +50,4 @@ def _label(event: Event) -> str:
     if not isinstance(event, Diverged):
         return f"the event {type(event).__name__}"
     clauses = ", ".join(clause for clause, _, _ in event.requirements) or "no clause"
-    return f"the divergence of {event.failure['party']} ({clauses}) after {' '.join(event.steps[-1:])}"
+    return f"the divergence of {event.failure['participant']} ({clauses}) after {' '.join(event.steps[-1:])}"

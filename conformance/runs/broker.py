@@ -222,7 +222,7 @@ class _BrokerSession:
         operations = self.lockstep.topics[-1].operations if self.lockstep and self.lockstep.topics else []
         failure = {
             "step": len(operations) - 1,
-            "party": f"{self.run.implementation} {self.broker.release}",
+            "participant": f"{self.run.implementation} {self.broker.release}",
             "release": self.broker.release,
             "against": "kidx",
             "aspects": ["outcome"],

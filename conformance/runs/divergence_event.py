@@ -43,10 +43,10 @@ def divergence_event(
         seed: seed of the run.
         shrinking: result of shrinking; empty if the steps were not shrunk.
         level: lowest level of clauses that counts in the run.
-        **origin: further entries of the trace's ``made_by``.
+        **origin: further entries of the trace's ``provenance``.
     """
     failure = failure_json(divergence)
-    made_by: dict[str, Any] = {
+    provenance: dict[str, Any] = {
         "kidx": version("kidx"),
         "hypothesis": version("hypothesis"),
         "seed": seed,
@@ -54,8 +54,8 @@ def divergence_event(
         "level": level,
     }
     if shrinking:
-        made_by["shrinking"] = shrinking
-    kept = keep(Trace(machine, divergence.release, tuple(operations), failure, made_by=made_by), traces)
+        provenance["shrinking"] = shrinking
+    kept = keep(Trace(machine, divergence.release, tuple(operations), failure, provenance=provenance), traces)
     catalogue = load_clauses()
     clauses = sorted((catalogue[name] for name in divergence.clauses), key=lambda clause: clause.level != "MUST")
     return Diverged(

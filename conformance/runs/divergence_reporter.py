@@ -97,7 +97,9 @@ class DivergenceReporter:
 
     def _emit_group(self, case: MinimizedDivergence, others: list[tuple[MinimizedDivergence, str]]) -> None:
         """Queue a divergence with its related divergences."""
-        event = replace(case.event, also=(*case.event.also, *(_related_json(other, why) for other, why in others)))
+        event = replace(
+            case.event, related=(*case.event.related, *(_related_json(other, why) for other, why in others))
+        )
         case.distinct.told = frozenset(event.clauses)
         for one in (case.distinct, *(other.distinct for other, _ in others)):
             self._known[one.identity] = case.distinct
@@ -107,7 +109,7 @@ class DivergenceReporter:
         """Return True if a divergence in the other kind of index has the same root cause, and relate them."""
         for number, (told, event) in enumerate(self._events):
             if told is not None and are_twins(told, case.distinct):
-                self._events[number] = told, replace(event, also=(*event.also, _related_json(case, TWIN)))
+                self._events[number] = told, replace(event, related=(*event.related, _related_json(case, TWIN)))
                 self._known[case.distinct.identity] = told
                 told.merge(case.distinct)
                 return True
@@ -148,7 +150,9 @@ class DivergenceReporter:
     def finish(self) -> None:
         """Emit all queued divergences; violations of MUST clauses come first."""
         events = [
-            event if one is None else replace(event, releases=one.releases, machines=one.machines, times=one.count)
+            event
+            if one is None
+            else replace(event, releases=one.releases, machines=one.machines, occurrences=one.count)
             for one, event in self._events
         ]
         for event in sorted(events, key=is_observed_only_event):
@@ -165,12 +169,12 @@ def is_observed_only_event(event: Diverged) -> bool:
 def _related_json(case: MinimizedDivergence, why: str) -> dict[str, Any]:
     event = case.event
     return {
-        "shape": event.shape,
+        "signature": event.signature,
         "clause": event.clause,
         "clauses": event.failure["clauses"],
-        "times": case.distinct.count,
+        "occurrences": case.distinct.count,
         "trace": event.trace,
-        "because": why,
+        "reason": why,
     }
 
 
@@ -195,8 +199,8 @@ def tell(run: MachineRun, distinct: UniqueDivergence, seed: int) -> MinimizedDiv
         requirements=tuple(requirements),
         clause=distinct.clause,
         releases=distinct.releases,
-        times=distinct.count,
-        also=tuple(_other_forms(run, subject, distinct, seed)),
+        occurrences=distinct.count,
+        related=tuple(_other_forms(run, subject, distinct, seed)),
     )
     return MinimizedDivergence(distinct, shown, event, partial(_first_difference, run, subject))
 
@@ -227,12 +231,12 @@ def _other_forms(
         other = replace(distinct, sighting=sighting, shape=signature_of(sighting.divergence))
         event = as_event(run, _alone(run, subject, other, min(run.plan.shrink_time, _SECONDS_OF_WAY)), seed)
         yield {
-            "shape": event.shape,
+            "signature": event.signature,
             "clause": distinct.clause,
             "clauses": event.failure["clauses"],
-            "times": times,
+            "occurrences": times,
             "trace": event.trace,
-            "because": ANOTHER_WAY,
+            "reason": ANOTHER_WAY,
         }
 
 
@@ -292,4 +296,6 @@ def as_event(
         level=run.plan.level,
         profile=run.plan.profile.name,
     )
-    return replace(event, shape=signature_of(failed.divergence), detail=signature_detail(failed.divergence))
+    return replace(
+        event, signature=signature_of(failed.divergence), signature_detail=signature_detail(failed.divergence)
+    )

@@ -76,7 +76,7 @@ def _diverged(mismatch: Mismatch, attachment: Attachment, release: str) -> Diver
     clause = load_clauses().get(mismatch.clause)
     failure = {
         "step": -1,
-        "party": f"broker at {attachment.bootstrap}",
+        "participant": f"broker at {attachment.bootstrap}",
         "release": release,
         "against": "kidx",
         "aspects": ["outcome"],

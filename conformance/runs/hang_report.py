@@ -92,9 +92,9 @@ def report_hang(
     specification, release = implementation or (_specification(hang), hang.divergence.release)
     machine = machine_of(hang)
     short = shrink_hang(hang, machine, specification, limit, shrink_time, release)
-    made_by = {"shrinking": short.shrinking}
+    provenance = {"shrinking": short.shrinking}
     failure = failure_json(short.divergence)
-    trace = Trace(machine, release, short.operations, failure, "a step hangs", made_by)
+    trace = Trace(machine, release, short.operations, failure, "a step hangs", provenance)
     return HangReport(machine, short, trace.save(traces), specification, release)
 
 

@@ -47,18 +47,18 @@ def events_of(run: MachineRun, hang: Hang, evidence: ChunkResult, seed: int, mac
         seed: The seed of the run.
         machine: The machine of the step, if a worker has continued with another machine.
     """
-    party = hang.divergence.participant
-    specification = run.specification(party)
-    reference = party not in {subject.name for _, subject in run.subjects}
+    participant = hang.divergence.participant
+    specification = run.specification(participant)
+    reference = participant not in {subject.name for _, subject in run.subjects}
     machine = machine or run.name
     told = as_event(run, hang.failure, seed, "" if reference else specification, machine)
-    events: list[Event] = [replace(told, shape=hang.shape)]
+    events: list[Event] = [replace(told, signature=hang.shape)]
     found = deduplicate(run.name, evidence.sightings, run.specification, evidence.credited)
     for one in found:
         sighting = one.sighting
         failure = Hang(sighting.divergence, sighting.operations).failure
         event = as_event(run, failure, seed, run.specification(sighting.divergence.participant))
-        events.append(replace(event, clause=one.clause, releases=one.releases, times=one.count))
+        events.append(replace(event, clause=one.clause, releases=one.releases, occurrences=one.count))
     for result in results_of(run, evidence, found, time.monotonic() - run.started):
         mine = result.implementation == specification and result.release == hang.divergence.release
         mine = mine and machine == run.name

@@ -177,7 +177,7 @@ class _DivergenceHandler:
 
 def _level(trace: Trace, level: Level | None) -> Level:
     """Return the given level, or the level that the trace was recorded at; older traces have none."""
-    recorded = trace.made_by.get("level")
+    recorded = trace.provenance.get("level")
     return level or ("must" if recorded == "must" else "api" if recorded == "api" else "observed")
 
 

@@ -175,9 +175,9 @@ class _Runner:
 
     def _shrunk(self, run: MachineRun, hang: Hang, machine: str) -> Hang:
         """Return the hang with fewer steps before it."""
-        party, limit = hang.divergence.participant, step_limit(self.plan.step_timeout, self.plan.max_time)
-        reference = party not in {subject.name for _, subject in run.subjects}
-        specification = "" if reference else run.specification(party)
+        participant, limit = hang.divergence.participant, step_limit(self.plan.step_timeout, self.plan.max_time)
+        reference = participant not in {subject.name for _, subject in run.subjects}
+        specification = "" if reference else run.specification(participant)
         longest = (
             self.plan.shrink_time if self.plan.max_time is None else min(self.plan.shrink_time, self.plan.max_time)
         )
@@ -239,7 +239,7 @@ class _Runner:
 
 
 def _versions(plan: Plan) -> dict[str, str]:
-    """Return the versions of third-party implementations, by their ``-i`` arguments."""
+    """Return the versions of third-participant implementations, by their ``-i`` arguments."""
     known = load_subjects()
     names = (name for name in plan.implementations if name.startswith("subject:"))
     return {name: known[subject].version for name in names if (subject := name.partition(":")[2]) in known}

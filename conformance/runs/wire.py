@@ -192,9 +192,9 @@ class _ReleaseRun:
             replace(
                 event,
                 clause=divergence.clauses[0],
-                shape=difference.shape,
-                times=self.lockstep.statistics.occurrences[key],
-                also=tuple(map(self._related_json, sights)),
+                signature=difference.shape,
+                occurrences=self.lockstep.statistics.occurrences[key],
+                related=tuple(map(self._related_json, sights)),
             )
         )
 
@@ -202,12 +202,12 @@ class _ReleaseRun:
         difference, because = sight
         clause = difference.divergence.clauses[0]
         return {
-            "shape": difference.shape,
+            "signature": difference.shape,
             "clause": clause,
             "clauses": [clause],
-            "times": self.lockstep.statistics.occurrences[clause, difference.shape],
+            "occurrences": self.lockstep.statistics.occurrences[clause, difference.shape],
             "trace": "",
-            "because": because,
+            "reason": because,
         }
 
     def result(self) -> Result:

@@ -62,7 +62,7 @@ def shapes(tmp_path_factory):
     return list(lockstep.differences)
 
 
-@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape or expectation.clause)
+@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.signature or expectation.clause)
 def test_each_expected_divergence_is_found(shapes, expectation):
     assert any(expectation.matches((clause,), shape) for clause, shape in shapes)
 
@@ -76,7 +76,7 @@ def test_a_drawn_run_conforms_with_the_expectations_and_none_is_stale(tmp_path, 
     ledger, events = ExpectationTracker(pinned()), []
     run = WireRun(NAME, seed, "dev", "observed", tmp_path, events.append, ledger, topics=3)
     (result,) = run_wire([RELEASE], run, lambda _: None)
-    assert [event.shape for event in events if isinstance(event, Diverged)] == []
+    assert [event.signature for event in events if isinstance(event, Diverged)] == []
     assert result.details["answers"] > 5_000
     assert stale(ledger, result) == ()
 

@@ -23,13 +23,17 @@ def pinned():
 @pytest.fixture(scope="module")
 def shown():
     """Return the divergences that its regression traces show."""
-    mine = [trace for trace in load_regression_traces("log") if (trace.failure or {}).get("party", "").startswith(NAME)]
+    mine = [
+        trace
+        for trace in load_regression_traces("log")
+        if (trace.failure or {}).get("participant", "").startswith(NAME)
+    ]
     assert all(len(trace.operations) <= MOST_STEPS for trace in mine)
     found = {trace.id: replay(trace, [RELEASE], [NAME]) for trace in mine}
     assert {id_: each.verdict for id_, each in found.items() if each.verdict != "FAILED"} == {}
     return [each.divergence for each in found.values()]
 
 
-@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape or expectation.clause)
+@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.signature or expectation.clause)
 def test_each_expected_divergence_has_a_short_regression_trace(shown, expectation):
     assert any(expectation.matches(each.clauses, signature_of(each), signature_detail(each)) for each in shown)

@@ -40,7 +40,7 @@ def lockstep(tmp_path_factory):
     return run_scenarios(NAME, RELEASE, tmp_path_factory.mktemp("librdkafka"), SCENARIOS)
 
 
-@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape)
+@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.signature)
 def test_each_expected_divergence_is_found(lockstep, expectation):
     assert any(expectation.matches((clause,), shape) for clause, shape in lockstep.differences)
 
@@ -59,7 +59,7 @@ def test_a_drawn_run_conforms_with_the_expectations_and_lists_what_was_skipped(t
     events, told = [], []
     run = WireRun(NAME, 1, "dev", "observed", tmp_path, events.append, ExpectationTracker(pinned()), topics=2)
     (result,) = run_wire([RELEASE], run, told.append)
-    assert [event.shape for event in events if isinstance(event, Diverged)] == []
+    assert [event.signature for event in events if isinstance(event, Diverged)] == []
     assert result.details["without"] == ["delete-records", "timestamps", "topic-requests", "transactions"]
     assert "leaves them at the end" in told[0]
     assert result.verdicts["LO-2b"] == "conforms"

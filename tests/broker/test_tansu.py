@@ -37,7 +37,7 @@ def shapes(tmp_path_factory):
     return list(lockstep.differences)
 
 
-@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.shape)
+@pytest.mark.parametrize("expectation", pinned(), ids=lambda expectation: expectation.signature)
 def test_each_expected_divergence_is_found(shapes, expectation):
     assert any(expectation.matches((clause,), shape) for clause, shape in shapes)
 

@@ -25,7 +25,7 @@ DROP = """(text) => {
 
 def events(*more, **header):
     started = {
-        "event": "RunStarted", "format": "kidx-events", "version": 1, "releases": ["4.4.0"],
+        "event": "RunStarted", "format": "kidx-events", "version": 2, "releases": ["4.4.0"],
         "implementations": [HOSTILE], "machines": ["offset"], "profile": "ci", "level": "must", "seed": 7,
         "versions": {HOSTILE: HOSTILE}, "started": "2026-01-02T03:04:05+00:00", "command": HOSTILE,
     }  # fmt: skip
@@ -82,7 +82,7 @@ def test_a_dropped_report_is_shown_and_nothing_of_it_is_executed(look, address):
     [
         ("", "it does not begin with RunStarted"),
         ("<b>no</b>\n", "its first line is not JSON"),
-        (events(version=99), "a report of version 99; this page reads version 1"),
+        (events(version=99), "a report of version 99; this page reads versions 1 and 2"),
         (events().replace("\n", "\nx\n", 1), "Line 2 is not JSON."),
         (events(), "The run was cut off"),
         (events() + '{"event": "Res', "The run was cut off"),

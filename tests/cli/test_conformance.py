@@ -503,7 +503,7 @@ def test_a_replay_without_a_needed_operation_is_an_error(conformance):
 
 
 OPEN = {"op": "open", "kind": "offset", "path": "0.index", "base_offset": 0, "max_index_size": 64, "writable": True}
-GOOD = {"format": "kidx-trace", "version": 1, "machine": "offset", "release": "4.4.0", "steps": [OPEN]}
+GOOD = {"format": "kidx-trace", "version": 2, "machine": "offset", "release": "4.4.0", "steps": [OPEN]}
 
 
 @pytest.mark.parametrize(
@@ -515,9 +515,9 @@ GOOD = {"format": "kidx-trace", "version": 1, "machine": "offset", "release": "4
         ("[" * 100_000, "is not JSON"),
         ("[]", "is not a trace"),
         ({}, "is not a trace"),
-        (GOOD | {"version": 2}, "is a trace of version 2; this program reads version 1"),
+        (GOOD | {"version": 3}, "is a trace of version 3; this program reads versions 1 and 2"),
         (GOOD | {"version": None}, "is a trace of version None"),
-        ({"format": "kidx-trace", "version": 1}, "machine is missing"),
+        ({"format": "kidx-trace", "version": 2}, "machine is missing"),
         (GOOD | {"machine": "nothing"}, "choose from offset, time, transaction"),
         (GOOD | {"release": "1.0.0"}, "Kafka 1.0.0 is not locked"),
         (GOOD | {"release": 4}, "release is 4"),

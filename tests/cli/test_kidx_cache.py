@@ -64,7 +64,7 @@ def test_repair_deletes_copies_and_nothing_else(disk, kidx):
     assert names(disk) == before
     done = kidx("repair", disk, "--kafka", "4.3.1")
     assert done.returncode == 1
-    assert f"refused    {disk}/remote-log-index-cache/README: is not a file of the cache" in done.stdout
+    assert f"remains    {disk}/remote-log-index-cache/README: is not a file of the cache" in done.stdout
     assert names(disk) == sorted(set(before) - {f"{DAMAGED}.timeindex"})
     (disk / "remote-log-index-cache" / "README").unlink()
     assert kidx("repair", disk, "--kafka", "4.3.1").returncode == 0

@@ -43,7 +43,7 @@ def test_the_step_that_kills_a_process_is_a_difference(typed, done):
     events = [json.loads(line) for line in (typed.work / "out" / "events.ndjson").read_text().splitlines()]
     assert events[-1]["verdict"] == "diverges"
     (told,) = (event for event in events if event["event"] == "Diverged")
-    assert told["shape"] == "process died"
+    assert told["signature"] == "process died"
     assert told["failure"]["actual"] == "the process died of SIGSEGV"
     trace = Trace.load(typed.work / told["trace"])
     names = [operation.name for operation in trace.operations]

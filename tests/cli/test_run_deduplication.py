@@ -35,7 +35,7 @@ def test_three_defects_are_three_divergences_with_their_releases(faulty):
         ("time", "lookup"): ["3.9.1"],
     }
     assert all(event["failure"]["release"] == event["releases"][0] for event in found.values())
-    assert all(event["machines"] == [event["machine"]] and event["times"] > 1 for event in found.values())
+    assert all(event["machines"] == [event["machine"]] and event["occurrences"] > 1 for event in found.values())
     assert all(event["shrinking"] == "minimal" for event in found.values())
     assert found["offset", "lookup"]["clause"] == "OI-7"
     counts = {(row["machine"], row["release"]): row["divergences"] for row in document["results"]}
@@ -68,7 +68,7 @@ def test_one_cause_in_both_kinds_of_index_is_reported_once(typed):
     assert (done.returncode, done.stderr) == (1, "")
     (event,) = json.loads(done.stdout)["divergences"]
     assert (event["clause"], event["machines"]) == ("OI-7", ["offset", "time"])
-    assert [(sight["clause"], sight["because"]) for sight in event["also"]] == [
+    assert [(sight["clause"], sight["reason"]) for sight in event["related"]] == [
         ("TI-7", "the same goes wrong in the other kind of index")
     ]
 

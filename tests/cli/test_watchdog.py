@@ -98,7 +98,7 @@ def test_a_build_that_never_returns(typed, tmp_path):
     command += ("--max-examples", 20, "--step-timeout", 5, "--max-shrink-time", 0)
     done = typed.apart(*command, "--report", "out", "-j", 1)
     diverged, results = told(done, typed.work / "out")
-    assert diverged["failure"]["party"] == f"jvm:{build} {RELEASE}"
+    assert diverged["failure"]["participant"] == f"jvm:{build} {RELEASE}"
     assert "AbstractIndex.binarySearch" in diverged["failure"]["actual"]
     found = {row["implementation"]: row["divergences"] for row in results if row["machine"] == diverged["machine"]}
     assert found == {f"jvm:{sound}": 0, f"jvm:{build}": 1}
@@ -171,13 +171,13 @@ def path_of_work(typed):
     return {"PYTHONPATH": f"{typed.work}:{os.environ.get('PYTHONPATH', '')}"}
 
 
-def hung(typed, done, party):
+def hung(typed, done, participant):
     """Return the output of an experiment that the watchdog ended, as JSON."""
     assert done.returncode == 1, done.stdout + done.stderr
     assert done.stderr == ""
     told = json.loads(done.stdout.splitlines()[-1])
     assert told["verdict"] == "no answer"
-    assert told["failure"]["party"].startswith(party)
+    assert told["failure"]["participant"].startswith(participant)
     assert "no answer; it is at" in told["failure"]["actual"]
     trace = Trace.load(typed.work / told["trace"])
     assert len(trace.operations) == trace.failure["step"] + 1

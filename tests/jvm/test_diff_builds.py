@@ -96,7 +96,7 @@ class TestGate:
         for entries, code in (
             (families, 0),
             (families[:1], 1),
-            ([*families, ENTRY.format(what='shape = "none: text"')], 1),
+            ([*families, ENTRY.format(what='signature = "none: text"')], 1),
         ):
             meant.write_text("".join(entries), "utf-8")
             done = conformance(*command)
@@ -136,8 +136,8 @@ class TestGate:
     @pytest.mark.parametrize(
         ("text", "said"),
         [
-            ("[[difference]]", "either clause or shape"),
-            (ENTRY.format(what='clause = "AI-1"\nshape = "x"'), "either clause or shape"),
+            ("[[difference]]", "either clause or signature"),
+            (ENTRY.format(what='clause = "AI-1"\nsignature = "x"'), "either clause or signature"),
             (ENTRY.format(what='clause = "AI-1"').replace("meant", " "), "needs a reason"),
             (ENTRY.format(what='clause = "AI-1"\nowner = "x"'), "unknown keys: owner"),
             ("[difference]\n", "other keys"),

@@ -130,11 +130,11 @@ def test_kafka_and_the_reference_agree_on_every_trace(trace, scratch):
 
 @some_traces
 def test_every_trace_still_shows_its_difference(trace, scratch):
-    if trace.failure is None or trace.failure["party"].startswith("subject:"):
+    if trace.failure is None or trace.failure["participant"].startswith("subject:"):
         return  # agreement, which the test above shows; a subject's traces are replayed where it can be built
-    participant = re.fullmatch(r"(?:jvm|kidx) ([\d.]+)", trace.failure["party"])
+    participant = re.fullmatch(r"(?:jvm|kidx) ([\d.]+)", trace.failure["participant"])
     assert participant is not None
-    if "mended" in trace.made_by:
+    if "mended" in trace.provenance:
         return  # kidx once differed from its release, with which the test above compares it
     if trace.failure["against"] == "refusal":
         return  # the step's outcome is what the test above compares

@@ -159,7 +159,7 @@ def test_a_recorded_divergence_recurs(lockstep, trace):
     own.begin()
     perform(own, trace.operations)
     own.end()
-    participant = "" if trace.failure is None else trace.failure["party"].removeprefix("jvm ")
+    participant = "" if trace.failure is None else trace.failure["participant"].removeprefix("jvm ")
     if trace.failure is None or participant == trace.release:
         return  # kidx once differed there, and does no more
     impostor = SegmentMachine.subject("jvm", participant)

@@ -81,9 +81,9 @@ def main(names: list[str]) -> int:
                 say(f"{name}: NOT FOUND by the {machine} machine in {examples} examples, {steps} steps")
                 continue
             trace = Trace.load(first.trace)
-            failure = {**(trace.failure or {}), "party": f"jvm:{name} {RELEASE}"}
+            failure = {**(trace.failure or {}), "participant": f"jvm:{name} {RELEASE}"}
             keep_kill(KILLS, name, replace(trace, failure=failure))
-            what = first.clause or first.shape
+            what = first.clause or first.signature
             say(f"{name} | {machine} | {examples} examples, {steps} steps | {len(first.steps)} steps | {what}")
             sys.stdout.flush()
     return 1 if missing else 0
@@ -108,7 +108,7 @@ def table() -> int:
             missing += first is None
             where = f"`{change.class_name.rpartition('/')[2]}.{change.method}`"
             what = f"`{change.old}` number {change.number} is `{change.new or 'left out'}`"
-            by = "NOT FOUND" if first is None else first.clause or first.shape
+            by = "NOT FOUND" if first is None else first.clause or first.signature
             say(f"| {name} | {where} | {what} | {machine} | {examples} | {steps} | {by} |")
             sys.stdout.flush()
     for name, (machine, change) in ENDLESS.items():

@@ -41,7 +41,7 @@ def record(mutant: Mutant) -> Trace:
         if not divergences:
             raise LookupError(f"{mutant.name} survived")
         trace = Trace.load(divergences[0]["trace"])
-    return replace(trace, title=mutant.title, made_by={})
+    return replace(trace, title=mutant.title, provenance={})
 
 
 def kill_of(mutant: Mutant) -> Trace:

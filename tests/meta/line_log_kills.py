@@ -63,7 +63,7 @@ def main() -> None:
                 say(f"{name}: not found within {EXAMPLES} examples")
                 continue
             keep_kill(KILLS, name, Trace.load(found.trace))
-            say(f"{name}: {len(found.steps)} steps, {found.shape}")
+            say(f"{name}: {len(found.steps)} steps, {found.signature}")
 
 
 if __name__ == "__main__":

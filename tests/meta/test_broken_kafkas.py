@@ -55,7 +55,7 @@ def test_enough_builds_are_killed_and_each_has_its_own_trace():
     assert sum(BROKEN[name].change.old in JUMPS for name in KILLED) >= 45
     assert set(TRACES) == set(KILLED)
     for name, trace in TRACES.items():
-        assert trace.failure["party"] == f"jvm:{name} {RELEASE}"
+        assert trace.failure["participant"] == f"jvm:{name} {RELEASE}"
         assert trace.machine == BROKEN[name].machine
     assert {BROKEN[name].machine for name in FEW} == {"offset", "time", "transaction", "segment", "log"}
     assert set(FEW) <= set(KILLED)

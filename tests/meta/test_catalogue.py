@@ -147,7 +147,7 @@ def test_a_clause_is_shown_by_the_trace_that_it_names(clause, tmp_path):
     """The reference exercises the clause in the trace's release or in the release that it is compared with."""
     machine = clause.trace.partition("-")[0]
     trace = find_trace(clause.trace, [Path(str(files("conformance"))) / "traces"])
-    other = str((trace.failure or {}).get("party", "")).rpartition(" ")[2]
+    other = str((trace.failure or {}).get("participant", "")).rpartition(" ")[2]
     exercised = set()
     for release in {trace.release, other} & set(DIALECTS):
         lockstep = MACHINES[machine].new_lockstep([], tmp_path / release, releases=[release])

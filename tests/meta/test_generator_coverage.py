@@ -94,11 +94,11 @@ def pairs(row):
 def test_the_rows_are_events_and_have_their_results(kinds):
     rows = {row.name: row for row in measured("offset", kinds, demanded=True)}
     appended, answered = (name_of(row_of(*row)) for row in (("OI-3", "append"), ("OI-7", "lookup")))
-    assert (rows[appended].figures, rows[appended].holds) == ({"steps": 2}, True)
-    assert (rows[answered].figures, rows[answered].holds) == ({"steps": 0}, False)
-    assert {rows[name_of(row)].holds for row in rows_for("offset") if row.rare} == {None}
+    assert (rows[appended].figures, rows[appended].passed) == ({"steps": 2}, True)
+    assert (rows[answered].figures, rows[answered].passed) == ({"steps": 0}, False)
+    assert {rows[name_of(row)].passed for row in rows_for("offset") if row.rare} == {None}
     assert all(row.table == "coverage of the offset machine" for row in rows.values())
-    assert {row.holds for row in measured("offset", kinds, demanded=False)} == {None}
+    assert {row.passed for row in measured("offset", kinds, demanded=False)} == {None}
 
 
 def test_regression_traces_do_not_count_as_generator_coverage(tmp_path):
@@ -118,7 +118,7 @@ def test_only_a_run_that_demands_it_answers_for_the_generator(tmp_path, demand):
     with machine_run(plan, "offset", tmp_path / "scratch", ExpectationTracker(())) as run:
         evidence = ChunkResult(drawn=EXAMPLES["offset"])
         assert bool(missing_coverage(run, evidence)) is demand
-        assert {row.holds for row in coverage_of(run, evidence)} == ({False, None} if demand else {None})
+        assert {row.passed for row in coverage_of(run, evidence)} == ({False, None} if demand else {None})
 
 
 @pytest.mark.thorough

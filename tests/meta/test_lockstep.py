@@ -151,7 +151,7 @@ def test_a_retired_implementation_is_credited_with_no_later_step(campaign):
     found = campaign("offset", wrong=Wrong, sound=ReferenceIndex, examples=100, stop_at_first=True)
     wrong, sound = found.results
     assert not found.conforms
-    assert [divergence.failure["party"] for divergence in found.divergences] == [f"wrong {RELEASE}"]
+    assert [divergence.failure["participant"] for divergence in found.divergences] == [f"wrong {RELEASE}"]
     assert wrong.verdicts["OI-7"] == "diverges"
     assert sound.verdicts["OI-7"] == "conforms"
     assert sum(wrong.clauses.values()) < sum(sound.clauses.values())
@@ -234,7 +234,7 @@ def test_a_reference_that_the_model_contradicts_diverges(campaign, monkeypatch):
     assert not found.conforms
     assert found.verdict == "diverges"
     failure = found.divergences[0].failure
-    assert (failure["party"], failure["against"], failure["aspects"]) == (f"kidx {RELEASE}", "model", ["outcome"])
+    assert (failure["participant"], failure["against"], failure["aspects"]) == (f"kidx {RELEASE}", "model", ["outcome"])
 
 
 # -- implementations that break ---------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ class MakesADirectory(ReferenceIndex):
 @pytest.mark.thorough
 def test_a_created_directory_is_a_divergence_and_is_removed(campaign):
     found = campaign("offset", tidy=ReferenceIndex, untidy=MakesADirectory, examples=40)
-    assert [divergence.failure["party"] for divergence in found.divergences] == [f"untidy {RELEASE}"]
+    assert [divergence.failure["participant"] for divergence in found.divergences] == [f"untidy {RELEASE}"]
     assert "snapshots" in str(found.divergences[0].failure["actual"])
 
 

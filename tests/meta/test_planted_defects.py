@@ -91,9 +91,9 @@ def test_a_planted_defect_is_found_and_its_trace_distinguishes_it_from_a_sound_o
     assert not found.conforms
     assert found.verdict == "diverges"
     divergence, *others = found.divergences
-    assert len(others) <= defect.others, [other.shape for other in others]
+    assert len(others) <= defect.others, [other.signature for other in others]
     failure = divergence.failure
-    assert (failure["party"], failure["against"]) == (f"spoilt {release}", "kidx")
+    assert (failure["participant"], failure["against"]) == (f"spoilt {release}", "kidx")
     assert defect.aspect in failure["aspects"]
     assert len(divergence.steps) <= defect.steps, divergence.steps
 
@@ -145,7 +145,7 @@ def test_defects_planted_together_are_distinguished(campaign, implementations, n
     own = [shown_by(event.trace) for event in found.divergences]
     assert all({name} in own for name in names), own
     for event, defects in zip(found.divergences, own, strict=True):
-        for sight in (each for each in event.also if each["because"] != ANOTHER_WAY):
+        for sight in (each for each in event.related if each["reason"] != ANOTHER_WAY):
             assert shown_by(sight["trace"]) & defects, sight
 
 

@@ -162,7 +162,7 @@ def test_an_expectation_that_was_met_is_not_stale():
 
 def test_every_expectation_that_a_divergence_meets_is_met():
     """A broad one that stands first does not make a particular one stale."""
-    text = EXPECTATION + EXPECTATION.replace('clause = "OI-3"', 'shape = "append: state*"')
+    text = EXPECTATION + EXPECTATION.replace('clause = "OI-3"', 'signature = "append: state*"')
     book = ExpectationTracker(read_expectations("mine.toml", text))
     assert book.match_all(("OI-3",), "append: state", "offset", "my-index", "3.9.2") == (0, 1)
     assert book.stale({("offset", "my-index", "3.9.2"): {"OI-3"}}, {"offset": {"append"}}) == ()
@@ -185,7 +185,7 @@ def test_an_expectation_of_an_exercised_clause_without_divergence_is_stale():
 )
 def test_a_signature_is_stale_if_its_operation_ran_and_nothing_matched(performed, is_stale):
     shape = "list_offsets -3, with all deleted*: a record -> nothing"
-    text = EXPECTATION.replace('clause = "OI-3"', f'shape = "{shape}"').replace('"offset"', '"wire"')
+    text = EXPECTATION.replace('clause = "OI-3"', f'signature = "{shape}"').replace('"offset"', '"wire"')
     book, exercised = (
         ExpectationTracker(read_expectations("mine.toml", text)),
         {("wire", "my-index", "3.9.2"): {"LO-1"}},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from importlib.resources import files
 
 import jsonschema
@@ -29,9 +30,16 @@ STARTED = RunStarted(
 )
 VERDICTS = {"OI-1": "conforms", "OI-2": "not-run", "OI-3": "conforms", "OI-4a": "unsupported", "OI-5": "diverges"}
 RESULT = Result("offset", "jvm", "3.9.2", 10, 200, 1.5, 1, {"OI-1": 3, "OI-2": 0}, VERDICTS)
-PARTIES = {"party": "jvm 3.9.2", "release": "3.9.2", "against": "kidx"}
+PARTIES = {"participant": "jvm 3.9.2", "release": "3.9.2", "against": "kidx"}
 FAILURE = PARTIES | {"step": 0, "aspects": ["state"], "expected": None, "actual": 1, "clauses": ["OI-1"]}
-SIGHT = {"shape": "close: state", "clause": "", "clauses": [], "times": 2, "trace": "t", "because": "it comes with it"}
+SIGHT = {
+    "signature": "close: state",
+    "clause": "",
+    "clauses": [],
+    "occurrences": 2,
+    "trace": "t",
+    "reason": "one cause",
+}
 DIVERGED = Diverged(
     "offset",
     FAILURE,
@@ -39,7 +47,7 @@ DIVERGED = Diverged(
     ("close()",),
     "traces/t.json",
     "conformance replay t",
-    also=(SIGHT,),
+    related=(SIGHT,),
 )
 EVENTS = [
     STARTED,
@@ -72,7 +80,7 @@ def test_an_event_is_read_as_it_was_written(event):
         (RESULT.to_json() | {"steps": "many"}, "$.steps"),
         (RESULT.to_json() | {"clauses": [1]}, "$.clauses"),
         (DIVERGED.to_json() | {"steps": [1]}, "$.steps[0]"),
-        *((DIVERGED.to_json() | {"also": [sight]}, "$.also[0]") for sight in (1, {}, SIGHT | {"clauses": 3})),
+        *((DIVERGED.to_json() | {"related": [sight]}, "$.related[0]") for sight in (1, {}, SIGHT | {"clauses": 3})),
         *((DIVERGED.to_json() | {"failure": failure}, "$.failure") for failure in ({}, FAILURE | {"aspects": []})),
         ({"event": "Progressed", "machine": "offset"}, "required field `examples`"),
     ],
@@ -86,6 +94,34 @@ def test_an_invalid_event_is_rejected_in_one_line(document, said):
 def test_an_event_of_a_later_version_is_skipped():
     assert event_from_json({"event": "Sung", "song": 1}) is None
     assert event_from_json(STARTED.to_json() | {"more": 1}) == STARTED
+
+
+OF_VERSION_1 = [
+    {"event": "Progressed", "machine": "offset", "examples": 10, "steps": 200, "share": 0.5},
+    {"event": "Measured", "table": "mutants", "name": "off by one", "holds": True, "figures": {"examples to kill": 12}},
+    {
+        "event": "Diverged", "machine": "offset",
+        "failure": {"step": 0, "party": "jvm 3.9.2", "release": "3.9.2", "against": "kidx", "aspects": ["state"],
+                    "expected": None, "actual": 1, "clauses": ["OI-1"]},
+        "requirements": [["OI-1", "MUST", "It holds."]], "steps": ["close()"], "trace": "traces/t.json",
+        "replay": "conformance replay t", "times": 3, "shape": "close: state", "detail": " of size",
+        "also": [
+            {"shape": "close: state", "clause": "", "clauses": [], "times": 2, "trace": "t", "because": "one cause"},
+        ],
+    },
+]  # fmt: skip
+"""Events as version 0.1.0 of this package wrote them."""
+
+
+@pytest.mark.parametrize("document", OF_VERSION_1, ids=lambda document: document["event"])
+def test_an_event_of_version_1_is_read(document):
+    event = event_from_json(document)
+    expected = {
+        "Progressed": EVENTS[2],
+        "Measured": EVENTS[5],
+        "Diverged": replace(DIVERGED, occurrences=3, signature="close: state", signature_detail=" of size"),
+    }
+    assert event == expected[document["event"]]
 
 
 SCHEMA = json.loads((files("conformance") / "schemas/events.json").read_text("utf-8"))
@@ -114,7 +150,7 @@ def test_every_event_is_covered_here():
 
 def test_a_header_names_its_format():
     document = STARTED.to_json()
-    assert (document["format"], document["version"]) == ("kidx-events", 1)
+    assert (document["format"], document["version"]) == ("kidx-events", 2)
 
 
 def test_verdicts_are_counted():

@@ -23,7 +23,7 @@ FILE = f"# Ours.\n\n# why the first\n{ENTRY.format('OI-7')}\n# why the second\n{
 
 
 def diverged(release, *clauses, implementation="exec:./mine"):
-    failure = {"party": f"mine {release}", "release": release, "aspects": ["outcome"], "clauses": list(clauses)}
+    failure = {"participant": f"mine {release}", "release": release, "aspects": ["outcome"], "clauses": list(clauses)}
     levels = {"OI-22": "OBSERVED"}
     requirements = tuple((clause, levels.get(clause, "MUST"), "…") for clause in clauses)
     return Diverged("offset", failure, requirements, ("lookup(target=1)",), "", "", implementation)

@@ -29,7 +29,7 @@ def carried_out(implementation, directory, **options):
     plan = Plan(("4.4.0",), (implementation,), ("offset",), PROFILES["dev"], directory, **options)
     assert not run(plan, events.append)
     (result,) = (event for event in events if isinstance(event, Result))
-    return result, {event.shape.partition(":")[0]: event for event in events if isinstance(event, Diverged)}
+    return result, {event.signature.partition(":")[0]: event for event in events if isinstance(event, Diverged)}
 
 
 def check(result, found, examples):

@@ -33,7 +33,7 @@ NAME = f"[red]x`</td><script>alert(1)</script>![i](http://example.invalid/i)|\x1
 LAST_WORDS = f"ended (exit status 3) to hello; its stderr says:\nboom\x1b]0;owned\x07\r\n{VERDICT}\n\x85{VERDICT}\u2028"
 FAILURE = {
     "step": 0,
-    "party": NAME,
+    "participant": NAME,
     "release": "4.4.0",
     "against": "kidx",
     "aspects": ["outcome"],
@@ -180,4 +180,4 @@ def test_json_output_is_ascii(tmp_path, monkeypatch, capsys):
     code, out, _ = printed(monkeypatch, capsys, "report", tmp_path, "--json")
     assert code == 1
     assert out.isascii()
-    assert json.loads(out)["divergences"][0]["failure"]["party"] == NAME
+    assert json.loads(out)["divergences"][0]["failure"]["participant"] == NAME

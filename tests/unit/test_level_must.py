@@ -112,7 +112,7 @@ def test_the_printed_command_stops_where_the_run_has_stopped(tmp_path):
     words = shlex.split(event.replay)
     assert words[-2:] == ["--level", "must"]
     trace = Trace.load(event.trace)
-    assert trace.made_by["level"] == "must"
+    assert trace.provenance["level"] == "must"
     for level in ("must", None):
         found = replay(trace, ["4.4.0"], [OFF_BY_ONE], level=level)
         assert (found.verdict, found.steps) == ("FAILED", len(trace.operations))
@@ -120,21 +120,21 @@ def test_the_printed_command_stops_where_the_run_has_stopped(tmp_path):
 
 
 def test_a_replay_ignores_divergences_below_its_level():
-    trace = Trace("offset", "4.4.0", STEPS[:3], made_by={"level": "must"})
+    trace = Trace("offset", "4.4.0", STEPS[:3], provenance={"level": "must"})
     assert replay(trace, ["4.4.0"], [TRIMMING]).verdict == "FIXED"
     assert replay(trace, ["4.4.0"], [TRIMMING], level="observed").steps == 3
 
 
 def test_steps_that_an_implementation_has_not_executed_are_not_fixed():
     """Its file has no zeros that would count as entries in the fourth step, so that it has left."""
-    trace = Trace("offset", "4.4.0", STEPS, made_by={"level": "must"})
+    trace = Trace("offset", "4.4.0", STEPS, provenance={"level": "must"})
     with pytest.raises(ToolError, match="cannot continue after step 4"):
         replay(trace, ["4.4.0"], [OFF_BY_ONE])
 
 
 def test_a_replay_continues_to_the_recorded_step():
     steps = (OPEN, Operation("append", (1, 0)), Operation("lookup", (1,)), Operation("lookup", (1,)))
-    failure = {"step": 3, "party": "mine", "release": "4.4.0", "against": "kidx", "aspects": ["outcome"]}
+    failure = {"step": 3, "participant": "mine", "release": "4.4.0", "against": "kidx", "aspects": ["outcome"]}
     said = []
 
     def tell(number, _operation, seen, found):
@@ -280,7 +280,7 @@ class OtherRefusal(ReferenceIndex):
 def test_a_closed_index_breaks_no_promise(tmp_path):
     """Users cannot see the precedence of two errors, offset or closed."""
     steps = (OPEN, Operation("close"), Operation("append", (1 << 40, 0)))
-    trace = Trace("offset", "4.4.0", steps, made_by={"level": "must"})
+    trace = Trace("offset", "4.4.0", steps, provenance={"level": "must"})
     implementation = OtherRefusal()
     lockstep = Lockstep([implementation], tmp_path, releases=["4.4.0"])
     lockstep.begin()

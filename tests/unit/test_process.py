@@ -798,9 +798,9 @@ def test_the_schema_of_traces_has_every_operation_on_an_index():
     for name, arguments in SIGNATURES.items():
         assert TRACE["$defs"][name]["required"] == ["op", *arguments]
     step = {"op": "append", "offset": 1, "position": 2}
-    trace = {"format": "kidx-trace", "version": 1, "machine": "offset", "release": "3.9.2", "steps": [step]}
+    trace = {"format": "kidx-trace", "version": 2, "machine": "offset", "release": "3.9.2", "steps": [step]}
     jsonschema.validate(trace, TRACE)
-    for broken in ({**trace, "steps": [{"op": "append", "offset": 1}]}, {**trace, "version": 2}, {**trace, "more": 1}):
+    for broken in ({**trace, "steps": [{"op": "append", "offset": 1}]}, {**trace, "version": 3}, {**trace, "more": 1}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(broken, TRACE)
 

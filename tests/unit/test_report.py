@@ -43,7 +43,7 @@ def result(release, verdicts, *, machine="offset", implementation=MINE, **counts
 def diverged(release, *clauses, implementation=MINE, participant="mine"):
     failure = {
         "step": 1,
-        "party": f"{participant} {release}",
+        "participant": f"{participant} {release}",
         "release": release,
         "against": "kidx",
         "aspects": ["outcome"],
@@ -200,7 +200,7 @@ def test_a_clause_of_other_releases_has_no_cell(write):
 
 
 def test_a_metric_that_does_not_hold_fails_the_report(write):
-    place = write(*SOUND[:3], Measured("mutants", "off by one", holds=False, figures={"examples": 2000}), SOUND[3])
+    place = write(*SOUND[:3], Measured("mutants", "off by one", passed=False, figures={"examples": 2000}), SOUND[3])
     report = combined(place)
     assert report.verdict == "diverges"
     assert parsed(junit(report)).get("failures") == "1"
@@ -283,7 +283,7 @@ def test_a_summary_has_verdict_divergences_and_clauses_and_nothing_of_the_harnes
 
 
 def test_unreached_parts_of_an_interrupted_run_are_no_divergence(write):
-    unreached = Measured("coverage of the offset machine", "append × above warm", holds=False, figures={"ok": 0})
+    unreached = Measured("coverage of the offset machine", "append × above warm", passed=False, figures={"ok": 0})
     report = combined(write(*SOUND[:3], unreached))
     assert report.verdict == "incomplete"
     assert combined(write(*SOUND[:3], unreached, SOUND[3], name="whole")).verdict == "diverges"

@@ -21,7 +21,7 @@ REQUIREMENT = ("OI-7", "MUST", "A lookup answers.")
 def failure(**changes):
     whole = {
         "step": 1,
-        "party": "jvm 3.9.2",
+        "participant": "jvm 3.9.2",
         "release": "3.9.2",
         "against": "kidx",
         "aspects": ["outcome"],
@@ -72,7 +72,7 @@ def test_a_divergence_lists_requirement_expected_actual_steps_and_the_replay_las
 
 
 def test_a_divergence_from_the_model_names_it():
-    assert format_divergence(diverged(party="kidx 4.4.0", against="model")).startswith(
+    assert format_divergence(diverged(participant="kidx 4.4.0", against="model")).startswith(
         "kidx 4.4.0 diverges from the abstract model"
     )
 
@@ -84,12 +84,12 @@ def test_a_step_that_no_clause_speaks_of_is_a_finding():
 def test_a_crash_without_a_promise_is_the_requirement():
     failed = {"expected": ["io", None], "actual": ["failure", None, "ended"], "aspects": ["outcome"]}
     for clauses in ((("AI-4c", "API", "No directory."),), ()):
-        text = format_divergence(replace(diverged(requirements=clauses, **failed), shape="open: failure"))
+        text = format_divergence(replace(diverged(requirements=clauses, **failed), signature="open: failure"))
         assert "requirement  every operation returns a result or an error: a crash, a hang or an invalid reply" in text
         assert ("implicated   also AI-4c (API)" in text) is bool(clauses)
     promised = (("OI-3", "MUST", "Order."), ("OI-4b", "OBSERVED", "Text."))
     assert "requirement  OI-3 (MUST): Order." in format_divergence(
-        replace(diverged(requirements=promised, **failed), shape="append: failure")
+        replace(diverged(requirements=promised, **failed), signature="append: failure")
     )
 
 

@@ -66,7 +66,7 @@ def test_a_trace_that_cannot_be_encoded_costs_the_trace(tmp_path, monkeypatch):
 
 
 class TestTogether:
-    EVENT = Diverged("offset", {"party": "mine 4.4.0"}, (("OI-7", "MUST", "…"),), ("open()", "lookup(1)"), "", "")
+    EVENT = Diverged("offset", {"participant": "mine 4.4.0"}, (("OI-7", "MUST", "…"),), ("open()", "lookup(1)"), "", "")
 
     def test_a_failing_writer_costs_only_its_output(self):
         seen = []

@@ -195,17 +195,17 @@ def test_a_participant_drops_out_after_it_released_what_the_reference_keeps(oper
 
 def test_related_divergences_are_reported_saved_and_found_by_their_clauses():
     sight = {
-        "shape": "close: outcome ok -> io",
+        "signature": "close: outcome ok -> io",
         "clause": "AI-21b",
         "clauses": ["AI-21b", "AI-42b"],
-        "times": 3,
+        "occurrences": 3,
         "trace": "traces/offset-1.json",
-        "because": "without the rename before it, it shows the difference above",
+        "reason": "without the rename before it, it shows the difference above",
     }
     divergence = difference("close", WRONG_BYTES, "AI-42b")
-    told = Diverged("offset", failure_json(divergence), (), ("close()",), "t.json", "replay", also=(sight,))
+    told = Diverged("offset", failure_json(divergence), (), ("close()",), "t.json", "replay", related=(sight,))
     assert told.clauses == ("AI-42b", "AI-21b")
-    assert event_from_json(json.loads(json.dumps(told.to_json()))).also == (sight,)
+    assert event_from_json(json.loads(json.dumps(told.to_json()))).related == (sight,)
     (line, trace) = format_divergence(told).split("related     ")[1].splitlines()[:2]
     assert line.strip() == (
         "close: outcome ok -> io (AI-21b), 3 times: without the rename before it, it shows the difference above"

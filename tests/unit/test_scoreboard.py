@@ -42,12 +42,12 @@ def result(implementation, machine, verdicts, release="4.3.1", **details):
 
 def diverged(implementation, machine, clause, shape, release="4.3.1"):
     failure = {
-        "step": 0, "party": "<b>it</b>", "release": release, "against": "kidx", "aspects": ["outcome"],
+        "step": 0, "participant": "<b>it</b>", "release": release, "against": "kidx", "aspects": ["outcome"],
         "expected": [None, 1], "actual": [None, 2], "clauses": [clause],
     }  # fmt: skip
     return Diverged(
         machine, failure, ((clause, "MUST", "what <must> hold"),), ("append(1)",), "/gone/t-1.json",
-        "conformance replay x", implementation, clause=clause, shape=shape, times=3,
+        "conformance replay x", implementation, clause=clause, signature=shape, occurrences=3,
     )  # fmt: skip
 
 
@@ -197,7 +197,9 @@ def test_a_difference_stands_in_every_area_that_it_shows_in(board):
     event = dataclasses.replace(
         diverged(MINE, "offset", "AI-7", "open: state"),
         machines=("offset", "time"),
-        also=({"shape": "x", "clause": "OI-10", "clauses": ["OI-10"], "times": 1, "trace": "", "because": "y"},),
+        related=(
+            {"signature": "x", "clause": "OI-10", "clauses": ["OI-10"], "occurrences": 1, "trace": "", "reason": "y"},
+        ),
     )
     verdicts = {"AI-7": "diverges", "OI-10": "diverges", "OI-7": "conforms"}
     made = board(("", header(MINE), event, result(MINE, "offset", verdicts), RunFinished("diverges", 1, 1.0)))

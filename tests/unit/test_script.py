@@ -83,14 +83,16 @@ def test_a_python_program_has_names_and_titles_as_text_only(hostile):
     text.encode()
     assert shape(text) == shape(harmless)
     whole = python_reproducer(trace(machine="segment"), "4.4.0", "jvm", "ticket")
-    text = python_reproducer(trace(machine=hostile, title=hostile, made_by={"x": hostile}), "4.4.0", hostile, hostile)
+    text = python_reproducer(
+        trace(machine=hostile, title=hostile, provenance={"x": hostile}), "4.4.0", hostile, hostile
+    )
     text.encode()
     assert shape(text) == shape(whole)
 
 
 def test_data_that_python_would_not_parse_is_rejected():
     with pytest.raises(ToolError, match="cannot export this trace to Python"):
-        python_reproducer(trace(machine="log", made_by={"seed": float("inf")}), "4.4.0", "jvm", "ticket")
+        python_reproducer(trace(machine="log", provenance={"seed": float("inf")}), "4.4.0", "jvm", "ticket")
 
 
 def test_a_step_that_cannot_be_executed_is_one_line(tmp_path):

@@ -203,5 +203,5 @@ def test_recorded_traces_hold_in_their_own_release(tmp_path):
             continue
         if trace.failure and trace.failure["aspects"][0] == "outcome":
             # Where kidx once differed from the release itself, it is the release that was right.
-            right = "actual" if trace.failure["party"] == f"jvm {trace.release}" else "expected"
+            right = "actual" if trace.failure["participant"] == f"jvm {trace.release}" else "expected"
             assert observation.outcome.error == trace.failure[right][0]

@@ -55,7 +55,7 @@ def test_the_parts_that_differ_are_named_once_and_in_order(divergence, named):
 
 ENTRY = """
 [[expectation]]
-shape = "{}"
+signature = "{}"
 machine = "log"
 implementation = "mine"
 releases = ">=4.0.0"

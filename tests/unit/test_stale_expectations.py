@@ -25,7 +25,7 @@ releases = ">=2.4.0"
 reason = "a debt that was paid"
 link = "https://example.org/7"
 """
-SHAPE = ENTRY.format(what='shape = "append: outcome ok -> full"')
+SIGNATURE = ENTRY.format(what='signature = "append: outcome ok -> full"')
 CLAUSE = ENTRY.format(what='clause = "OI-1"')
 
 
@@ -53,19 +53,19 @@ def own(tmp_path):
     return written
 
 
-@pytest.mark.parametrize("text", [thorough_param(SHAPE, id="shape"), pytest.param(CLAUSE, id="clause")])
+@pytest.mark.parametrize("text", [thorough_param(SIGNATURE, id="signature"), pytest.param(CLAUSE, id="clause")])
 def test_in_the_users_own_file_it_is_an_error(tmp_path, own, text):
     told = finished(tmp_path, expectations=own(text), max_examples=9)
     assert (told.verdict, len(told.details["stale"]), "not seen" in told.details) == ("stale", 1, False)
 
 
-@pytest.mark.parametrize("text", [thorough_param(SHAPE, id="shape"), pytest.param(CLAUSE, id="clause")])
+@pytest.mark.parametrize("text", [thorough_param(SIGNATURE, id="signature"), pytest.param(CLAUSE, id="clause")])
 def test_in_the_users_own_file_it_is_an_error_in_a_run_cut_by_time_too(tmp_path, own, text):
     told = finished(tmp_path, expectations=own(text), max_time=0.5)
     assert (told.verdict, len(told.details["stale"]), "not seen" in told.details) == ("stale", 1, False)
 
 
-@pytest.mark.parametrize("text", [thorough_param(SHAPE, id="shape"), pytest.param(CLAUSE, id="clause")])
+@pytest.mark.parametrize("text", [thorough_param(SIGNATURE, id="signature"), pytest.param(CLAUSE, id="clause")])
 def test_in_the_catalogue_it_is_reported_and_no_error(tmp_path, monkeypatch, text):
     """Their versions are locked, and the user of a run has nothing to remove."""
     shipped = read_expectations("shipped.toml", text)

@@ -41,7 +41,9 @@ def trace(*operations, **members):
     "one",
     [
         trace(),
-        trace(Operation("lookup", (9,)), failure=failure_json(DIFFERENCE), title="it's “wrong”\n", made_by={"seed": 1}),
+        trace(
+            Operation("lookup", (9,)), failure=failure_json(DIFFERENCE), title="it's “wrong”\n", provenance={"seed": 1}
+        ),
         Trace("transaction", "4.4.0", (Operation("open", ("transaction", "0.txnindex", 0, 0, True)),)),
     ],
 )
@@ -73,7 +75,7 @@ def test_regression_traces_are_valid(file):
         ("steps", [{"op": 1}], "$.steps[0].op"),
         ("steps", [7], "$.steps[0]"),
         ("failure", {"step": -1}, "$.failure.step"),
-        ("made_by", [], "$.made_by"),
+        ("provenance", [], "$.provenance"),
         ("title", None, "$.title"),
     ],
 )
@@ -87,10 +89,20 @@ def test_an_invalid_trace_is_rejected_by_the_schema_and_by_the_reader(tmp_path, 
     assert not VALIDATOR.is_valid(document)
 
 
+def test_a_trace_of_version_1_is_read(tmp_path):
+    one = trace(Operation("lookup", (9,)), failure=failure_json(DIFFERENCE), provenance={"seed": 1})
+    document = one.to_json()
+    old = document | {"version": 1, "made_by": document["provenance"], "failure": dict(document["failure"])}
+    old["failure"]["party"] = old["failure"].pop("participant")
+    del old["provenance"]
+    (tmp_path / "old.json").write_text(json.dumps(old), "utf-8")
+    assert Trace.load(tmp_path / "old.json") == one
+
+
 def test_equal_findings_do_not_race(tmp_path, monkeypatch):
     """Between writing and renaming another process finds the same: both end well, and the file is whole."""
-    one = trace(Operation("lookup", (9,)), made_by={"seed": 1})
-    other = trace(Operation("lookup", (9,)), made_by={"seed": 2})
+    one = trace(Operation("lookup", (9,)), provenance={"seed": 1})
+    other = trace(Operation("lookup", (9,)), provenance={"seed": 2})
     rename = Path.replace
 
     def after_the_other(self, target):
@@ -141,7 +153,7 @@ def test_every_step_is_a_line(tmp_path):
 
 def test_the_id_depends_on_machine_release_and_steps_only():
     one = trace(Operation("lookup", (9,)))
-    assert one.id == trace(Operation("lookup", (9,)), title="other", failure={"step": 1}, made_by={"seed": 7}).id
+    assert one.id == trace(Operation("lookup", (9,)), title="other", failure={"step": 1}, provenance={"seed": 7}).id
     assert len({one.id, trace(Operation("lookup", (8,))).id, Trace("offset", "4.4.0", one.operations).id}) == 3
     assert len(one.id) == 12
     assert int(one.id, 16) >= 0
@@ -300,7 +312,7 @@ JSON = st.recursive(
 
 @given(
     document=st.fixed_dictionaries(
-        {"format": st.just("kidx-trace"), "version": st.just(1)},
+        {"format": st.just("kidx-trace"), "version": st.just(2)},
         optional={
             "machine": st.sampled_from(["offset", "time"]) | JSON,
             "release": st.just("4.4.0") | JSON,
@@ -315,7 +327,7 @@ JSON = st.recursive(
             ),
             "failure": JSON,
             "title": JSON,
-            "made_by": JSON,
+            "provenance": JSON,
         },
     )
 )

@@ -149,8 +149,8 @@ class Run:
             return
         self._found.add(kind)
         digest = hashlib.sha256(kind.encode()).hexdigest()[:8]
-        made_by = {"fuzz": self.format_name, "kind": digest, "seed": self.plan.seed}
-        trace = Trace(self.executor.machine, self.plan.releases[-1], tuple(operations), difference, kind, made_by)
+        provenance = {"fuzz": self.format_name, "kind": digest, "seed": self.plan.seed}
+        trace = Trace(self.executor.machine, self.plan.releases[-1], tuple(operations), difference, kind, provenance)
         path = trace.save(self.plan.findings)
         self.result.findings[kind] = str(path)
         self.tell(f"{self.format_name}: {kind}: {crash or ''}\n  replay: conformance replay {path}")

@@ -45,7 +45,7 @@ def figures_to(
 
         def tell(row: Measured) -> None:
             write(row)
-            if row.holds is False:
+            if row.passed is False:
                 failing.append(row)
 
         yield tell

@@ -195,7 +195,7 @@ def _difference(plan: Plan, search: Search, found: Found) -> Difference:
         found.operations,
         failure_json(found.divergence),
         f"{plan.old} and {plan.new} differ in {where}",
-        _made_by(found.seed),
+        _provenance(found.seed),
     )
     path = trace.save(plan.traces)
     return Difference(search.name, found.divergence, found.operations, implicated, old, new, path, found.unobserved)
@@ -209,11 +209,11 @@ def _text_change(
         return None
     operations, (wording, implicated) = short
     title = f"{plan.old} and {plan.new} have different error texts of {operations[-1].name}"
-    trace = Trace(search.name, search.old, operations, None, title, _made_by(plan.seed))
+    trace = Trace(search.name, search.old, operations, None, title, _provenance(plan.seed))
     return TextChange(search.name, wording, operations, implicated, trace.save(plan.traces))
 
 
-def _made_by(seed: int) -> dict[str, object]:
+def _provenance(seed: int) -> dict[str, object]:
     return {
         "kidx": version_of_package("kidx"),
         "hypothesis": version_of_package("hypothesis"),

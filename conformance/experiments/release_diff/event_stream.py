@@ -68,5 +68,5 @@ def _diverged(difference: Difference, specification: str) -> Diverged:
         releases=(difference.old.side.release,),
         machines=(difference.machine,),
         clause=ids[0] if ids else "",
-        shape=signature_of(difference.divergence),
+        signature=signature_of(difference.divergence),
     )

@@ -4,7 +4,7 @@
 
     [[difference]]
     clause = "AI-42b"                  # a clause that separates the two, whatever the letter of its variant; or
-    shape = "close: bytes"             # the signature that `conformance diff` prints if no clause covers the step
+    signature = "close: bytes"             # the signature that `conformance diff` prints if no clause covers the step
     machine = "offset"                 # only there; optional
     reason = "4.4 no longer trims"
     link = "https://issues.apache.org/jira/browse/KAFKA-20979"
@@ -28,22 +28,22 @@ if TYPE_CHECKING:
     from conformance.experiments.release_diff.comparison import Comparison, Difference
 
 _NEEDED: Final = frozenset({"reason", "link"})
-_ALLOWED: Final = _NEEDED | {"clause", "shape", "machine"}
+_ALLOWED: Final = _NEEDED | {"clause", "signature", "machine"}
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Expected difference; either ``clause`` or ``shape`` is empty."""
+    """Expected difference; either ``clause`` or ``signature`` is empty."""
 
     clause: str
-    shape: str
+    signature: str
     machine: str
     reason: str
     link: str
 
     def __str__(self) -> str:
         where = f" ({self.machine} machine)" if self.machine else ""
-        return f"{self.clause or self.shape}{where}: {self.reason}"
+        return f"{self.clause or self.signature}{where}: {self.reason}"
 
     def matches(self, difference: Difference | TextChange) -> bool:
         """Return True if the entry covers a difference."""
@@ -51,7 +51,7 @@ class Entry:
             return False
         if self.clause:
             return family(self.clause) in difference.implicated.families
-        return self.shape == signature_text(difference)
+        return self.signature == signature_text(difference)
 
 
 class Judged(NamedTuple):
@@ -91,14 +91,16 @@ def _entry(path: Path, number: int, entry: Any) -> Entry:
     where = f"entry {number} of {path}"
     if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
         raise ToolError(f"{where} is not a table of texts")
+    # The name until 0.2.
+    entry = {"signature" if key == "shape" else key: value for key, value in entry.items()}
     if unknown := set(entry) - _ALLOWED:
         raise ToolError(f"{where} has unknown keys: {', '.join(sorted(unknown))}")
-    if ("clause" in entry) == ("shape" in entry):
-        raise ToolError(f"{where} needs either clause or shape")
+    if ("clause" in entry) == ("signature" in entry):
+        raise ToolError(f"{where} needs either clause or signature")
     for key in sorted(_NEEDED):
         if not entry.get(key, "").strip():
             raise ToolError(f"{where} needs a {key}")
-    return Entry(**{"clause": "", "shape": "", "machine": "", **entry})
+    return Entry(**{"clause": "", "signature": "", "machine": "", **entry})
 
 
 def judge(comparison: Comparison, entries: tuple[Entry, ...]) -> Judged:

@@ -99,7 +99,7 @@ def _past(row: Row) -> PastRow:
     found: dict[tuple[str, str], PastDivergence] = {}
     for cell in row.cells:
         for fault in cell.faults:
-            past = PastDivergence(fault.event.clause, fault.event.shape, cell.area, fault.means)
+            past = PastDivergence(fault.event.clause, fault.event.signature, cell.area, fault.means)
             found.setdefault(past.key, past)
     areas: dict[str, str] = {cell.area: cell.state for cell in row.cells}
     return PastRow(row.label, row.release, row.version, areas, tuple(found.values()), tuple(row.baseline or ()))

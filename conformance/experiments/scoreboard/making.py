@@ -168,7 +168,7 @@ def _distinct(pieces: Iterable[_Piece]) -> Iterable[tuple[_Piece, Diverged]]:
     seen: set[tuple[str, str, str]] = set()
     for piece in pieces:
         for event in piece.faults:
-            what = event.clause, event.shape, event.failure["aspects"][0]
+            what = event.clause, event.signature, event.failure["aspects"][0]
             if what not in seen:
                 seen.add(what)
                 yield piece, event
@@ -196,7 +196,7 @@ def _fault(piece: _Piece, event: Diverged, area: Any, clause: str, release: str)
 def _names(expectation: Expectation, event: Diverged, release: str) -> bool:
     clauses = [clause for clause in event.clauses if clause in load_clauses()]
     return expectation.applies_to(event.machine, event.implementation, release) and expectation.matches(
-        clauses, event.shape, event.detail
+        clauses, event.signature, event.signature_detail
     )
 
 

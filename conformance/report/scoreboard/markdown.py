@@ -58,7 +58,7 @@ def _faults(row: Row) -> Iterator[str]:
     for cell in row.cells:
         for fault in cell.faults:
             event = fault.event
-            what = event.shape or ", ".join(event.failure["aspects"])
+            what = event.signature or ", ".join(event.failure["aspects"])
             yield ""
             yield f"**{text(cell.area)}**: {text(fault.means)}  "
             yield f"{text(event.clause or 'no clause')} · {text(what)} · {len(event.steps)} steps  "

@@ -39,8 +39,9 @@
     const header = events.length ? events[0] : {};
     if (header.event !== "RunStarted" || header.format !== shown.dataset.format)
       throw new Error(`This is not a report: it does not begin with RunStarted of format ${shown.dataset.format}.`);
-    if (header.version !== Number(shown.dataset.version))
-      throw new Error(`This is a report of version ${JSON.stringify(header.version)}; this page reads version ${shown.dataset.version}.`);
+    const readable = JSON.parse(shown.dataset.versions);
+    if (!readable.includes(header.version))
+      throw new Error(`This is a report of version ${JSON.stringify(header.version)}; this page reads versions ${readable.join(" and ")}.`);
     const of = (kind) => events.filter((event) => event.event === kind);
     return { header, footer: of("RunFinished").at(-1), results: of("Result"), divergences: of("Diverged") };
   };
