@@ -14,11 +14,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 Answer = Literal["yes", "yes, but", "no", "running", "unknown"]
-Outcome = Literal["kept", "cut", "stray", "empty", "offline", "unknown"]
-"""Prediction for a partition. *kept*: all records are kept; *cut*: records are lost or hidden; *stray*: its directory
+Outcome = Literal["kept", "cut", "foreign", "stray", "empty", "offline", "unknown"]
+"""Prediction for a partition. *kept*: all records are kept; *cut*: records are lost or hidden; *foreign*:
+a log has another partition's records; *stray*: its directory
 is renamed, and it starts empty; *empty*: it has no directory or no segment, and starts empty; *offline*: it lies in a
 log directory that the broker gives up."""
 
+_HARMED: Final[tuple[Outcome, ...]] = ("cut", "foreign", "stray", "empty")
+_EFFECTS: Final[dict[str, tuple[Outcome, ...]]] = {
+    "lose records": ("cut",),
+    "serve the records of another one": ("foreign",),
+    "start empty": ("stray", "empty"),
+}
+"""Harm that a start does to partitions, the worst first."""
 _NAMED: Final = 3
 """Partitions and files that a line names."""
 
@@ -193,11 +201,7 @@ class Start:
     def treated(self) -> set[Path]:
         """Files and partition directories for which :meth:`lines` has a remedy."""
         blockers = {each.path for each in (*self.fatal, *self.offline.values(), *self.further) if each.remedy}
-        partitions = [
-            each
-            for each in self.of("cut", "stray", "empty")
-            if (each.changes or each.remedy) and each.remedy != RECOVER
-        ]
+        partitions = [each for each in self.of(*_HARMED) if (each.changes or each.remedy) and each.remedy != RECOVER]
         starts = {each.directory.parent / START_OFFSETS for each in partitions if each.remedy == LOG_START}
         return blockers | starts | {each.directory for each in partitions}
 
@@ -206,7 +210,7 @@ class Start:
         """Answer to: may I start the broker?"""
         if self.held or self.changing:
             return "running"
-        if self.fatal or self.offline or self.of("cut", "stray", "empty"):
+        if self.fatal or self.offline or self.of(*_HARMED):
             return "no"
         if self.of("unknown"):
             return "unknown"
@@ -252,24 +256,25 @@ class Start:
 
     def _refused(self) -> str:
         """Return the reasons against a start, the worst first."""
-        lost, strays = self.of("cut"), self.of("stray", "empty")
-        besides = [f"{counted(len(lost), 'partition')} would lose records"] if lost else []
-        besides += [f"{counted(len(strays), 'partition')} would start empty"] if strays else []
-        then = f"; and then {' and '.join(besides)}, above" if besides else ""
-        if self.fatal:
-            return f"no: {self._broker} would not start: {_folded(self.fatal)}{then}"
-        if self.offline:
+        groups = [(effect, self.of(*outcomes)) for effect, outcomes in _EFFECTS.items()]
+        counts = [f"{counted(len(some), 'partition')} would {effect}" for effect, some in groups if some]
+        if self.fatal or self.offline:
+            then = f"; and then {' and '.join(counts)}, above" if counts else ""
+            if self.fatal:
+                return f"no: {self._broker} would not start: {_folded(self.fatal)}{then}"
             given_up = [f"{shell_word(path)} ({why})" for path, why in self.offline.items()]
             return f"no: {self._broker} would give up {_some(given_up)}, and all partitions in it{then}"
-        if lost:
-            files = sum(len(each.at_risk) for each in lost if not each.remedy)
-            named = _some(f"{shell_word(each.directory)} ({', '.join(each.limits) or each.reason})" for each in lost)
-            first = f": copy the {counted(files, 'file')} above first, then start it" if files else ""
-            number = sum(each.readable for each in lost)
-            records = counted(number, "readable record") if number else "records"
-            empty = f"; {counted(len(strays), 'partition')} would start empty, above" if strays else ""
-            return f"no: {counted(len(lost), 'partition')} would lose {records}, {named}{first}{empty}"
-        return f"no: {counted(len(strays), 'partition')} would start empty: {_folded(strays)}"
+        first, *others = counts
+        besides = f"; {' and '.join(others)}, above" if others else ""
+        lost = self.of("cut")
+        if not lost:
+            return f"no: {first}: {_folded(next(some for _, some in groups if some))}{besides}"
+        files = sum(len(each.at_risk) for each in lost if not each.remedy)
+        named = _some(f"{shell_word(each.directory)} ({', '.join(each.limits) or each.reason})" for each in lost)
+        copies = f": copy the {counted(files, 'file')} above first, then start it" if files else ""
+        number = sum(each.readable for each in lost)
+        records = counted(number, "readable record") if number else "records"
+        return f"no: {counted(len(lost), 'partition')} would lose {records}, {named}{copies}{besides}"
 
     def lines(self) -> list[str]:
         """Return the obstacles to a start and their remedies as text; the last line is the answer."""
@@ -282,7 +287,10 @@ class Start:
             yield from self._stops()
         yield from self._obstacles()
         yield from self._losses()
-        for reasons in (_by_reason(self.of("stray", "empty", "unknown")), _by_reason((*self.missing, *self.lost))):
+        for reasons in (
+            _by_reason(self.of("foreign", "stray", "empty", "unknown")),
+            _by_reason((*self.missing, *self.lost)),
+        ):
             for (reason, remedy), names in reasons.items():
                 yield f"start: {_some(names)}: {reason}"
                 yield from _indented(remedy)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import LOG, OFFSET_CHECKPOINTS
 from kidx.findings import HARMLESS
+from kidx.startup.answers import PartitionStart
+from kidx.startup.remedies import MISPLACED
 
 if TYPE_CHECKING:
     from kidx.verify import Verification
@@ -50,6 +53,22 @@ def already_lost(result: Verification) -> dict[Path, str]:
         for finding in result.findings
         if finding.verdict in HARMLESS and finding.clause == "LG-16" and Path(finding.path).name in OFFSET_CHECKPOINTS
     }
+
+
+def with_misplaced(partitions: Iterable[PartitionStart], result: Verification) -> Iterator[PartitionStart]:
+    """Yield partitions that change, and partitions with a log of another one, whose remedy comes first."""
+    reasons = {
+        Path(finding.path).parent: f"{finding.file} and the index files next to it are of two partitions, see above"
+        for finding in result.findings
+        if finding.verdict == "broken" and finding.clause == "SEG-35" and finding.file.endswith(LOG)
+    }
+    for each in partitions:
+        if each.outcome == "kept" or each.directory not in reasons:
+            yield each
+        else:
+            yield replace(each, reason=reasons.pop(each.directory), remedy=MISPLACED, instead="")
+    for directory, reason in reasons.items():
+        yield PartitionStart(directory, "foreign", reason, remedy=MISPLACED)
 
 
 def suspected(result: Verification) -> set[Path]:

@@ -36,7 +36,7 @@ from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
 from kidx.startup.directories import OF_LOG_DIRECTORIES, directories_in, log_directories, names_in
-from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected
+from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected, with_misplaced
 from kidx.startup.kraft import check_metadata_log, check_properties, has_metadata_log, node_of, runs_kraft
 from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, unparsed_name
 from kidx.startup.owners import inaccessible
@@ -95,6 +95,7 @@ def predict(
     for broker in brokers:
         broker.look()
     clean = {path: (path / CLEAN_SHUTDOWN).exists() for path in directories or sorted({each.parent for each in found})}
+    changed = (each for broker in brokers for each in broker.changed)
     rebuilt = faulty & {path for broker in brokers for path in broker.rewritten}
     return Start(
         dialect.release,
@@ -103,7 +104,7 @@ def predict(
         tuple(dict.fromkeys(each for broker in brokers for each in broker.fatal)),
         {path: why for broker in brokers for path, why in broker.offline.items()},
         tuple(each for broker in brokers for each in broker.further),
-        tuple(sorted((each for broker in brokers for each in broker.changed), key=lambda each: str(each.directory))),
+        tuple(sorted(with_misplaced(changed, result), key=lambda each: str(each.directory))),
         len(faulty - rebuilt),
         rebuilt=frozenset(rebuilt),
         missing=tuple(each for broker in brokers for each in broker.missing),
@@ -172,7 +173,7 @@ class _Broker:
         return [
             each
             for each in self.partitions
-            if each.directory.parent not in self.offline or each.outcome in ("cut", "stray", "empty")
+            if each.directory.parent not in self.offline or each.outcome not in ("kept", "unknown")
         ]
 
     @property

@@ -48,6 +48,10 @@ OTHER_BROKER: Final = (
     "see first whether this is the disk of another broker; if it is this one's, write the ids as in its other log "
     "directories"
 )
+MISPLACED: Final = (
+    "do not repair the index files first: see with kidx dump --print-data-log whose records the log has, put each file "
+    "back into its partition, and verify again. A log that was overwritten has to come from a replica or a copy"
+)
 RENAMED: Final = (
     "if it is a partition that was renamed, give it back its name, TOPIC-N: the partition starts empty without it; "
     "if not, move it out of the log directory"

@@ -23,6 +23,7 @@ from kidx.printable import encodable
 from kidx.scan.jit import worth_compiling
 from kidx.verify.guarded import guarded_partition, guarded_segment, unreadable_segment
 from kidx.verify.leaving_out import without_marked
+from kidx.verify.misplaced import mark_misplaced
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
 from kidx.workers import WorkerPool
 
@@ -173,6 +174,7 @@ def verify_paths(
                 if progress is not None:
                     progress(segment, verdict)
             result.add(guarded_partition(partition, own, **options))
+    mark_misplaced(result, found.segments)
     result.files.sort(key=lambda file: file.path)
     result.findings = in_order(result.findings)
     return result

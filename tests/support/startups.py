@@ -20,13 +20,13 @@ ELSEWHERE = ", if KRaft's own log is elsewhere"
 CONFIG = LogConfig(segment_ms=HOUR_MS, index_interval_bytes=200, segment_index_bytes=1200)
 
 
-def fill(directory, segments=4, batches=6):
-    """Write a log as a broker does: a segment per hour, 12 offsets each."""
+def fill(directory, segments=4, batches=6, repeat=20, begin=EPOCH_MS):
+    """Write a log as a broker does: a segment per hour, 12 offsets each; the values are numbers, repeated."""
     with UnifiedLog(directory, CONFIG, dialect=RELEASE, clock=lambda: EPOCH_MS) as log:
         for number in range(segments * batches):
             segment, batch = divmod(number, batches)
-            stamp = EPOCH_MS + segment * 2 * HOUR_MS + 25 * batch
-            value = b"%04d" % number * 20
+            stamp = begin + segment * 2 * HOUR_MS + 25 * batch
+            value = b"%04d" % number * repeat
             data = build_batch([(stamp, None, value), (stamp + 10, None, value)])
             log.append_as_leader(data, 0)
     (directory / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
