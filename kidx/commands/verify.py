@@ -140,7 +140,7 @@ def verify_command(
         say(*of_start[:-1])
         if next_steps is not None and not quiet:
             say(*next_steps.lines())
-        say(*of_start[-1:])
+        say(*(start.limits if start is not None and not quiet else []), *of_start[-1:])
     sys.stdout.flush()
     if result.exit_code == 2:
         raise ToolError(f"nothing could be read of {counted(len(result.files), 'file')}")
@@ -204,7 +204,15 @@ def _next_steps(result: Verification, paths: list[str], release: str | None, sta
 
     if start is None:
         return advice(result, paths, release)
-    return advice(result, paths, release, may_start=start.answer != "no", rebuilt=start.rebuilt, treated=start.treated)
+    return advice(
+        result,
+        paths,
+        release,
+        may_start=start.answer != "no",
+        has_steps=start.has_steps,
+        rebuilt=start.rebuilt,
+        treated=start.treated,
+    )
 
 
 def _write_page(
@@ -219,7 +227,7 @@ def _write_page(
 
     about = About(release or "", paths)
     if start is not None:
-        about = About(release or "", paths, start.line, start.answer == "no", start.lines()[:-1])
+        about = About(release or "", paths, start.line, start.answer == "no", [*start.lines()[:-1], *start.limits])
     write_page(result, html, about, next_steps)
 
 

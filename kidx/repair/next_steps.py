@@ -28,10 +28,11 @@ _TIMES: Final = (
     "do not delete or cut a .timeindex: a broker does not rebuild it after a clean stop, but keeps it or makes an "
     "empty one, and consumers that look up a time then miss up to a segment (SEG-35, SEG-36)"
 )
+_FIRST: Final = "follow the steps above under start: first, in their order"
 _LAST: Final = {
     True: "start the broker",
-    False: "follow the steps above under start:, and verify again: start the broker when the last line says yes, "
-    "or when it only asks for copies that you have made",
+    False: "verify again: start the broker when the last line says yes, or when it only asks for copies that you have "
+    "made",
 }
 _LIVE: Final = "do not replace files under a running broker: it continues with the content that it has read or mapped"
 FROM_A_REPLICA: Final = (
@@ -81,6 +82,7 @@ def advice(
     release: str | None = None,
     *,
     may_start: bool = True,
+    has_steps: bool = False,
     rebuilt: Collection[Path] = (),
     treated: Collection[Path] = (),
 ) -> Advice | None:
@@ -91,14 +93,17 @@ def advice(
         paths: paths that were verified.
         release: release whose rules were requested.
         may_start: True if a start does no harm.
+        has_steps: True if other lines have steps, which come first if a start does harm.
         rebuilt: files that a start rebuilds.
         treated: files and partition directories for which other lines already have advice.
     """
     planned = plan(result)
     others = _others(planned, set(map(str, treated)))
+    first = [_FIRST] if has_steps and not may_start else []
     if not planned.directories:
         if not others:
             return None
+        others = [*first, *others]
         reason = f"{counted(len(planned.remaining), 'file')} at fault, and no index file whose log is sound"
         return Advice(f"{reason}: {others[0]}") if len(others) == 1 else Advice(reason, tuple(others))
     found = _what(planned)
@@ -113,9 +118,11 @@ def advice(
     targets: Sequence[str | os.PathLike[str]] = directories if len(directories) <= _NAMED else asked
     words = ["kidx", "repair", *map(shell_word, targets), *(("--kafka", release) if release else ())]
     command = " ".join(words)
-    steps = [_stop(directories), f"{command} --dry-run", command, *others, _LAST[may_start]]
+    steps = [*first, _stop(directories), f"{command} --dry-run", command, *others, _LAST[may_start]]
     if release is None:
-        steps.insert(1, "add --kafka RELEASE with the broker's release to these commands: its recovery is followed")
+        steps.insert(
+            1 + len(first), "add --kafka RELEASE with the broker's release to these commands: its recovery is followed"
+        )
     return Advice(reason, tuple(steps), (f"{command} --dry-run", command), _warnings(planned, rebuilt))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from kidx.discovery import START_OFFSETS
 from kidx.printable import counted, encodable, shell_word
-from kidx.startup.remedies import AFTER_THE_COPIES, DOUBTED, LOG_START, MIXED, RECOVER, STOPS, remedy_of
+from kidx.startup.remedies import AFTER_THE_COPIES, DOUBTED, LOG_START, MIXED, NOT_CHECKED, RECOVER, STOPS, remedy_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -279,6 +279,16 @@ class Start:
     def lines(self) -> list[str]:
         """Return the obstacles to a start and their remedies as text; the last line is the answer."""
         return [self.line] if self.answer == "running" else [*self._reasons(), self.line]
+
+    @property
+    def limits(self) -> list[str]:
+        """What a start needs and the files do not show, as a line of text, if the files do not prevent it."""
+        return [f"start: {NOT_CHECKED}"] if self.answer.startswith("yes") and self.directories else []
+
+    @property
+    def has_steps(self) -> bool:
+        """True if :meth:`lines` has steps to take before a start, and not reasons alone."""
+        return any(line.startswith("  ") for line in self.lines())
 
     def _reasons(self) -> Iterator[str]:
         if self.mixed:

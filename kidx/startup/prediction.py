@@ -44,6 +44,7 @@ from kidx.startup.remedies import (
     ALREADY_LOST,
     LOG_START,
     METADATA_CUT,
+    METADATA_ELSEWHERE,
     METADATA_MISSING,
     OWN_LOG,
     RENAMED,
@@ -155,7 +156,7 @@ class _Broker:
                 self._give_up(directory, why)
         if self.directories and self.is_kraft and self.ids and not any(map(has_metadata_log, self.directories)):
             self.without_metadata = True
-            self.missing.append(Blocker(self.directories[0] / METADATA_LOG, METADATA_MISSING))
+            self.missing.append(Blocker(self.directories[0] / METADATA_LOG, METADATA_MISSING, METADATA_ELSEWHERE))
         for partition in self.given:
             self._look_at_partition(partition, CheckpointedOffsets(partition.parent))
         fatal, offline = check_properties(self.directories, self.dialect)

@@ -69,6 +69,11 @@ METADATA_MISSING: Final = (
     "it is missing in these log directories. Unless metadata.log.dir is elsewhere, or other controllers run, the "
     "broker begins a new cluster, and renames every partition to …-stray"
 )
+METADATA_ELSEWHERE: Final = (
+    "if metadata.log.dir is elsewhere, name that directory, too; if not, restore it from a copy, unless other "
+    "controllers run: this node copies it from them"
+)
+NOT_CHECKED: Final = "not checked: server.properties, other brokers and controllers, free space and memory"
 ALREADY_LOST: Final = f"{FROM_A_REPLICA}; where none does, these records are gone"
 OTHER_TOPIC: Final = (
     "see first where this directory is from: it is of another cluster, or of an earlier topic of the same name. If so, "

@@ -13,6 +13,7 @@ from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
     from kidx.discovery import Partition
+    from kidx.findings import Verdict
     from kidx.verify.partition_rules import PartitionReporter
 
 _CLAUSE = "LG-4"
@@ -27,12 +28,22 @@ def epochs_of(verdicts: Sequence[SegmentVerdict]) -> list[EpochEntry]:
     return [EpochEntry(*each) for each in first.items()]
 
 
-def check_epochs(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> None:
-    """Report where the checkpoint and the batches differ.
+def check_epochs(
+    partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
+) -> dict[str, Verdict]:
+    """Report where the checkpoint and the batches differ; return the verdicts on logs with corrupt epochs, by path.
 
     An epoch that is missing, or begins at another offset, makes brokers and consumers that ask where it ended truncate
     at the wrong offset. The first one may begin earlier than the log does.
     """
+    corrupt = _check_falls(verdicts, reporter)
+    _check_checkpoint(partition, verdicts, reporter, is_comparable=not corrupt)
+    return corrupt
+
+
+def _check_checkpoint(
+    partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter, *, is_comparable: bool
+) -> None:
     path = partition.epochs
     logged = epochs_of(verdicts)
     if path is None:
@@ -48,6 +59,10 @@ def check_epochs(partition: Partition, verdicts: Sequence[SegmentVerdict], repor
         reporter.add(path, _CLAUSE, "unreadable", f"cannot be read: {reason}")
         reporter.files.append(FileVerdict(str(path), "unreadable", why=reason))
         return
+    if not is_comparable:
+        why = "the epochs of the log are corrupt, so it is not compared with them"
+        reporter.files.append(FileVerdict(str(path), "sound", why=why, entries=len(entries)))
+        return
     before = len(reporter.findings)
     _check_order(path, entries, reporter)
     _check_later(path, entries, verdicts, reporter)
@@ -57,6 +72,25 @@ def check_epochs(partition: Partition, verdicts: Sequence[SegmentVerdict], repor
         _report_hidden(path, entries[0], logged[0], reporter)
     broken = any(finding.verdict == "broken" for finding in reporter.findings[before:])
     reporter.files.append(FileVerdict(str(path), "broken" if broken else "exact", entries=len(entries)))
+
+
+def _check_falls(verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> dict[str, Verdict]:
+    """Report batches whose leader epoch is higher than a later one's; return the verdicts on their logs, by path.
+
+    A checksum does not cover the epoch of a batch, and a recovery would take a wrong one into the checkpoint.
+    """
+    changes = [(verdict.segment, EpochEntry(*each)) for verdict in verdicts for each in verdict.epochs]
+    corrupt: dict[str, Verdict] = {}
+    for (segment, one), (_, other) in pairwise(changes):
+        if other.epoch < one.epoch and other.start_offset > one.start_offset:
+            said = (
+                f"the batch at offset {one.start_offset} has leader epoch {one.epoch}, and the one at "
+                f"{other.start_offset} has {other.epoch}: an epoch never falls, so that one of them is corrupt, which "
+                "no checksum shows"
+            )
+            reporter.add(segment.log, _CLAUSE, "broken", said, segment.base_offset, offset=one.start_offset)
+            corrupt[str(segment.log)] = "broken"
+    return corrupt
 
 
 def _check_order(path: Path, entries: Sequence[EpochEntry], reporter: PartitionReporter) -> None:

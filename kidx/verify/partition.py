@@ -55,7 +55,7 @@ def verify_partition(
     reporter.findings += [each for swap in swaps for each in swap.findings if each.verdict != "missing"]
     if partition.complete:
         check_start(partition, ordered, reporter)
-        check_epochs(partition, ordered, reporter)
+        changed |= check_epochs(partition, ordered, reporter)
     interval = agree(file.interval for verdict in ordered for file in verdict.files if file.interval is not None)
     files: list[FileVerdict] = []
     findings: list[Finding] = [*reporter.findings]

@@ -511,6 +511,7 @@ def test_obstacles_to_a_start_precede_the_steps_and_no_step_contradicts_them(dat
     assert text.splitlines()[-1].endswith(": copy the 3 files above first, then start it")
     steps = text.partition("\nnext: ")[2]
     assert ". start the broker\n" not in steps
+    assert "\n  1. follow the steps above under start: first, in their order\n" in steps
     assert "verify again: start the broker when the last line says yes" in steps
     assert "replica" not in steps, "what to do about orders-0 is said above"
     assert text.count("where another broker leads the partition") == 1

@@ -48,6 +48,13 @@ def test_a_healthy_broker_with_its_own_log_may_start(data):
     assert (found.answer, found.line) == ("yes", "may I start the broker? yes")
 
 
+def test_a_yes_names_what_was_not_checked(data):
+    said = "start: not checked: server.properties, other brokers and controllers, free space and memory"
+    assert start(data).limits == [said]
+    (data / "lost+found2").mkdir()
+    assert start(data).limits == []
+
+
 class TestMetadata:
     def test_a_cut_of_the_cluster_metadata_makes_strays_of_the_partitions(self, data):
         flip(data / METADATA / log(0), 80)
@@ -74,7 +81,12 @@ class TestMetadata:
         shutil.rmtree(data / METADATA)
         found = start(data)
         assert found.line == f"may I start the broker? yes{ELSEWHERE}"
-        assert any(METADATA in line and "renames every partition" in line for line in found.lines())
+        said = found.lines()
+        (number,) = (number for number, line in enumerate(said) if "renames every partition" in line)
+        assert METADATA in said[number]
+        assert said[number + 1].startswith(
+            "  if metadata.log.dir is elsewhere, name that directory, too; if not, restore"
+        )
 
 
 class TestProperties:

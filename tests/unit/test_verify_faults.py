@@ -279,6 +279,14 @@ ELSEWHERE = {
         "LG-4",
         "broken",
     ),
+    "a batch with the epoch of a later one": (
+        lambda disk: overwrite(
+            disk / ONE / f"{SEGMENT}.log", batches(disk / ONE / f"{SEGMENT}.log")[1].position + 12, b"\0\1\0\0"
+        ),
+        f"{ONE}/{SEGMENT}.log",
+        "LG-4",
+        "broken",
+    ),
     "epochs that are none": (
         lambda disk: checkpoint(disk / ONE, "leader-epoch-checkpoint", "nonsense\n"),
         f"{ONE}/leader-epoch-checkpoint",
