@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Shutdown = Literal["clean", "killed"]
 
 TOPIC: Final = "damaged"
+NEIGHBOUR: Final = "neighbour-0"
+"""Directory of another topic's partition, which has larger records."""
 SEGMENTS: Final = {"clean": 4, "killed": 3}
 """Number of segments of a partition before the clean stop, and after it."""
 BATCHES: Final = 6
@@ -97,6 +99,7 @@ def prepare(release: str, base: Path, partitions: int) -> Prepared:
     with broker:
         with broker.connect() as client:
             client.create_topic(TOPIC, _SETTINGS, partitions=partitions)
+            client.create_topic(NEIGHBOUR.partition("-")[0], _SETTINGS)
             _fill(client, broker, partitions, 0, SEGMENTS["clean"])
         broker.stop()
         result.directories["clean"] = _copied(source, base / "clean")
@@ -116,19 +119,20 @@ def _copied(source: Path, target: Path) -> Path:
 
 
 def _fill(client: Client, broker: LocalBroker, partitions: int, first: int, segments: int) -> None:
-    """Append to each partition as a separate idempotent producer."""
-    for partition in range(partitions):
-        client.await_leader(TOPIC, partition)
+    """Append to each partition as a separate idempotent producer, and to the partition of the other topic."""
+    places = [(TOPIC, partition, 20) for partition in range(partitions)]
+    for topic, partition, repeat in (*places, (NEIGHBOUR.partition("-")[0], 0, 23)):
+        client.await_leader(topic, partition)
         for number in range(first * BATCHES, (first + segments) * BATCHES):
             segment, batch = divmod(number, BATCHES)
             stamp = EPOCH_MS + segment * 2 * HOUR_MS + 25 * batch
-            value = f"{number:04d}".encode() * 20
+            value = f"{number:04d}".encode() * repeat
             data = build_batch(
                 [(stamp, None, value), (stamp + 10, None, value)],
                 producer_id=1000 + partition,
                 producer_epoch=0,
                 base_sequence=2 * number,
             )
-            appended = client.append(TOPIC, data, partition=partition)
+            appended = client.append(topic, data, partition=partition)
             if appended.error is not None or appended.offset != 2 * number:
-                raise BrokerError(f"{TOPIC}-{partition}: {appended}", broker.log)
+                raise BrokerError(f"{topic}-{partition}: {appended}", broker.log)

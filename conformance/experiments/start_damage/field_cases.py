@@ -1,0 +1,209 @@
+"""Cases that operators met: files of other partitions, links, marks of a stop, KRaft's own log, strange names."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING, Final
+
+from conformance.experiments.start_damage import corruptions as do
+from conformance.experiments.start_damage.prepared import LOG_DIRS, NEIGHBOUR, Shutdown
+from kidx.segment import file_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from conformance.experiments.start_damage.corruptions import Damage, Site
+
+_MARK: Final = ".kafka_cleanshutdown"
+_EPOCH_AT: Final = 12
+_ALL: Final = (".log", ".index", ".timeindex")
+_ACTIVE: Final = {"clean": 36, "killed": 72}
+
+
+def _neighbour(site: Site) -> Path:
+    """Return the directory of another topic's partition."""
+    return next(path for name in LOG_DIRS if (path := site.root / name / NEIGHBOUR).is_dir())
+
+
+def _exchange(one: Path, other: Path) -> None:
+    aside = one.with_name(f"{one.name}.aside")
+    one.rename(aside)
+    other.rename(one)
+    aside.rename(other)
+
+
+def _exchanged(base: int, suffixes: Iterable[str]) -> Damage:
+    """Exchange files of a segment with those of another topic's partition."""
+
+    def change(site: Site) -> None:
+        for suffix in suffixes:
+            _exchange(site.file(base, suffix), _neighbour(site) / file_name(base, suffix))
+
+    return change
+
+
+def _overwritten(base: int, suffixes: Iterable[str]) -> Damage:
+    """Copy files of a segment from another topic's partition."""
+
+    def change(site: Site) -> None:
+        for suffix in suffixes:
+            shutil.copy(_neighbour(site) / file_name(base, suffix), site.file(base, suffix))
+
+    return change
+
+
+def _exchange_directories(site: Site) -> None:
+    _exchange(site.partition, _neighbour(site))
+
+
+def _take_the_id(site: Site) -> None:
+    """Take the topic id of another topic."""
+    shutil.copy(_neighbour(site) / "partition.metadata", site.partition)
+
+
+def _linked(site: Site) -> None:
+    """Move the partition elsewhere, and put a link in its place."""
+    target = site.root / site.partition.name
+    shutil.move(site.partition, target)
+    site.partition.symlink_to(target)
+
+
+def _dangling(base: int, suffix: str) -> Damage:
+    """Put a link to no file in the place of a file."""
+
+    def change(site: Site) -> None:
+        path = site.file(base, suffix)
+        path.unlink()
+        path.symlink_to("nowhere")
+
+    return change
+
+
+def _mark(*names: str, text: str | None) -> Damage:
+    """Write the mark of a clean stop into log directories; None deletes it."""
+
+    def change(site: Site) -> None:
+        for name in names:
+            path = site.root / name / _MARK
+            if text is None:
+                path.unlink()
+            else:
+                path.write_text(text, "utf-8")
+
+    return change
+
+
+def _empty_the_metadata_log(site: Site) -> None:
+    for path in site.metadata.iterdir():
+        path.unlink()
+
+
+def _cut_metadata(part: float) -> Damage:
+    """Keep the first part of KRaft's own log, and no snapshot of it."""
+
+    def change(site: Site) -> None:
+        do.delete_snapshots(site)
+        path = site.metadata / file_name(0, ".log")
+        path.write_bytes(path.read_bytes()[: int(path.stat().st_size * part)])
+
+    return change
+
+
+def _without(key: str) -> Damage:
+    """Delete the line of a property of the log directory."""
+
+    def change(site: Site) -> None:
+        path = site.log_dir / "meta.properties"
+        kept = [line for line in path.read_text("utf-8").splitlines() if not line.startswith(key)]
+        path.write_text("".join(f"{line}\n" for line in kept), "utf-8")
+
+    return change
+
+
+def _line_of(checkpoint: str, line: str) -> Damage:
+    """Add a line to a checkpoint of the log directory."""
+
+    def change(site: Site) -> None:
+        path = site.log_dir / checkpoint
+        lines = [*path.read_text("utf-8").splitlines()[2:], line]
+        path.write_text("".join(f"{each}\n" for each in ("0", str(len(lines)), *lines)), "utf-8")
+
+    return change
+
+
+def _file_in_log_dir(name: str) -> Damage:
+    return do.in_log_dir(name, "hello\n")
+
+
+def _of_any_stop(base: int) -> dict[str, Damage]:
+    """Return the cases by the base offset of the active segment."""
+    return {
+        "a sealed .log exchanged with another topic's": _exchanged(12, [".log"]),
+        "a sealed .index exchanged with another topic's": _exchanged(12, [".index"]),
+        "a sealed .timeindex exchanged with another topic's": _exchanged(12, [".timeindex"]),
+        "a sealed segment exchanged with another topic's": _exchanged(12, _ALL),
+        "the active .log exchanged with another topic's": _exchanged(base, [".log"]),
+        "the active .index exchanged with another topic's": _exchanged(base, [".index"]),
+        "the active segment exchanged with another topic's": _exchanged(base, _ALL),
+        "a sealed .log overwritten with another topic's": _overwritten(12, [".log"]),
+        "the active .log overwritten with another topic's": _overwritten(base, [".log"]),
+        "the directory exchanged with another topic's": _exchange_directories,
+        "partition.metadata of a topic that exists": _take_the_id,
+        "the directory is a link": _linked,
+        "a sealed .log is a link to no file": _dangling(12, ".log"),
+        "a sealed .index is a link to no file": _dangling(12, ".index"),
+        "an empty .log beyond the end": do.write(file_name(500, ".log"), b""),
+        "a producer snapshot beyond the end": do.write(file_name(500, ".snapshot"), b""),
+        "a .log whose number is too large": do.write("99999999999999999999.log", b""),
+        "a .log with a negative number": do.write("-1.log", b""),
+        "a directory named like a producer snapshot": do.make_directory(file_name(500, ".snapshot")),
+        "sealed batch: a higher leader epoch": do.batch(12, 2, do.set_int(_EPOCH_AT, 7)),
+        "active batch: a higher leader epoch": do.batch(base, 2, do.set_int(_EPOCH_AT, 7)),
+        "active, last batch: a higher leader epoch": do.batch(base, 5, do.set_int(_EPOCH_AT, 7)),
+        "sealed batch: a negative leader epoch": do.batch(12, 2, do.set_int(_EPOCH_AT, -7)),
+        "active .txnindex torn": do.write(file_name(base, ".txnindex"), b"\0" * 10),
+        "a .kafka_cleanshutdown that is empty": _mark(*LOG_DIRS, text=""),
+        "log start is negative": do.set_offset("log-start-offset-checkpoint", -5),
+        "recovery point is negative": do.set_offset("recovery-point-offset-checkpoint", -5),
+        "a checkpoint has a partition that does not exist": _line_of("recovery-point-offset-checkpoint", "gone 0 9"),
+        "a checkpoint has a partition with a negative number": _line_of("log-start-offset-checkpoint", "gone -1 9"),
+        "KRaft's log cut in half, without snapshots": _cut_metadata(0.5),
+        "KRaft's log cut at its first batches, without snapshots": _cut_metadata(0.05),
+        "KRaft's log emptied, without snapshots": _cut_metadata(0),
+        "KRaft's log: its directory emptied": _empty_the_metadata_log,
+        "meta.properties: version 0": do.replace_in_log_dir("meta.properties", "version", "version=0"),
+        "meta.properties without a version": _without("version"),
+        "meta.properties without a cluster.id": _without("cluster.id"),
+        "meta.properties without a node.id": _without("node.id"),
+        "meta.properties without a directory.id": _without("directory.id"),
+        "quorum-state empty": do.in_kraft_log(do.write("quorum-state", "")),
+        "quorum-state: no object": do.in_kraft_log(do.write("quorum-state", "[]")),
+        "a file named like a partition": _file_in_log_dir("orders-7"),
+        "a hidden directory in a log directory": do.directory_in_log_dir(".trash"),
+        "a directory with a number that is too large": do.directory_in_log_dir("orders-99999999999"),
+        "a directory with a negative number": do.directory_in_log_dir("orders--1"),
+        "a -delete directory without an id": do.directory_in_log_dir("orders-0-delete"),
+        "an empty -future directory": do.directory_in_log_dir("orders-7.0123456789abcdef0123456789abcdef-future"),
+    }
+
+
+_OF_CLEAN_STOPS: Final[dict[str, Damage]] = {
+    "no .kafka_cleanshutdown in one log directory": _mark(LOG_DIRS[1], text=None),
+    "no .kafka_cleanshutdown, sealed batch fails its checksum": do.both(
+        _mark(*LOG_DIRS, text=None), do.batch(12, 2, do.flip)
+    ),
+    "no .kafka_cleanshutdown, active batch fails its checksum": do.both(
+        _mark(*LOG_DIRS, text=None), do.batch(36, 2, do.flip)
+    ),
+}
+_OF_KILLS: Final[dict[str, Damage]] = {
+    "a .kafka_cleanshutdown with active .log torn": do.both(_mark(*LOG_DIRS, text=""), do.cut(72, -30)),
+    "a .kafka_cleanshutdown with unflushed batch corrupt": do.both(_mark(*LOG_DIRS, text=""), do.batch(48, 2, do.flip)),
+}
+
+FIELD_CASES: Final[dict[Shutdown, dict[str, Damage]]] = {
+    "clean": _of_any_stop(_ACTIVE["clean"]) | _OF_CLEAN_STOPS,
+    "killed": _of_any_stop(_ACTIVE["killed"]) | _OF_KILLS,
+}
+"""Corruptions by name, for each kind of stop; each gets a separate broker."""
