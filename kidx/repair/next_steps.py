@@ -50,6 +50,8 @@ _WHAT_TO_DO: Final[dict[Kind, str]] = {
     "marked": "nothing is to be done: no broker serves it. The broker deletes directories marked -delete; a "
     "directory marked -stray remains until somebody deletes it, and can be compared with the partition that is served "
     "before",
+    "swap": "a start takes it over unchanged: while the broker is stopped, move the segments away that the .log.swap "
+    "replaces, take .swap off the names of its files, and verify again: kidx repair then rebuilds its index files",
     "file": "it is in the way or cannot be read: see what it is, and what the disk says",
     "index": "it cannot be rebuilt alone",
 }

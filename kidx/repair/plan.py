@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kidx.findings import Finding
     from kidx.verify import Verification
 
-Kind = Literal["log", "log start", "checkpoint", "permission", "path", "marked", "file", "index"]
+Kind = Literal["log", "log start", "checkpoint", "permission", "path", "marked", "swap", "file", "index"]
 """Kind of fault: faults of one kind have the same remedy."""
 
 TRANSACTIONS: Final = ".txnindex"
@@ -156,6 +156,8 @@ class _Planner:
             return "log start" if any(finding.clause == "LG-17" for finding in findings) else "log"
         if str(path) in self._problems and path.name not in OFFSET_CHECKPOINTS:
             return "path"
+        if path.suffix == SWAP and not path.stem.endswith(LOG):
+            return "swap"
         return _KINDS.get(path.name) or _KINDS.get(path.suffix, "file")
 
 

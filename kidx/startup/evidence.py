@@ -58,7 +58,9 @@ def already_lost(result: Verification) -> dict[Path, str]:
 def with_misplaced(partitions: Iterable[PartitionStart], result: Verification) -> Iterator[PartitionStart]:
     """Yield partitions that change, and partitions with a log of another one, whose remedy comes first."""
     reasons = {
-        Path(finding.path).parent: f"{finding.file} and the index files next to it are of two partitions, see above"
+        Path(
+            finding.path
+        ).parent: f"{finding.file} and the index files next to it are of two partitions, see its finding"
         for finding in result.findings
         if finding.verdict == "broken" and finding.clause == "SEG-35" and finding.file.endswith(LOG)
     }

@@ -22,7 +22,7 @@ from kidx.verify.guarded import guarded_segment
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kidx.verify.run import Verification
+    from kidx.verify.verdicts import FileVerdict
 
 _FITTING: Final = (".index", ".timeindex")
 """Index files that fit one log only; a ``.txnindex`` may fit several."""
@@ -48,18 +48,21 @@ class _Crossed(Segment):
         return Segment.path(self if suffix == LOG or self.indexes_of is None else self.indexes_of, suffix)
 
 
-def mark_misplaced(result: Verification, segments: Iterable[Segment]) -> None:
-    """Add a finding for each sound log that is of another partition, as index files show; the log counts as broken.
+def misplaced_logs(
+    files: Iterable[FileVerdict], segments: Iterable[Segment], release: str | None
+) -> dict[str, Finding]:
+    """Return a finding for each sound log that is of another partition, as index files show, by path.
 
     Only segments with the same base offset are compared, as their files have the same names.
 
     Args:
-        result: verification, which is changed.
+        files: verdicts on the files of all segments.
         segments: segments that were verified.
+        release: release whose rules were requested.
     """
-    broken = {file.path for file in result.files if file.verdict == "broken"}
+    broken = {file.path for file in files if file.verdict == "broken"}
     if not any(path.endswith(_FITTING) for path in broken):
-        return
+        return {}
     by_base: dict[int, list[Segment]] = defaultdict(list)
     for segment in segments:
         by_base[segment.base_offset].append(segment)
@@ -68,15 +71,13 @@ def mark_misplaced(result: Verification, segments: Iterable[Segment]) -> None:
         suspects = [each for each in alike if str(each.log) not in broken and any(_broken_of(each, broken))]
         for one, other in combinations(suspects[:_COMPARED], 2):
             if _are_of_two(one, other) and _fits(one, other) and _fits(other, one):
-                found |= {str(a.log): _finding(a, b, _EXCHANGED, result) for a, b in ((one, other), (other, one))}
+                found |= {str(a.log): _finding(a, b, _EXCHANGED, release) for a, b in ((one, other), (other, one))}
         for segment in suspects:
             if str(segment.log) not in found and all(_broken_of(segment, broken)):
-                found |= {str(segment.log): _finding(segment, each, _COPIED, result) for each in _equal(segment, alike)}
-    result.findings += found.values()
-    result.files = [
-        dataclasses.replace(file, verdict="broken", releases="") if file.path in found else file
-        for file in result.files
-    ]
+                found |= {
+                    str(segment.log): _finding(segment, each, _COPIED, release) for each in _equal(segment, alike)
+                }
+    return found
 
 
 def _broken_of(segment: Segment, broken: set[str]) -> list[bool]:
@@ -110,7 +111,6 @@ def _equal(segment: Segment, alike: Iterable[Segment]) -> list[Segment]:
     return []
 
 
-def _finding(segment: Segment, other: Segment, text: str, result: Verification) -> Finding:
-    release = next((finding.release for finding in result.findings), None)
+def _finding(segment: Segment, other: Segment, text: str, release: str | None) -> Finding:
     at = segment.topic, segment.partition, segment.base_offset
     return Finding.about(segment.log, at, "SEG-35", "broken", text.format(other=shell_word(other.log)), release=release)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from kidx.dialect import Dialect, dialect_of
+from kidx.discovery import LOG, SWAP
 from kidx.findings import Finding, Verdict, in_order, worst
 from kidx.verify.epoch_rules import check_epochs
 from kidx.verify.partition_rules import (
@@ -46,30 +47,36 @@ def verify_partition(
     ordered = sorted((v for v in verdicts if not v.gone), key=lambda verdict: verdict.segment.base_offset)
     reporter = PartitionReporter(partition, name)
     swaps = [verdict for swap in partition.swaps if not (verdict := verify_segment(swap, release=release)).gone]
-    changed = check_neighbours(_swapped(ordered, swaps), reporter) if partition.complete else {}
+    loaded = _swapped(ordered, swaps)
+    is_trusted = release is None or dialect_of(release).trusts_swap_files
+
+    def kept(each: FileVerdict | Finding) -> bool:
+        """Return False for the index files of a segment that a release recovers when it swaps it in."""
+        return is_trusted or not each.path.endswith(SWAP) or each.path.endswith(f"{LOG}{SWAP}")
+
+    changed = check_neighbours(loaded, reporter) if partition.complete else {}
     check_strays(partition, reporter)
     if partition.complete:
-        check_lost_logs(partition, _swapped(ordered, swaps), reporter)
-    # One that was killed while it renamed them has left some under other names: what is missing is no fault.
-    reporter.files += [file for swap in swaps for file in swap.files if file.verdict != "missing"]
-    reporter.findings += [each for swap in swaps for each in swap.findings if each.verdict != "missing"]
+        check_lost_logs(partition, loaded, reporter)
+    # A broker that was killed while it renamed them has left some under other names: what is missing is no fault.
+    reporter.files += [file for swap in swaps for file in swap.files if file.verdict != "missing" and kept(file)]
+    reporter.findings += [each for swap in swaps for each in swap.findings if each.verdict != "missing" and kept(each)]
     if partition.complete:
-        check_start(partition, ordered, reporter)
-        changed |= check_epochs(partition, ordered, reporter)
+        check_start(partition, loaded, reporter)
+        changed |= check_epochs(partition, loaded, reporter)
     interval = agree(file.interval for verdict in ordered for file in verdict.files if file.interval is not None)
-    files: list[FileVerdict] = []
-    findings: list[Finding] = [*reporter.findings]
-    first = ordered[0].segment.base_offset if ordered else 0
+    files = [_settled(file, changed, interval, index_interval_bytes) for each in ordered for file in each.files]
+    findings = [*reporter.findings, *(finding for verdict in ordered for finding in verdict.findings)]
+    first = loaded[0].segment.base_offset if loaded else 0
     transactions = OpenTransactions(
         partition.complete and first == 0,
         max(first, partition.start_offset or 0),
-        cleaned_to(ordered, partition.cleaned_to or 0),
+        cleaned_to(loaded, partition.cleaned_to or 0),
     )
-    for verdict in ordered:
+    for verdict in loaded:
         own = Reporter(verdict.segment, name)
-        files += [_settled(file, changed, interval, index_interval_bytes) for file in verdict.files]
-        files += check_transactions(verdict, transactions, own)
-        findings += [*verdict.findings, *own.findings()]
+        files += filter(kept, check_transactions(verdict, transactions, own))
+        findings += filter(kept, own.findings())
     return PartitionVerdict(
         partition.directory,
         partition.name,

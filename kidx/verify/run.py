@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import multiprocessing
 import os
@@ -23,7 +24,7 @@ from kidx.printable import encodable
 from kidx.scan.jit import worth_compiling
 from kidx.verify.guarded import guarded_partition, guarded_segment, unreadable_segment
 from kidx.verify.leaving_out import without_marked
-from kidx.verify.misplaced import mark_misplaced
+from kidx.verify.misplaced import misplaced_logs
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
 from kidx.workers import WorkerPool
 
@@ -174,7 +175,12 @@ def verify_paths(
                 if progress is not None:
                     progress(segment, verdict)
             result.add(guarded_partition(partition, own, **options))
-    mark_misplaced(result, found.segments)
+    misplaced = misplaced_logs(result.files, found.segments, None if dialect is None else dialect.release)
+    result.findings += misplaced.values()
+    result.files = [
+        dataclasses.replace(file, verdict="broken", releases="") if file.path in misplaced else file
+        for file in result.files
+    ]
     result.files.sort(key=lambda file: file.path)
     result.findings = in_order(result.findings)
     return result
