@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.model import UNKNOWN
-from conformance.implementations.replies import FAILURE
 from conformance.lockstep.divergence import Divergence
 from conformance.lockstep.file_differences import file_differences
+from conformance.operations.outcomes import FAILURE
 from conformance.operations.state_diff import differing_fields
 
 if TYPE_CHECKING:

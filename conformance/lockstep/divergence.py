@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution import DivergentParts, counts_at_level, noticed_facets
-from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY, STDERR_SAYS
+from conformance.implementations.process.line_process import STDERR_SAYS
 from conformance.operations import Json, Operation, Outcome
+from conformance.operations.outcomes import FAILURE, OUT_OF_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

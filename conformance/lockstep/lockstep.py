@@ -13,7 +13,6 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic
 
-from conformance.implementations.replies import FAILURE
 from conformance.implementations.sizes import takes
 from conformance.lockstep.batched_execution import BatchedExecution, Step
 from conformance.lockstep.comparison import build_divergence, compare_with_model, compare_with_reference
@@ -24,6 +23,7 @@ from conformance.lockstep.scope import Files, Group, Scope, Seen, grouped
 from conformance.lockstep.shared_references import SharedReferences
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.effects import Effect
+from conformance.operations.outcomes import FAILURE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence

@@ -207,6 +207,9 @@ FILE_OPERATIONS: Final = frozenset(name for name, each in INDEX_OPS.items() if e
 EFFECTS: Final = effects(INDEX_OPS)
 """The effects by operation; other operations have none."""
 
+ESSENTIAL: Final = frozenset(name for name, effect in EFFECTS.items() if effect is not Effect.DAMAGES)
+"""Operations that a machine cannot skip: after them it corrupts the file, or opens another file."""
+
 
 class State(NamedTuple):
     """State of an index after an operation, as the index reports it.

@@ -77,6 +77,16 @@ class Outcome(NamedTuple):
 OK: Final = Outcome()
 UNSUPPORTED: Final = Outcome("unsupported")
 
+FAILURE: Final = "failure"
+"""Error of an outcome that is not one of Kafka's errors: a crash, a late reply or a malformed reply."""
+
+OUT_OF_MEMORY: Final = "out_of_memory"
+"""Error of an outcome without information.
+
+Kafka allocates the size in a corrupt record before it looks for its bytes, and
+the outcome with a larger heap is unknown. Such a reply ends the example for that implementation.
+"""
+
 
 def is_collected(value: Any) -> bool:
     """Return True if a value is the result of ``collect_aborted``: transactions, and whether the search is complete."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from conformance.implementations.replies import WAITED
+from conformance.implementations.process.line_process import WAITED
 from conformance.runs.divergences.buckets import Buckets
 from conformance.runs.divergences.signatures import signature_of
 

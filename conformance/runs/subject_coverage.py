@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from conformance.implementations.replies import OUT_OF_MEMORY
+from conformance.operations.outcomes import OUT_OF_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

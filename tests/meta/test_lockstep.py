@@ -12,9 +12,9 @@ from conformance.errors import ToolError
 from conformance.expectations import read_expectations
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.model import Model
-from conformance.implementations.replies import FAILURE
 from conformance.lockstep import Lockstep
 from conformance.operations import UNSUPPORTED, Observation, Operation, Outcome
+from conformance.operations.outcomes import FAILURE
 from conformance.operations.trace import Trace
 from conformance.runs import runner as campaign_module
 from conformance.runs.profiles import PROFILES

@@ -14,8 +14,8 @@ from conformance.clauses import load_clauses
 from conformance.experiments.mutation.hunting import MAX_EXAMPLES, search_kill
 from conformance.experiments.mutation.measuring import chosen_mutants, measure
 from conformance.implementations.mutants import MUTANTS, implementation_of, mutant
-from conformance.implementations.replies import FAILURE
 from conformance.machines import MACHINES
+from conformance.operations.outcomes import FAILURE
 from conformance.runs.replay import replay
 from kidx.errors import ToolError
 

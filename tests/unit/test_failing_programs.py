@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from conformance.events import Diverged, Event, Result
-from conformance.implementations.replies import FAILURE, WAITED
+from conformance.implementations.process.line_process import WAITED
 from conformance.lockstep import Divergence
 from conformance.operations import Operation, Outcome
+from conformance.operations.outcomes import FAILURE
 from conformance.report.failures import describe_failures
 from conformance.runs import machine_run
 from conformance.runs.chunk_result import FAILURES, ChunkResult

@@ -9,7 +9,8 @@ import pytest
 
 from conformance.events import Diverged, Result
 from conformance.implementations.process import ProcessIndex
-from conformance.implementations.replies import MalformedReplyError, about_from
+from conformance.implementations.process.index_messages import VERSION
+from conformance.implementations.process.messages import MalformedReplyError, introduction_from
 from conformance.lockstep import Lockstep
 from conformance.operations import FILE_OPERATIONS, Operation
 from conformance.operations.index_capabilities import INDEX_CAPABILITIES, INDEX_CLAUSES, can_execute
@@ -82,9 +83,8 @@ def test_an_entry_that_is_lost_on_reopening_is_a_divergence(tmp_path):
 def test_a_program_that_declares_nothing_has_everything(tmp_path):
     (difference,) = performed(lockstep(tmp_path, "--silent"), OPEN)
     assert "AI-3a" in difference.clauses
-    assert about_from({"ok": {"name": "n", "version": "", "language": "", "kinds": ["offset"]}}).capabilities == set(
-        INDEX_CAPABILITIES
-    )
+    about = introduction_from(VERSION, {"ok": {"name": "n", "version": "", "language": "", "kinds": ["offset"]}})
+    assert about.declared() == set(INDEX_CAPABILITIES)
 
 
 def test_no_clause_beyond_the_capabilities_is_named(tmp_path):
@@ -98,7 +98,7 @@ def test_no_clause_beyond_the_capabilities_is_named(tmp_path):
 def test_an_unknown_capability_is_rejected(named):
     about = {"name": "n", "version": "", "language": "", "kinds": ["offset"], "index_capabilities": named}
     with pytest.raises(MalformedReplyError, match="index_capabilities is a list of any of preallocation, read_only"):
-        about_from({"ok": about})
+        introduction_from(VERSION, {"ok": about})
 
 
 def test_operations_of_undeclared_capabilities_are_neither_drawn_nor_executed(tmp_path):

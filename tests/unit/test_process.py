@@ -20,23 +20,18 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.errors import ToolError
 from conformance.implementations.process import ProcessIndex, StartError, line_process
+from conformance.implementations.process.index_messages import REQUESTS, VERSION, state_from
 from conformance.implementations.process.line_process import LineProcess, LineProcessError, is_group_alive
+from conformance.implementations.process.messages import MalformedReplyError, introduction_from, outcome_from
 from conformance.implementations.process.schema import schema
 from conformance.implementations.process.standard_error import HEAD, TAIL, StandardError
-from conformance.implementations.replies import (
-    ESSENTIAL,
-    FAILURE,
-    SHAPES,
-    MalformedReplyError,
-    about_from,
-    outcome_from,
-    state_from,
-)
 from conformance.implementations.spec import Spec, implementation_factory, parse_spec
 from conformance.lockstep import DivergenceError, Lockstep
 from conformance.lockstep.divergence import failure_json
 from conformance.machines.offset import OffsetMachine
 from conformance.operations import ERROR_KINDS, KINDS, SIGNATURES, Observation, Operation, Outcome, State
+from conformance.operations.index import ESSENTIAL
+from conformance.operations.outcomes import FAILURE
 from conformance.operations.trace import Trace
 from conformance.operations.trace_document import schema_text
 
@@ -162,7 +157,7 @@ def test_an_operation_outside_the_protocol_is_unsupported(start):
     index = start("line_index")
     open_offset(index)
     for name in SIGNATURES:
-        assert index.supports(name) == (name in SHAPES or name in ("crash", "bulk_append", "bulk_maybe_append"))
+        assert index.supports(name) == (name in REQUESTS or name in ("crash", "bulk_append", "bulk_maybe_append"))
     assert perform(index, "rename", "1.index").outcome.error == "unsupported"
     assert perform(index, "append", 7, 120).state.entries == 1
 
@@ -310,7 +305,7 @@ def test_an_error_from_the_state_of_an_open_index_is_a_failure(tmp_path):
 
 def test_a_state_of_another_shape_is_a_failure(tmp_path):
     index = variant("'last': []", tmp_path)
-    assert "last of a state of kind offset is [offset]" in failure_of(open_offset(index))
+    assert "ok of the reply to state: Expected `array` of length >= 1 - at `$.last`" in failure_of(open_offset(index))
 
 
 def variant(state: str, directory: Path) -> ProcessIndex:
@@ -690,18 +685,18 @@ _REPLIES = (
 )
 
 
-def accepts(function, *arguments) -> bool:
+def accepts(function, *arguments, **more) -> bool:
     try:
-        function(*arguments)
+        function(*arguments, **more)
     except MalformedReplyError:
         return False
     return True
 
 
 @settings(max_examples=settings.default.max_examples * 4, deadline=None)
-@given(reply=_REPLIES, operation=st.sampled_from(sorted(SHAPES)))
+@given(reply=_REPLIES, operation=st.sampled_from(sorted(REQUESTS)))
 def test_the_schema_and_the_code_accept_the_same_replies(reply, operation):
-    assert accepts(outcome_from, operation, reply) == valid(f"{operation}_reply", reply)
+    assert accepts(outcome_from, VERSION, REQUESTS[operation], reply) == valid(f"{operation}_reply", reply)
 
 
 _STATES = st.fixed_dictionaries(
@@ -731,7 +726,7 @@ def test_the_schema_and_the_code_accept_the_same_errors_of_a_state(reply, kind):
     """Only a closed index may reply to a state request with an error."""
 
     def accepts_open(reply):
-        return accepts(lambda: state_from(kind, reply, is_open=True))
+        return accepts(state_from, kind, reply, is_open=True)
 
     assert accepts_open(reply) == valid(f"open_{kind}_state_reply", reply)
     assert accepts(state_from, kind, reply) == valid(f"{kind}_state_reply", reply)
@@ -775,7 +770,7 @@ def test_a_reason_is_complete_and_its_subject_is_truncated(tmp_path):
     )
 )
 def test_the_schema_and_the_code_accept_the_same_introductions(about):
-    assert accepts(about_from, {"ok": about}) == valid("start_reply", {"ok": about})
+    assert accepts(introduction_from, VERSION, {"ok": about}) == valid("start_reply", {"ok": about})
 
 
 def test_the_schema_matches_the_types():
@@ -786,8 +781,8 @@ def test_the_schema_matches_the_types():
 def test_the_schema_has_every_operation_of_the_protocol_and_its_arguments():
     jsonschema.Draft202012Validator.check_schema(PROTOCOL)
     names = {reference["$ref"].removeprefix("#/$defs/").removesuffix("_request") for reference in PROTOCOL["anyOf"]}
-    assert {name for name in names if "log" not in name} == {*SHAPES, "start", "state", "stop"}
-    for name in SHAPES:
+    assert {name for name in names if "log" not in name} == {*REQUESTS, "start", "state", "stop"}
+    for name in REQUESTS:
         assert PROTOCOL["$defs"][f"{name}_request"]["required"] == ["op", *SIGNATURES[name]]
         assert f"{name}_reply" in PROTOCOL["$defs"]
     assert PROTOCOL["$defs"]["error_kind"]["enum"] == list(ERROR_KINDS)

@@ -20,9 +20,10 @@ from thorough_params import thorough_except, thorough_param
 from conformance.errors import NotDrivenError
 from conformance.implementations.process import ProcessLog, StartError
 from conformance.implementations.process import log_messages as messages
-from conformance.implementations.process.log import ESSENTIAL, REQUESTS, TRY_OUT
-from conformance.implementations.process.log_schema import log_name
-from conformance.implementations.replies import FAILURE, MalformedReplyError
+from conformance.implementations.process.log_messages import REQUESTS, VERSION
+from conformance.implementations.process.messages import MalformedReplyError, Stop, line_of, outcome_from
+from conformance.implementations.process.schema import definition_name
+from conformance.implementations.try_out import LOG as TRY_OUT
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.log import LogLockstep
 from conformance.lockstep.scopes.tolerances import TOLERANCES, results_from_records
@@ -31,6 +32,7 @@ from conformance.operations import OK, Operation, Outcome
 from conformance.operations.batches import encode
 from conformance.operations.log import LOG_ERROR_KINDS, LOG_OPS, LogObservation
 from conformance.operations.log_capabilities import CAPABILITIES, missing
+from conformance.operations.outcomes import FAILURE
 from conformance.runs.replay import replay_operations
 from conformance.strategies.batches import BatchPlan
 from conformance.strategies.damaged_records import RecordDamage
@@ -97,7 +99,7 @@ def run(lockstep: LogLockstep, number: int, examples: int) -> None:
 
 def test_a_log_executes_every_request_and_returns_its_state(start, tmp_path):
     log = start()
-    assert all(log.supports(name) for name in (*REQUESTS, *ESSENTIAL))
+    assert all(log.supports(name) for name in (*REQUESTS, *ProcessLog.essential))
     log.begin(tmp_path)
     opened = log.perform(OPEN)
     assert opened.outcome == OK
@@ -497,7 +499,7 @@ def test_operations_of_missing_capabilities_are_unsupported_and_never_executed(s
 
 def test_every_requirement_of_an_operation_is_a_capability():
     everything = frozenset(CAPABILITIES)
-    for operation in (OPEN, *TRY_OUT):
+    for operation in (OPEN, *TRY_OUT.operations):
         assert not missing(operation, everything)
     assert missing(Operation("close_log", (False,)), everything - {"clean_flag"}) == "clean_flag"
     damage = Operation("damage_log_file", ("0.txnindex", "remove_file", ()))
@@ -567,7 +569,7 @@ def test_a_reply_of_another_type_is_a_failure(spoilt, tmp_path):
     log = ProcessLog(script(code), "4.4.0")
     log.begin(tmp_path)
     name = {"do_list_offsets": "list_offsets", "do_retention": "apply_retention", "do_read": "read_log"}.get(method)
-    operation = next((each for each in TRY_OUT if each.name == (name or "roll_log")), None)
+    operation = next((each for each in TRY_OUT.operations if each.name == (name or "roll_log")), None)
     seen = log.perform(OPEN)
     if seen.outcome.error is None:
         seen = log.perform(operation)
@@ -584,18 +586,18 @@ def valid(definition: str, document: object) -> bool:
 
 
 def test_every_request_matches_the_schema():
-    assert {operation.name for operation in TRY_OUT} == set(REQUESTS)
+    assert {operation.name for operation in TRY_OUT.operations} == set(REQUESTS)
     of_kafka = {"offset_snapshot", "clean_log", "crash_cleaning", "verify_transaction", "append_verified"}
     assert set(REQUESTS) | {"open_log", "crash_log", "damage_log_file"} | of_kafka == set(LOG_OPS)
-    for operation in TRY_OUT:
+    for operation in TRY_OUT.operations:
         request = REQUESTS[operation.name](*operation.args)
-        document = json.loads(messages.to_line.encode(request))
-        assert valid(f"{log_name(type(request))}_request", document), document
-        assert not valid(f"{log_name(type(request))}_request", document | {"more": 1})
-    opened = json.loads(messages.to_line.encode(messages.OpenLog("/t-0", *OPEN.args)))
+        document = json.loads(line_of(request))
+        assert valid(f"{definition_name(VERSION, type(request))}_request", document), document
+        assert not valid(f"{definition_name(VERSION, type(request))}_request", document | {"more": 1})
+    opened = json.loads(line_of(messages.OpenLog("/t-0", *OPEN.args)))
     assert valid("open_log_request", opened)
     names = {reference["$ref"].removeprefix("#/$defs/") for reference in PROTOCOL["anyOf"]}
-    assert {f"{log_name(request)}_request" for request in messages.REPLIES} <= names
+    assert {f"{definition_name(VERSION, each)}_request" for each in VERSION.replies if each is not Stop} <= names
     assert PROTOCOL["$defs"]["log_error_kind"]["enum"] == list(LOG_ERROR_KINDS)
 
 
@@ -619,7 +621,7 @@ _ANSWERS = st.lists(st.none() | st.lists(st.sampled_from((0, -1, 5, 5.0)), min_s
 
 @settings(max_examples=settings.default.max_examples * 4, deadline=None)
 @given(
-    st.sampled_from(tuple(messages.REPLIES)),
+    st.sampled_from(tuple(each for each in VERSION.replies if each not in (messages.Start, Stop))),
     (
         st.fixed_dictionaries({"ok": _VALUES | _STATES | _ANSWERS})
         | _REFUSALS
@@ -629,20 +631,34 @@ _ANSWERS = st.lists(st.none() | st.lists(st.sampled_from((0, -1, 5, 5.0)), min_s
 )
 def test_the_schema_and_the_code_accept_the_same_replies(kind, reply):
     try:
-        messages.reply_from(kind, reply)
+        outcome_from(VERSION, kind, reply)
         accepted = True
     except MalformedReplyError:
         accepted = False
     if kind is messages.Read and isinstance(reply, dict) and isinstance(reply.get("ok"), str):
         return  # JSON Schema does not look into base64
-    assert accepted == valid(f"{log_name(kind)}_reply", reply)
+    assert accepted == valid(f"{definition_name(VERSION, kind)}_reply", reply)
 
 
 def test_batches_are_base64_of_their_bytes():
     request = messages.Append("follower", b"\0\1\2", 0, False)
-    assert base64.b64decode(json.loads(messages.to_line.encode(request))["batches"]) == b"\0\1\2"
-    assert messages.reply_from(messages.Read, {"ok": "AAEC"}) == b"\0\1\2"
-    assert messages.reply_from(messages.OF_OPERATION["roll_log"], {"error": "io"}) == Outcome("io")
+    assert base64.b64decode(json.loads(line_of(request))["batches"]) == b"\0\1\2"
+    assert outcome_from(VERSION, messages.Read, {"ok": "AAEC"}).value == b"\0\1\2"
+    assert outcome_from(VERSION, messages.OF_OPERATION["roll_log"], {"error": "io"}) == Outcome("io")
+
+
+def test_the_fault_of_a_reply_is_told_on_one_escaped_line():
+    with pytest.raises(MalformedReplyError) as error:
+        outcome_from(VERSION, messages.State, {"ok": {"start_offset": 0, "end_offset": 0, "e\n\x1b[3m" + "x" * 999: 1}})
+    assert str(error.value).startswith(r"ok of the reply to state: Object contains unknown field `e\n\x1b[3mxxx")
+    assert str(error.value).isprintable()
+    assert len(str(error.value)) < 400
+
+
+def test_a_request_is_ascii_whatever_the_path_is():
+    line = line_of(messages.OpenLog("/t\u00e9\udcff", *OPEN.args))
+    assert line.isascii()
+    assert json.loads(line)["path"] == "/t\u00e9\udcff"
 
 
 # -- the clause that a maintainer would name -----------------------------------------------------------------------

@@ -13,13 +13,13 @@ from thorough_params import thorough_param
 from conformance.errors import ToolError
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.python.objects import PythonObjectIndex, kind_of, load_factory
-from conformance.implementations.replies import FAILURE
 from conformance.implementations.spec import implementation_factory
 from conformance.lockstep import DivergenceError, Lockstep
 from conformance.machines.offset import OffsetMachine
 from conformance.machines.time import TimeMachine
 from conformance.machines.transaction import TransactionMachine
 from conformance.operations import Observation, Operation, Outcome, State
+from conformance.operations.outcomes import FAILURE
 from conformance.runs.shrinking.divergence import shrink_divergence
 from kidx import errors
 

@@ -9,11 +9,11 @@ from dataclasses import replace
 import pytest
 
 from conformance.events import Diverged, event_from_json
-from conformance.implementations.replies import FAILURE
 from conformance.lockstep import Divergence, DivergenceError
 from conformance.lockstep.decision import can_continue
 from conformance.lockstep.divergence import failure_json
 from conformance.operations import Operation, Outcome, State, every_signature
+from conformance.operations.outcomes import FAILURE
 from conformance.report.divergence import format_divergence
 from conformance.runs.divergences.buckets import Buckets
 from conformance.runs.divergences.deduplication import deduplicate

@@ -7,12 +7,12 @@ import pytest
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.implementations.kidx.segment import ReferenceSegment
-from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.index import IndexLockstep
 from conformance.lockstep.scopes.log import LogLockstep
 from conformance.lockstep.scopes.segment import SegmentLockstep
 from conformance.operations import Operation, Outcome
+from conformance.operations.outcomes import FAILURE, OUT_OF_MEMORY
 
 SETTINGS = {"segment.bytes": 150, "segment.index.bytes": 120, "index.interval.bytes": 0}
 LEVELS = [

@@ -14,10 +14,10 @@ from conformance.attribution.segment import ROWS
 from conformance.clauses import load_clauses
 from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.kidx.segment import ReferenceSegment
-from conformance.implementations.replies import OUT_OF_MEMORY
 from conformance.lockstep import DivergenceError
 from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation, Outcome, every_signature
+from conformance.operations.outcomes import OUT_OF_MEMORY
 from conformance.operations.segment import (
     SEGMENT_ERROR_KINDS,
     SEGMENT_OPS,

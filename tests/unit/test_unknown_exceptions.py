@@ -6,8 +6,8 @@ import pytest
 
 from conformance.errors import ToolError
 from conformance.implementations.jvm.exceptions import unmapped_exception
-from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY
 from conformance.operations import Outcome
+from conformance.operations.outcomes import FAILURE, OUT_OF_MEMORY
 
 THROWN = "java.util.NoSuchElementException: No value present"
 

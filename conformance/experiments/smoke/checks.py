@@ -21,9 +21,9 @@ from conformance.experiments.smoke.of_log import OF_LOGS, LogCheck, LogSession, 
 from conformance.experiments.smoke.of_process import declares_the_unknown, ends
 from conformance.experiments.smoke.report import Check, SmokeReport, Verdict
 from conformance.experiments.smoke.session import AdapterSession, ObjectSession, ProcessSession
-from conformance.implementations.process import DEADLINE, START_DEADLINE, STOP
+from conformance.implementations.process import DEADLINE, START_DEADLINE
 from conformance.implementations.process.line_process import LineProcessError
-from conformance.implementations.replies import about_from
+from conformance.implementations.process.messages import Stop, introduction_from
 from conformance.implementations.spec import implementation_factory, parse_spec
 from conformance.operations import KINDS
 from conformance.quoting import quoted
@@ -99,7 +99,7 @@ class _Smoke:
             self.report.checks.append(Check(unknown, "not-run", hint=_BEFORE))
         if self._has_log:
             self._of_log(session)
-        self._check(session, "ends on stop, and says nothing more", partial(ends, STOP))
+        self._check(session, "ends on stop, and says nothing more", partial(ends, Stop()))
         self._check(session, "ends when its input ends", partial(ends, None))
 
     def of_object(self, session: ObjectSession) -> None:
@@ -122,7 +122,7 @@ class _Smoke:
 
         def introduces_itself(*_: object) -> None:
             with session.well_formed():
-                about = about_from(json.loads(line))
+                about = introduction_from(session.version, json.loads(line))
             self.report.about = f"{about.name} {about.version} ({about.language})"
             session.kinds = tuple(kind for kind in dict.fromkeys(about.kinds) if kind in KINDS)
             self._has_log = "log" in about.kinds

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.implementations.probe import SIZE
+from conformance.implementations.try_out import SIZE
 from conformance.operations import Outcome
 from kidx.java_numbers import LONG_MAX
 

@@ -16,7 +16,7 @@ from conformance.experiments.smoke.kinds import (
 )
 from conformance.experiments.smoke.numbers import keeps_long_numbers
 from conformance.experiments.smoke.session import AdapterSession, ProcessSession
-from conformance.implementations.probe import SIZE, TRY_OUT
+from conformance.implementations.try_out import INDEX_REQUESTS, SIZE
 
 KindCheck = Callable[[str, AdapterSession, Path], None]
 
@@ -59,7 +59,7 @@ def _goes_on(kind: str, session: AdapterSession, _: Path) -> None:
 def _every_operation(kind: str, session: AdapterSession, _: Path) -> None:
     """Check each reply, and the state after it, as a run does."""
     open_new(session, kind)
-    for operation in TRY_OUT[kind]:
+    for operation in INDEX_REQUESTS[kind]:
         session.ask(operation.name, *operation.args)
         expect_state(session)
     # Both for a closed and an open index, because an adapter may reject one and accept the other.

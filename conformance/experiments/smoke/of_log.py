@@ -6,20 +6,20 @@ import json
 import math
 from collections.abc import Callable, Collection
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
-import msgspec
-
-from conformance.experiments.smoke.kinds import CheckFailedError, NotJudgedError
+from conformance.experiments.smoke.kinds import CheckFailedError, NotJudgedError, expect_ok
 from conformance.experiments.smoke.numbers import FIRST_LOST
 from conformance.experiments.smoke.session import ProcessSession
 from conformance.implementations.process import log_messages as messages
-from conformance.implementations.process.log import LOG_START, REQUESTS, TRY_OUT, TRY_OUT_SETTINGS
-from conformance.implementations.replies import MalformedReplyError
-from conformance.operations import Outcome
+from conformance.implementations.process.messages import MalformedReplyError, introduction_from
+from conformance.implementations.try_out import LOG
 from conformance.operations.batches import encode
-from conformance.operations.log import TOPIC_DIRECTORY
+from conformance.operations.log import TOPIC_DIRECTORY, LogState
 from conformance.operations.log_capabilities import TIME_LOOKUPS
+
+if TYPE_CHECKING:
+    from conformance.operations import Outcome
 
 _BATCH: Final = [{"base": 0, "epoch": 0, "records": [[0, 1000]]}]
 
@@ -27,45 +27,30 @@ _BATCH: Final = [{"base": 0, "epoch": 0, "records": [[0, 1000]]}]
 class LogSession(ProcessSession):
     """Program that is sent requests for a log."""
 
-    start_request = LOG_START
+    version = messages.VERSION
     capabilities: Collection[str] = ()
-
-    def tell(self, request: messages.Request) -> Any:
-        """Send a request; return the value of its reply or the outcome of an error.
-
-        Raises:
-            LineProcessError: there is no valid reply.
-        """
-        self.start()
-        line = self._say(msgspec.to_builtins(request), self.deadline)
-        with self.well_formed():
-            return messages.reply_from(type(request), json.loads(line))
 
 
 def introduces_a_log(session: LogSession, _: Path) -> None:
     """Check the reply to ``start`` of protocol 2 from a program that has declared a log."""
     line = session.start()
     with session.well_formed():
-        introduction = messages.introduction_from(json.loads(line))
-        if introduction is None:
+        introduction = introduction_from(session.version, json.loads(line))
+        if "log" not in introduction.kinds:
             raise MalformedReplyError('the reply to start of protocol 2 names "log" among its kinds')
         session.capabilities = introduction.capabilities
 
 
-def _done(told: Any, what: str) -> Any:
+def _done(outcome: Outcome, what: str) -> Any:
     """Check that a request succeeded, and return its value."""
-    if isinstance(told, Outcome):
-        if told.error == "unsupported":
-            raise NotJudgedError(f"{what} is unsupported.")
-        said = f"{what} was rejected although it is valid: {told}"
-        raise CheckFailedError(f"{said}. Are the arguments read by their names?")
-    return told
+    expect_ok(outcome, what)
+    return outcome.value
 
 
 def _open(session: LogSession, directory: Path) -> Path:
     path = directory / TOPIC_DIRECTORY
     path.mkdir(exist_ok=True)
-    _done(session.tell(messages.OpenLog(str(path), TRY_OUT_SETTINGS, 0, 0, True, 10_000)), "A new log")
+    _done(session.tell(messages.OpenLog(str(path), *LOG.opening.args)), "A new log")
     return path
 
 
@@ -75,12 +60,11 @@ def _append(session: LogSession, batches: list[dict[str, Any]] = _BATCH) -> byte
     return data
 
 
-def _state(session: LogSession) -> messages.StateReply:
+def _state(session: LogSession) -> LogState:
     told = session.tell(messages.State())
-    if isinstance(told, Outcome):
+    if told.error is not None:
         raise CheckFailedError(f"A log that is open tells its state; not {told}.")
-    state: messages.StateReply = told
-    return state
+    return cast("LogState", told.value)
 
 
 def _life(session: LogSession, directory: Path) -> None:
@@ -130,7 +114,7 @@ def _keeps_long_offsets(session: LogSession) -> None:
     """Check long numbers by the end offset of a log without lookups by time."""
     no_lookups = f"It has no lookups by time ({TIME_LOOKUPS} is not declared)"
     told = session.tell(messages.TruncateFully(FIRST_LOST))
-    if isinstance(told, Outcome):
+    if told.error is not None:
         raise NotJudgedError(f"{no_lookups} and no truncate_fully: none of its replies holds a number so large.")
     end = _state(session).end_offset
     if end != FIRST_LOST:
@@ -143,15 +127,15 @@ def _goes_on(session: LogSession, directory: Path) -> None:
     _open(session, directory)
     _append(session)
     told = session.tell(messages.Append("follower", encode(_BATCH), 0, False))
-    if not isinstance(told, Outcome):
+    if told.error is None:
         raise NotJudgedError("An existing offset was appended again: a run will show it.")
     _state(session)
 
 
 def _every_request(session: LogSession, directory: Path) -> None:
     _open(session, directory)
-    for operation in TRY_OUT[:-1]:
-        session.tell(REQUESTS[operation.name](*operation.args))
+    for operation in LOG.operations[:-1]:
+        session.tell(messages.REQUESTS[operation.name](*operation.args))
         _state(session)
     _done(session.tell(messages.Close(prepared=True)), "Closing")
 
@@ -166,7 +150,7 @@ def _opens_again(session: LogSession, directory: Path) -> None:
 
 def _declares_the_unknown(session: LogSession, directory: Path) -> None:
     _open(session, directory)
-    if session.ask("no_such_operation").error != "unsupported":
+    if session.tell_unknown().error != "unsupported":
         raise CheckFailedError('An operation that the implementation does not have is answered {"unsupported": true}.')
 
 

@@ -10,18 +10,18 @@ from conformance.experiments.smoke.kinds import CheckFailedError, open_new
 from conformance.experiments.smoke.session import AdapterSession, ProcessSession
 
 if TYPE_CHECKING:
-    from conformance.operations import Json
+    from conformance.implementations.process.messages import Request
 
 
 def declares_the_unknown(kind: str, session: AdapterSession, _: Path) -> None:
     """Check that an operation which no version of the protocol has is unsupported."""
+    assert isinstance(session, ProcessSession)
     open_new(session, kind)
-    outcome = session.ask("no_such_operation")
-    if outcome.error != "unsupported":
+    if session.tell_unknown().error != "unsupported":
         raise CheckFailedError('An operation that the implementation does not have is answered {"unsupported": true}.')
 
 
-def ends(request: Json | None, session: AdapterSession, _: Path) -> None:
+def ends(request: Request | None, session: AdapterSession, _: Path) -> None:
     """Check that the program exits: after that request, or without one when its input ends."""
     assert isinstance(session, ProcessSession)
     status, written = session.finish(request)

@@ -11,18 +11,29 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
+
+from msgspec import UNSET, to_builtins
 
 from conformance.errors import ToolError
-from conformance.implementations.process import START, STATE
+from conformance.implementations.process import index_messages
 from conformance.implementations.process.line_process import LineProcess, LineProcessError
-from conformance.implementations.replies import FAILURE, MalformedReplyError, outcome_from, state_from
-from conformance.operations import KINDS, SIGNATURES, Operation, Outcome, State
+from conformance.implementations.process.messages import (
+    MalformedReplyError,
+    Request,
+    Version,
+    outcome_from,
+    request_type,
+)
+from conformance.operations import KINDS, Operation, Outcome, State
+from conformance.operations.outcomes import FAILURE
 from conformance.quoting import quoted
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation
-    from conformance.operations import Json
+
+
+_Unknown: Final = request_type("no_such_operation", "", {})
 
 
 class AdapterSession(Protocol):
@@ -53,7 +64,7 @@ class AdapterSession(Protocol):
 
 
 class ProcessSession:
-    """Program that uses the line protocol, started when needed with ``start_request``.
+    """Program that uses the line protocol, started when needed.
 
     Args:
         command: the program and its arguments.
@@ -61,7 +72,7 @@ class ProcessSession:
         start_deadline: maximum seconds for the reply to ``start``.
     """
 
-    start_request: ClassVar[Json] = START
+    version: ClassVar[Version] = index_messages.VERSION
 
     def __init__(self, command: list[str], deadline: float, start_deadline: float) -> None:
         self.command = command
@@ -90,7 +101,7 @@ class ProcessSession:
                 self.process = LineProcess(self.command)
             except OSError as error:
                 raise ToolError(f"cannot start {shlex.join(self.command)}: {error.strerror or error}") from None
-            return self._say(self.start_request, self.start_deadline)
+            return self._say(self.version.start, self.start_deadline)
         return ""
 
     def begin(self, directory: Path) -> None:
@@ -99,46 +110,65 @@ class ProcessSession:
 
     def ask(self, name: str, *arguments: Any) -> Outcome:
         """See :class:`AdapterSession`."""
-        request = {"op": name, **dict(zip(SIGNATURES.get(name, ()), arguments, strict=True))}
         self.start()
         if name == "open":
             if self._open:  # only one index is open at a time
                 self.ask("close")
-            self._kind = arguments[0]
-            request["path"] = str(self._directory / arguments[1])
-        line = self._say(request, self.deadline)
-        with self.well_formed():
-            outcome = outcome_from(name, json.loads(line))
+            self._kind, path, *rest = arguments
+            arguments = (self._kind, str(self._directory / path), *rest)
+        outcome = self.tell(index_messages.REQUESTS[name](*arguments))
         if name in ("open", "close", "delete"):
             self._open = name == "open" and outcome.error is None
         return outcome
 
     def state(self) -> State | Outcome | None:
         """See :class:`AdapterSession`."""
-        line = self._say(STATE, self.deadline)
+        line = self._say(index_messages.State(), self.deadline)
         with self.well_formed():
-            told = state_from(self._kind, json.loads(line))
-        return None if isinstance(told, Outcome) and told.error == "unsupported" else told
+            told = index_messages.state_from(self._kind, json.loads(line))
+        if told.error is None:
+            return cast("State", told.value)
+        return None if told.error == "unsupported" else told
+
+    def tell(self, request: Request, ok: Any = UNSET) -> Outcome:
+        """Send a request; return the outcome in its reply.
+
+        Args:
+            request: the request.
+            ok: type of the ``ok`` of its reply, if the version of the protocol does not have the request.
+
+        Raises:
+            LineProcessError: there is no valid reply.
+        """
+        self.start()
+        line = self._say(request, self.deadline)
+        with self.well_formed():
+            return outcome_from(self.version, type(request), json.loads(line), ok)
+
+    def tell_unknown(self) -> Outcome:
+        """Send a request that no version of the protocol has."""
+        return self.tell(_Unknown(), Any)
 
     def kill(self) -> None:
         """End the process with SIGKILL."""
         if self.process is not None:
             self.process.kill()
 
-    def finish(self, request: Json | None) -> tuple[int | None, str]:
+    def finish(self, request: Request | None) -> tuple[int | None, str]:
         """See :meth:`LineProcess.finish`."""
         self.start()
         assert self.process is not None
-        self.sent = "the end of its input" if request is None else json.dumps(request)
-        status, written = self.process.finish(None if request is None else json.dumps(request), self.deadline)
+        line = None if request is None else json.dumps(to_builtins(request))
+        self.sent = "the end of its input" if line is None else line
+        status, written = self.process.finish(line, self.deadline)
         self.came = "nothing in time" if status is None else f"exit status {status}"
         if written:
             self.came = f"{quoted(repr(written))}, {self.came}"
         return status, written
 
-    def _say(self, request: Json, deadline: float) -> str:
+    def _say(self, request: Request, deadline: float) -> str:
         assert self.process is not None
-        self.sent, self.came = json.dumps(request), ""
+        self.sent, self.came = json.dumps(to_builtins(request)), ""
         self.came = self.process.ask(self.sent, deadline)
         return self.came
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from conformance.errors import ToolError
-from conformance.implementations.replies import FAILURE, OUT_OF_MEMORY
 from conformance.operations import Outcome
+from conformance.operations.outcomes import FAILURE, OUT_OF_MEMORY
 
 KIND_OF: Final = {
     "org.apache.kafka.common.errors.InvalidOffsetException": "invalid_offset",

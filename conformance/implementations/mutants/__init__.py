@@ -27,8 +27,8 @@ from conformance.implementations.mutants import (
     verification,
 )
 from conformance.implementations.mutants.registry import MUTANTS, Mutant, defect
-from conformance.implementations.replies import FAILURE
 from conformance.operations import Observation, Outcome
+from conformance.operations.outcomes import FAILURE
 
 if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation

@@ -19,11 +19,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, NoReturn
 
 from conformance.implementations.process.standard_error import StandardError
-from conformance.implementations.replies import STDERR_SAYS, WAITED
 from conformance.quoting import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+WAITED: Final = ("gave no reply within", "did not read its input within")
+"""Beginnings of the text of a failure for which the harness had to wait until a deadline."""
+
+STDERR_SAYS: Final = "; its stderr says:\n"
+"""Separator in the text of a failure between the description and the program's output."""
 
 LONGEST_REPLY: Final = 16 << 20
 """Maximum number of bytes without a line break; a longer line is malformed."""

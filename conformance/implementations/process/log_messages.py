@@ -1,34 +1,35 @@
-"""Messages of the line protocol, version 2: requests about a log and their replies, as structures.
-
-Each request is a structure; :data:`REPLIES` has the type of the ``ok`` of its reply. The code that reads a reply and
-the definitions in ``conformance/schemas/protocol.json`` are both derived from this module.
-"""
+"""Messages of the line protocol, version 2: requests about a log and their replies, as structures."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal, cast
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
-import msgspec
-from msgspec import UNSET, Meta, Struct, UnsetType, defstruct
+from msgspec import UNSET, Meta, UnsetType
 
-from conformance.implementations.replies import MalformedReplyError
-from conformance.operations import UNSUPPORTED, Outcome
-from conformance.operations.log import LOG_ERROR_KINDS, LOG_OPS, LogState
+from conformance.implementations.process.messages import (
+    Answer,
+    Int,
+    Introduction,
+    Long,
+    MalformedReplyError,
+    Request,
+    Stop,
+    Version,
+    outcome_from,
+    request_type,
+)
+from conformance.operations.batches import encode, is_marker
+from conformance.operations.log import LOG_ERRORS, LOG_OPS, LogState
 from conformance.operations.log_capabilities import CAPABILITIES
-from conformance.operations.op import BOOLEAN, LONGS, Op, Shape
-from conformance.quoting import quoted
-from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
+from conformance.operations.op import BOOLEAN, LONGS, Shape
+from kidx.java_numbers import LONG_MAX
 
-PROTOCOL: Final = 2
+if TYPE_CHECKING:
+    from conformance.operations import Outcome
 
-Long = Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX)]
-Int = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
 Count = Annotated[int, Meta(ge=0, le=LONG_MAX)]
 Batches = Annotated[bytes, Meta(description="Record batches one after another, as on disk: base64 of their bytes.")]
-
-
-class Request(Struct, tag_field="op", forbid_unknown_fields=True):
-    """Request; ``op`` is its tag."""
 
 
 class Start(Request, tag="start"):
@@ -68,37 +69,36 @@ class State(Request, tag="state"):
     """Returns the state of the log; sent after every operation that leaves a log open."""
 
 
-class Stop(Request, tag="stop"):
-    """Ends the process, with status 0. It may reply {"ok": null} before, and writes nothing else."""
-
-
 _TYPES: Final[dict[Any, Any]] = {BOOLEAN: bool, LONGS: list[Long]}
-
-
-def _request_of(operation: Op) -> type[Struct]:
-    """Return the request that is an operation with its arguments."""
-    members = [(name, _TYPES.get(kind, Long)) for name, kind in operation.arguments.items()]
-    return defstruct(
-        operation.line, members, bases=(Request,), tag=operation.line, namespace={"__doc__": operation.does}
-    )
-
-
-OF_OPERATION: Final[dict[str, Any]] = {name: _request_of(each) for name, each in LOG_OPS.items() if each.line}
+OF_OPERATION: Final[dict[str, Any]] = {
+    name: request_type(each.line, each.does, {name: _TYPES.get(kind, Long) for name, kind in each.arguments.items()})
+    for name, each in LOG_OPS.items()
+    if each.line
+}
 """Requests that have the arguments of an operation, by its name."""
 ListOffsets, TruncateFully, Close = (OF_OPERATION[name] for name in ("list_offsets", "truncate_fully", "close_log"))
+_ONE_BATCH: Final = 1
+
+REQUESTS: Final[dict[str, Callable[..., Request]]] = {
+    "append_as_leader": lambda batches, epoch: Append("leader", encode(batches), epoch, is_marker(batches)),
+    "append_as_follower": lambda batches, epoch: Append("follower", encode(batches), epoch, False),
+    **OF_OPERATION,
+    "read_log": lambda offset: Read(offset, _ONE_BATCH),
+}
+"""Request of each operation that has one, except opening."""
 
 
-class Introduction(Struct):
+class LogIntroduction(Introduction):
     """Description of a program; other members are ignored."""
 
-    name: Annotated[str, Meta(min_length=1)]
-    version: str
-    language: str
-    kinds: Annotated[list[Literal["offset", "time", "transaction", "log"]], Meta(min_length=1)]
-    capabilities: Annotated[list[Literal[tuple(CAPABILITIES)]], Meta(description="Capabilities of its log.")] = []  # type: ignore[valid-type]
+    capabilities: Annotated[tuple[Literal[tuple(CAPABILITIES)], ...], Meta(description="Capabilities of its log.")] = ()  # type: ignore[valid-type]
+
+    def declared(self) -> frozenset[str]:
+        """Return the capabilities of its log."""
+        return frozenset(self.capabilities)
 
 
-class StateReply(Struct, forbid_unknown_fields=True):
+class StateReply(Answer):
     """State of a log; a missing field is not compared."""
 
     start_offset: Annotated[Long, Meta(description="The first offset that can be read.")]
@@ -121,73 +121,45 @@ class StateReply(Struct, forbid_unknown_fields=True):
         | UnsetType
     ) = UNSET
 
-    def to_state(self) -> LogState:
-        """Convert it to the state that the lockstep compares; a missing field becomes None."""
+    def value(self) -> LogState:
+        """Return the state; a missing field is None."""
         told = (getattr(self, name) for name in LogState._fields)
         return LogState._make([None if value is UNSET else value for value in told])
 
 
-_Answer = Annotated[tuple[Long, Long, Long], Meta(description="timestamp, offset, leader epoch")] | None
+_Found = Annotated[tuple[Long, Long, Long], Meta(description="timestamp, offset, leader epoch")] | None
 _OK: Final[dict[Shape, Any]] = {
     Shape.NOTHING: None,
     Shape.FLAG: bool,
     Shape.NUMBER: Long,
-    Shape.ANSWERS: tuple[_Answer, ...],
+    Shape.ANSWERS: tuple[_Found, ...],
 }
-REPLIES: Final[dict[type[Request], Any]] = {
-    OpenLog: None,
-    Append: None,
-    **{OF_OPERATION[name]: _OK[LOG_OPS[name].gives] for name in OF_OPERATION if name != "close_log"},
-    OF_OPERATION["apply_retention"]: Count,
-    Read: Batches,
-    Close: None,
-    State: StateReply,
-}
-"""Type of the ``ok`` of each request's reply."""
+VERSION: Final = Version(
+    Start(2),
+    CAPABILITIES,
+    LOG_ERRORS,
+    {
+        OpenLog: None,
+        Append: None,
+        **{OF_OPERATION[name]: _OK[LOG_OPS[name].gives] for name in OF_OPERATION if name != "close_log"},
+        OF_OPERATION["apply_retention"]: Count,
+        Read: Batches,
+        Close: None,
+        State: StateReply,
+        Start: LogIntroduction,
+        Stop: None,
+    },
+)
+"""Version 2."""
 
-to_line: Final = msgspec.json.Encoder()
 
-
-def introduction_from(reply: Any) -> Introduction | None:
-    """Return the reply to ``start``, or None for a program without a log or this version of the protocol.
+def state_from(reply: Any) -> Outcome:
+    """Return the outcome with the state in a reply to ``state``.
 
     Raises:
-        MalformedReplyError: It has a log, but the reply is malformed.
+        MalformedReplyError: It has no state.
     """
-    if not isinstance(reply, dict) or not isinstance(reply.get("ok"), dict):
-        return None
-    if "log" not in (reply["ok"].get("kinds") or ()):
-        return None
-    return cast("Introduction", _converted(reply["ok"], Introduction, "the reply to start"))
-
-
-def reply_from(request: type[Request], reply: Any) -> Any:
-    """Return the value in the reply to a request, or the outcome of an error or an unsupported request.
-
-    Raises:
-        MalformedReplyError: It is not a reply to this request.
-    """
-    if isinstance(reply, dict):
-        if reply.keys() == {"ok"}:
-            return _converted(reply["ok"], REPLIES[request], f"ok of the reply to {op_of(request)}")
-        if "error" in reply and reply.keys() <= {"error", "message"} and isinstance(reply.get("message", ""), str):
-            kind = reply["error"]
-            if kind not in LOG_ERROR_KINDS:
-                said = f"unknown error kind {quoted(repr(kind))}; choose from {', '.join(LOG_ERROR_KINDS)}"
-                raise MalformedReplyError(said)
-            return Outcome(kind, None, reply.get("message") or None)
-        if reply.keys() == {"unsupported"} and reply["unsupported"] is True:
-            return UNSUPPORTED
-    raise MalformedReplyError('a reply is {"ok": VALUE}, {"error": KIND, "message": TEXT} or {"unsupported": true}')
-
-
-def op_of(request: type[Request]) -> str:
-    """Return the ``op`` of a request."""
-    return str(request.__struct_config__.tag)
-
-
-def _converted(value: Any, kind: Any, what: str) -> Any:
-    try:
-        return msgspec.convert(value, kind)
-    except msgspec.ValidationError as error:
-        raise MalformedReplyError(f"{what}: {error}") from None
+    outcome = outcome_from(VERSION, State, reply)
+    if outcome.error is not None:
+        raise MalformedReplyError("a log that is open returns its state")
+    return outcome

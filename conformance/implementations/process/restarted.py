@@ -6,39 +6,39 @@ import contextlib
 import json
 import shlex
 import weakref
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from conformance.errors import ToolError
 from conformance.implementations.process.line_process import LineProcess, LineProcessError
-from conformance.implementations.replies import MalformedReplyError
+from conformance.implementations.process.messages import (
+    MalformedReplyError,
+    Request,
+    Version,
+    encode,
+    introduction_from,
+    line_of,
+)
 from conformance.quoting import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from conformance.operations import Json
+    from collections.abc import Sequence
 
 DEADLINE: Final = 10.0
 START_DEADLINE: Final = 60.0
 """Seconds for the reply to ``start``: a program may have to be compiled, or a virtual machine to warm up."""
-STOP: Final[Json] = {"op": "stop"}
-
-encode = json.JSONEncoder(separators=(",", ":")).encode
-About = TypeVar("About")
 
 
 class StartError(ToolError):
     """Program that cannot be started, or does not describe itself."""
 
 
-class RestartedProcess(Generic[About]):
+class RestartedProcess:
     """Program that replies to requests.
 
     Args:
         command: The program and its arguments; ``{release}`` in them is replaced by the release.
         release: The release whose dialect it must follow.
-        start: The first request of each process.
-        about: A function that reads the reply to it, or raises MalformedReplyError.
+        version: The version of the protocol.
         deadline: The time limit for each reply, in seconds.
         start_deadline: The time limit for the reply to ``start``, in seconds.
 
@@ -50,21 +50,23 @@ class RestartedProcess(Generic[About]):
         self,
         command: Sequence[str],
         release: str,
-        start: Json,
-        about: Callable[[Any], About],
+        version: Version,
         deadline: float,
         start_deadline: float,
     ) -> None:
         self.command = [word.replace("{release}", release) for word in command]
         self.holder: list[LineProcess] = []
-        self._start_request = start
-        self._about = about
+        self._version = version
         self._deadline = deadline
         self._start_deadline = start_deadline
         self._finalizer = weakref.finalize(self, _kill, self.holder)
 
-    def introduce(self) -> About:
-        """Start the program for the first time.
+    def of_version(self, version: Version) -> RestartedProcess:
+        """Return the same program, not started, with another version of the protocol."""
+        return RestartedProcess(self.command, "", version, self._deadline, self._start_deadline)
+
+    def introduce(self) -> Any:
+        """Start the program for the first time; return its introduction.
 
         Raises:
             StartError: It does not exist, or does not reply properly to ``start``.
@@ -74,13 +76,13 @@ class RestartedProcess(Generic[About]):
         except (LineProcessError, OSError) as error:
             raise StartError(f"{shlex.join(self.command)} cannot be used: {_reason(error)}") from None
 
-    def request(self, request: Json | str) -> Any:
+    def request(self, request: Request) -> Any:
         """Send a request, restarting the process if necessary; raise LineProcessError without a JSON reply."""
         if not self.holder:
             self._restart()
         process = self.holder[0]
         try:
-            line = process.ask(request if isinstance(request, str) else encode(request), self._deadline)
+            line = process.ask(line_of(request), self._deadline)
             return _parsed(process, line)
         except LineProcessError:
             self.holder.clear()
@@ -96,19 +98,19 @@ class RestartedProcess(Generic[About]):
         """Kill the running process."""
         _kill(self.holder)
 
-    def close(self, stop: Json | None) -> None:
+    def close(self, stop: Request | None) -> None:
         """End the process: send the stop request, if any, and kill it if it does not end."""
         if self.holder and stop is not None:
-            self.holder[0].finish(encode(stop), self._deadline)
+            self.holder[0].finish(line_of(stop), self._deadline)
         self._finalizer()
 
-    def _start(self) -> About:
+    def _start(self) -> Any:
         process = LineProcess(self.command)
         self.holder.append(process)
         try:
-            line = process.ask(encode(self._start_request), self._start_deadline)
+            line = process.ask(line_of(self._version.start), self._start_deadline)
             try:
-                return self._about(_parsed(process, line))
+                return introduction_from(self._version, _parsed(process, line))
             except MalformedReplyError as error:
                 process.fail(f"gave a reply that the protocol does not allow ({error}), {quoted(line)},")
         except LineProcessError:

@@ -1,83 +1,26 @@
-"""Types of the line protocol, and their JSON Schema: version 1 here, version 2 in ``log_messages``.
+"""JSON Schema of the line protocol, from the structures that write its requests and read its replies.
 
-``python -m conformance.implementations.process.schema`` prints the schema: ``conformance/schemas/protocol.json``. It is
-for readers and for other languages; the harness reads replies with :mod:`conformance.implementations.replies`, in a
-microsecond and with clearer messages. A test compares the two.
+``python -m conformance.implementations.process.schema`` prints it: ``conformance/schemas/protocol.json``. It is for
+readers and for other languages.
 """
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from msgspec import Meta
 
-from conformance.implementations.process.log_messages import REPLIES, Start
-from conformance.implementations.process.log_schema import in_words, log_definitions, log_name
-from conformance.operations import ERRORS
-from conformance.operations.index import INDEX_OPS
-from conformance.operations.index_capabilities import INDEX_CAPABILITIES
-from conformance.operations.op import Shape
+from conformance.implementations.process.index_messages import VERSION as INDEX
+from conformance.implementations.process.log_messages import VERSION as LOG
+from conformance.implementations.process.messages import Request, Stop, Version, in_words, op_of
 from conformance.operations.trace_document import schema_text
-from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Object = dict[str, Any]
-_Long = Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX)]
-_Offset = Annotated[int, Meta(ge=0, le=LONG_MAX, description="An offset of a transaction.")]
-_Pair = Annotated[
-    list[_Long], Meta(min_length=2, max_length=2, description="[offset, position] or [timestamp, offset]")
-]
-_Transaction = Annotated[
-    list[_Long],
-    Meta(min_length=4, max_length=4, description="producer_id, first_offset, last_offset, last_stable_offset"),
-]
-_COLLECTED: Final[Object] = {"aborted": list[_Transaction], "complete": bool}
-_ENTRIES = Annotated[_Long, Meta(description="The number of entries of the index.")]
-_CAPACITY = Annotated[
-    _Long, Meta(description="The entries that fit into the file: length divided by the size of an entry, rounded down.")
-]
-_FULL = Annotated[
-    bool,
-    Meta(
-        description="True if entries has reached max_entries; in a time index, one less: the last slot is for the entry"
-        " that ends a segment (skip_full_check)."
-    ),
-]
-_STOP = 'Ends the process, with status 0. It may reply {"ok": null} before, and writes nothing else.'
-_LENGTH = Annotated[_Long, Meta(description="Bytes of the file when it was opened or its length last changed.")]
-_MAPPED: Final[Object] = {"entries": _ENTRIES, "max_entries": _CAPACITY, "full": _FULL, "length": _LENGTH}
-_KINDS = Annotated[list[Literal["offset", "time", "transaction", "log"]], Meta(min_length=1)]
-_INDEX_CAPABILITIES: Final[Any] = Annotated[
-    list[Literal[tuple(INDEX_CAPABILITIES)]],  # type: ignore[misc]
-    Meta(
-        description="The capabilities of its indexes; by default all. A request that needs a missing one is never sent,"
-        " and its clauses are unsupported. " + in_words(INDEX_CAPABILITIES)
-    ),
-]
-_ABOUT: Final[Object] = {"name": Annotated[str, Meta(min_length=1)], "version": str, "language": str, "kinds": _KINDS}
 
-_OK: Final[dict[Shape, Any]] = {
-    Shape.NOTHING: None,
-    Shape.FLAG: bool,
-    Shape.PAIR: _Pair,
-    Shape.MAYBE_PAIR: _Pair | None,
-    Shape.COLLECTED: _COLLECTED,
-}
-_ORDER: Final = """
-    open append maybe_append append_aborted lookup entry fetch_upper_bound collect_aborted truncate truncate_to reset
-    resize trim sanity_check flush close delete
-"""
-"""Order of the operations in the schema since version 1; newer ones follow them."""
-OPERATIONS: Final = {
-    name: INDEX_OPS[name] for name in dict.fromkeys((*_ORDER.split(), *INDEX_OPS)) if INDEX_OPS[name].does
-}
-"""Operations on an index that the line protocol has."""
-_LAST: Final = {
-    "offset": (1, 1, "[offset] of the last entry, [base_offset] without one"),
-    "time": (2, 2, "[timestamp, offset] of the last entry, [-1, base_offset] without one"),
-    "transaction": (0, 1, "[last_offset] of the last append by this process, or []"),
-}
 _WORDS: Final = {
     "kind": "offset (.index), time (.timeindex) or transaction (.txnindex).",
     "path": "An absolute path.",
@@ -94,89 +37,21 @@ _WORDS: Final = {
     "producer_id": "The producer of the transaction.",
     "size": "Bytes.",
 }
-"""Descriptions of the arguments, by name."""
-_ARGUMENTS: Final[dict[tuple[str, str], Any]] = {
-    ("open", "path"): Annotated[str, Meta(min_length=1)],
-    ("resize", "size"): Annotated[int, Meta(ge=0, le=INT_MAX)],
-    **{("append_aborted", name): _Offset for name in ("first_offset", "last_offset", "last_stable_offset")},
-    **{("collect_aborted", name): _Offset for name in ("fetch_offset", "upper_bound")},
-}
-"""Arguments that have a smaller range here than in a trace."""
-_REFUSAL: Final = {"$ref": "#/$defs/refusal"}
-_UNSUPPORTED: Final = {"$ref": "#/$defs/unsupported"}
+"""Descriptions of the arguments of a request about an index, by name."""
 
 
-def _schema(kind: Any) -> Object:
-    return _closed(kind) if isinstance(kind, dict) else msgspec.json.schema(kind)
-
-
-def _closed(members: Object, **required: Any) -> Object:
-    """Return an object with these members and no others."""
-    properties = {name: {"const": value} for name, value in required.items()}
-    properties |= {name: _schema(kind) for name, kind in members.items()}
-    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
-
-
-def _request(name: str, does: str, arguments: Object | None = None, **members: Any) -> Object:
-    return {"description": does, **_closed(arguments or {}, op=name, **members)}
-
-
-def _definitions() -> Object:
-    found: Object = {
-        "error_kind": {"description": in_words(ERRORS), "enum": list(ERRORS)},
-        "refusal": {
-            "description": "The operation raises an error.",
-            "type": "object",
-            "properties": {"error": {"$ref": "#/$defs/error_kind"}, "message": {"type": "string"}},
-            "required": ["error"],
-            "additionalProperties": False,
-        },
-        "unsupported": {"description": "The implementation lacks this operation.", **_closed({}, unsupported=True)},
-        "start_request": _request("start", "Starts a process; the first request.", protocol=1),
-        "start_reply": _closed({"ok": _ABOUT}),
-    }
-    about = found["start_reply"]["properties"]["ok"]
-    about["properties"]["index_capabilities"] = _schema(_INDEX_CAPABILITIES)
-    about["additionalProperties"] = True
-    for name, each in OPERATIONS.items():
-        arguments = {argument: _ARGUMENTS.get((name, argument)) or kind for argument, kind in each.arguments.items()}
-        found[f"{name}_request"] = _request(name, each.does, arguments)
-        for argument, words in _WORDS.items():
-            if argument in arguments:
-                found[f"{name}_request"]["properties"][argument]["description"] = words
-        found[f"{name}_reply"] = {"anyOf": [_closed({"ok": _OK[each.gives]}), _REFUSAL, _UNSUPPORTED]}
-    found["state_request"] = _request(
-        "state",
-        "Returns the state of the index; sent after every operation. An open index returns it or declares state as"
-        " unsupported (open_offset_state_reply and so on); only a closed or deleted one may reply with an error.",
-    )
-    for kind, (least, most, words) in _LAST.items():
-        last = Annotated[list[_Long], Meta(min_length=least, max_length=most, description=words)]
-        found[f"{kind}_state"] = _closed(
-            {**({"entries": _ENTRIES} if kind == "transaction" else _MAPPED)} | {"last": last}
-        )
-        told = _closed({})
-        told.update(properties={"ok": {"$ref": f"#/$defs/{kind}_state"}}, required=["ok"])
-        found[f"{kind}_state_reply"] = {
-            "description": f"For a closed or deleted index; for an open one see open_{kind}_state_reply.",
-            "anyOf": [told, _REFUSAL, _UNSUPPORTED],
-        }
-        found[f"open_{kind}_state_reply"] = {
-            "description": "For an open index, which always returns its state.",
-            "anyOf": [told, _UNSUPPORTED],
-        }
-    found["state_reply"] = {"anyOf": [{"$ref": f"#/$defs/{kind}_state_reply"} for kind in _LAST]}
-    found["stop_request"] = _request("stop", _STOP)
-    found["stop_reply"] = _closed({"ok": None})
-    return found | log_definitions()
-
-
-def _names() -> list[str]:
-    return ["start", *OPERATIONS, "state", "stop", log_name(Start), *map(log_name, REPLIES)]
+def definition_name(version: Version, request: type[Request]) -> str:
+    """Return the prefix of the definitions of a request and its reply: ``log_`` unlike for an index."""
+    op = op_of(request)
+    return op if version is INDEX or op.endswith("_log") else f"log_{op}"
 
 
 def schema() -> Object:
     """Return the JSON Schema of the protocol."""
+    of_log = [each for each in dict.fromkeys((type(LOG.start), *LOG.replies)) if each is not Stop]
+    names = [
+        definition_name(version, each) for version, all_ in ((INDEX, INDEX.replies), (LOG, of_log)) for each in all_
+    ]
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:kidx:line-protocol:1",
@@ -187,9 +62,86 @@ def schema() -> Object:
         " name that ends in _reply. Integers are written without fraction and exponent. Version 1 is about an index;"
         " version 2 is about a log: start of protocol 2, open_log, and the definitions that begin with log_. Read"
         " 64-bit integers exactly: a double loses digits beyond 2**53.",
-        "anyOf": [{"$ref": f"#/$defs/{name}_request"} for name in _names()],
-        "$defs": _definitions(),
+        "anyOf": [{"$ref": f"#/$defs/{name}_request"} for name in names],
+        "$defs": _of_index() | _of_log(),
     }
+
+
+def _of_index() -> Object:
+    unsupported = _closed("unsupported", {"const": True})
+    more = {"unsupported": {"description": "The implementation lacks this operation.", **unsupported}}
+    found = _definitions(INDEX, "", more)
+    found["start_reply"]["properties"]["ok"]["additionalProperties"] = True
+    for name in (name for name in found if name.endswith("_request")):
+        for argument, described in found[name]["properties"].items():
+            if len(described.get("enum", ())) == 1:
+                found[name]["properties"][argument] = {"const": described["enum"][0]}
+            elif argument in _WORDS:
+                described["description"] = _WORDS[argument]
+    return found
+
+
+def _of_log() -> Object:
+    return _definitions(LOG, "log_", {"capabilities": _names(LOG.capabilities)})
+
+
+def _definitions(version: Version, prefix: str, more: Object) -> Object:
+    refusal = {
+        "description": "The operation raises an error.",
+        "type": "object",
+        "properties": {"error": {"$ref": f"#/$defs/{prefix}error_kind"}, "message": {"type": "string"}},
+        "required": ["error"],
+        "additionalProperties": False,
+    }
+    found = {f"{prefix}error_kind": _names(version.errors), f"{prefix}refusal": refusal, **more}
+    others = [{"$ref": f"#/$defs/{prefix}refusal"}, {"$ref": "#/$defs/unsupported"}]
+    for request, ok in version.replies.items():
+        name = definition_name(version, request)
+        found[f"{name}_request"] = _plain(request)
+        if isinstance(ok, dict):
+            found |= _states(ok, others)
+            continue
+        reply = _closed("ok", _plain(ok, described=version is LOG))
+        found[f"{name}_reply"] = reply if request in (type(version.start), Stop) else {"anyOf": [reply, *others]}
+    return found
+
+
+def _states(states: dict[str, Any], others: list[Object]) -> Object:
+    """Return the definitions of the state of each kind of index, and of the replies with it."""
+    found: Object = {}
+    for kind, state in states.items():
+        told = _closed("ok", {"$ref": f"#/$defs/{kind}_state"})
+        found[f"{kind}_state"] = _plain(state)
+        found[f"{kind}_state_reply"] = {
+            "description": f"For a closed or deleted index; for an open one see open_{kind}_state_reply.",
+            "anyOf": [told, *others],
+        }
+        found[f"open_{kind}_state_reply"] = {
+            "description": "For an open index, which always returns its state.",
+            "anyOf": [told, others[-1]],
+        }
+    return found | {"state_reply": {"anyOf": [{"$ref": f"#/$defs/{kind}_state_reply"} for kind in states]}}
+
+
+def _names(names: Mapping[str, str]) -> Object:
+    return {"description": in_words(names), "enum": list(names)}
+
+
+def _closed(name: str, kind: Object) -> Object:
+    """Return an object with this member and no others."""
+    return {"type": "object", "properties": {name: kind}, "required": [name], "additionalProperties": False}
+
+
+def _plain(kind: Any, *, described: bool = True) -> Object:
+    """Return the schema of a type without references, and without the description of a structure if not described."""
+    schema = msgspec.json.schema(kind)
+    definitions = schema.pop("$defs", {})
+    if "$ref" in schema:
+        schema = definitions[schema["$ref"].rpartition("/")[2]]
+        schema.pop("title")
+        if not described:
+            schema.pop("description", None)
+    return schema
 
 
 if __name__ == "__main__":

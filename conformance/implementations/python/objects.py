@@ -39,11 +39,12 @@ from typing import Any, Final, Protocol
 
 from conformance.errors import ToolError
 from conformance.implementations.methods import BULK, METHODS
-from conformance.implementations.probe import missing_operations
 from conformance.implementations.python import result_types
 from conformance.implementations.python.result_types import SHAPES, ShapeError, flag, integer, pair, shaped
-from conformance.implementations.replies import ESSENTIAL, FAILURE
-from conformance.operations import ERROR_KINDS, KINDS, OK, UNSUPPORTED, Observation, Operation, Outcome, State
+from conformance.implementations.try_out import INDEX, missing, tried
+from conformance.operations import ERROR_KINDS, OK, UNSUPPORTED, Observation, Operation, Outcome, State
+from conformance.operations.index import ESSENTIAL
+from conformance.operations.outcomes import FAILURE
 from kidx import AbortedTxn, OffsetPosition
 
 Factory = Callable[..., Any]
@@ -211,7 +212,7 @@ class PythonObjectIndex:
         self._closed = True
         self._failure: Outcome | None = None
         self._lacking: set[str] = set()
-        self._lacking |= missing_operations(self, KINDS)
+        self._lacking |= missing(tried(self, INDEX.values()))
 
     def begin(self, directory: Path) -> None:
         """Begin an example; see the protocol."""

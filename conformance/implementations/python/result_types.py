@@ -6,9 +6,9 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-from conformance.implementations.replies import is_long
 from conformance.operations.index import INDEX_OPS
 from conformance.operations.op import Shape
+from kidx.java_numbers import LONG_MAX, LONG_MIN
 
 
 class ShapeError(TypeError):
@@ -34,7 +34,7 @@ def integer(value: Any) -> int:
         TypeError, ValueError: The value is no such integer.
     """
     number = operator.index(value)  # numpy's integers are fine, floats are not
-    if is_long(number):
+    if LONG_MIN <= number <= LONG_MAX:
         return number
     raise ValueError("expected 64-bit integers")
 

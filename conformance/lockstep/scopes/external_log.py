@@ -6,7 +6,6 @@ from collections import Counter
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.implementations.replies import FAILURE
 from conformance.lockstep.scopes.alternative_reference import AlternativeReference
 from conformance.lockstep.scopes.log_files import LogParticipant
 from conformance.lockstep.scopes.tolerances import (
@@ -21,6 +20,7 @@ from conformance.lockstep.scopes.tolerances import (
 from conformance.operations import Operation
 from conformance.operations.log import PRODUCER_ERRORS, UNSPECIFIED_PRODUCER_ERROR, LogState
 from conformance.operations.log_capabilities import CAPABILITIES, NOT_IN_STATE
+from conformance.operations.outcomes import FAILURE
 
 if TYPE_CHECKING:
     from pathlib import Path
