@@ -36,7 +36,7 @@ from conformance.runs.shrinking import SHRINK_SECONDS
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from conformance.experiments.fuzz.plan import FuzzResult
+    from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult
 
 _A_WHILE: Final = 60.0
 """Seconds from which a run is long enough to use Java's second compiler."""
@@ -109,7 +109,7 @@ def fuzz_command(
         show = (lambda _: None) if as_json else (lambda line: console.print(line, highlight=False, markup=False))
         results = fuzz_guided(plan) if guided else fuzz(plan, show, progress)
     if report is not None:
-        _write(report, results)
+        _write(report, plan, results)
     if as_json:
         typer.echo(json.dumps([result.to_json() for result in results]))
     elif not quiet:
@@ -120,11 +120,11 @@ def fuzz_command(
     return 1 if findings else 0
 
 
-def _write(directory: Path, results: list[FuzzResult]) -> None:
+def _write(directory: Path, plan: FuzzPlan, results: list[FuzzResult]) -> None:
     from conformance.experiments.fuzz.summary import markdown  # noqa: PLC0415
 
     figures = json.dumps([result.to_json() for result in results], indent=1)
-    write_texts({directory / "fuzz.md": f"# Fuzzing\n\n{markdown(results)}", directory / "fuzz.json": f"{figures}\n"})
+    write_texts({directory / "fuzz.md": markdown(plan, results), directory / "fuzz.json": f"{figures}\n"})
 
 
 def _show(console: Console, results: list[FuzzResult]) -> None:

@@ -26,11 +26,27 @@ from kidx.spark.fleet.sizing import size_of
 from kidx.spark.starting import FEW_ROWS, start_session
 from kidx.verify import verify_paths
 from tests.bench.segments import template, write_segment
-from tests.bench.table_report import machine, print_table, processor_seconds
+from tests.bench.table_report import machine, print_table, processor_seconds, write_page
 
 SEGMENTS_A_PARTITION = 100
 WARM = 1000
 RECORDS, VALUE = 100, 150  # in a batch of 16 KiB, as producers send them
+HEADS = (
+    "segments",
+    "plain, s",
+    "on Spark, s",
+    "more",
+    "list, verify, settle, write, s",
+    "jobs, stages, tasks",
+    "driver + JVM, MB",
+    "kept, B each (model)",
+)
+INTRODUCTION = """`python3 bootstrap.py python -m tests.bench.fleet --markdown reports/fleet.md` verifies the same
+segments on Spark and by the plain parallel verifier, which runs just before each run on Spark. Seconds are by the
+clock and, in brackets, of processor time. A hundred different segments are written, and every partition has hard
+links to them, so both sides read from memory, where the share of Spark is largest. Both have loaded their kernels
+before their clocks start. *kept* is the size of the listing and the verdicts per segment, measured and by the model
+of `kidx/spark/fleet/sizing.py`."""
 
 
 def make(root: Path, segments: int, size: int, each: int = SEGMENTS_A_PARTITION) -> None:
@@ -114,6 +130,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--segments", type=int, action="append")
     parser.add_argument("--plain", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
     parser.add_argument("--kilobytes", type=int, default=1024, help="size of each segment's log")
     arguments = parser.parse_args()
     if arguments.plain is not None:
@@ -121,33 +138,24 @@ def main() -> None:
         return
     cores = len(os.sched_getaffinity(0))
     console = Console(width=200)
-    console.print(f"{machine('pyspark', 'pyarrow')}; by the clock and (in brackets) of processor time")
+    where = f"Segments of {arguments.kilobytes:,} KiB; {machine('pyspark', 'pyarrow')}."
+    console.print(INTRODUCTION, where, sep="\n\n", highlight=False)
     numbers = arguments.segments or [1000, 4000, 10_000, 20_000]
     with scratch_directory() as scratch:
         for segments in dict.fromkeys((WARM, *numbers)):
             make(scratch / str(segments), segments, arguments.kilobytes << 10)
         spark, *start = timed(lambda: start_session(f"local[{cores},4]", local_settings=FEW_ROWS))
         _, *warm, _ = on_spark(spark, scratch / str(WARM), "warm")
-        console.print(
-            f"Spark's start {start[0]:.1f} s ({start[1]:.1f} s); a first run, of {WARM:,} segments,"
-            f" {warm[0]:.1f} s ({warm[1]:.1f} s)"
-        )
+        where += f" Start of Spark: {start[0]:.1f} s ({start[1]:.1f} s); first run, with {WARM:,} segments:"
+        where += f" {warm[0]:.1f} s ({warm[1]:.1f} s)."
         rows = []
         for segments in numbers:
             rows.append(measure(spark, scratch / str(segments), segments))
             console.print(*rows[-1], sep="; ")
         spark.stop()
-    heads = (
-        "segments",
-        "plain, s",
-        "on Spark, s",
-        "more",
-        "list, verify, settle, write, s",
-        "jobs, stages, tasks",
-        "driver + JVM, MB",
-        "kept, B each (model)",
-    )
-    print_table(console, heads, rows)
+    print_table(console, HEADS, rows)
+    if arguments.markdown is not None:
+        write_page(arguments.markdown, "Verification of a fleet on Spark", f"{INTRODUCTION}\n\n{where}", HEADS, rows)
 
 
 if __name__ == "__main__":

@@ -81,7 +81,15 @@ def row(run: Run, used: dict[str, float]) -> str:
     return f"| {words.removeprefix('--kafka ')} | {run.examples} | {run.jobs} | {options} | {figures} | {busy} |"
 
 
-HEADER = """\
+PAGE = """\
+# Jobs
+
+Seconds of processor time of a run, by thread, on a machine with {cores} cores. `python3 bootstrap.py python -m
+tests.bench.jobs --markdown reports/jobs.md` writes this page. *all* covers {releases} releases. *unchanged* is Java
+as in every run: the first compiler only, and the serial collector. *all ÷ main* is the largest possible gain from
+more processors, because the main thread is not divided. [Testing the harness](../docs/testing-the-harness.md#speed)
+explains the numbers.
+
 | run | examples | jobs | Java | all | main thread | Kafka | compilers | helping processes | all ÷ main |
 | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 """
@@ -97,14 +105,14 @@ def main() -> None:
     if given.one is not None:
         print(json.dumps(measure(wanted[given.one])), flush=True)  # noqa: T201
         os._exit(0)
-    table = HEADER
+    table = PAGE.format(cores=os.cpu_count(), releases=len(RELEASES))
     for number, run in enumerate(wanted):
         command = [sys.executable, "-m", "tests.bench.jobs", "--examples", str(given.examples), "--one", str(number)]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=True, text=True)
         table += row(run, json.loads(done.stdout)) + "\n"
         print(table.splitlines()[-1], flush=True)  # noqa: T201
     if given.markdown is not None:
-        given.markdown.write_text(f"{len(RELEASES)} releases.\n\n{table}", "utf-8")
+        given.markdown.write_text(table, "utf-8")
 
 
 if __name__ == "__main__":

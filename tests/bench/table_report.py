@@ -56,7 +56,10 @@ def print_table(console: Console, heads: Sequence[str], rows: Iterable[Sequence[
 
 
 def write_page(path: Path, title: str, introduction: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write a table as Markdown."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    table = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    path.write_text(f"# {title}\n\n{introduction}\n\n{table}\n", "utf-8")
+    """Write a page with a table as Markdown."""
+    path.write_text(f"# {title}\n\n{introduction}\n\n{markdown_table(heads, rows)}", "utf-8")
+
+
+def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table as Markdown."""
+    return "".join(f"| {' | '.join(line)} |\n" for line in [heads, ["---"] * len(heads), *rows])

@@ -23,9 +23,15 @@ from kidx.spark import session
 from kidx.tables.columns import ROWS, arrow_schema, columns_in
 from kidx.tables.contents import columns_of
 from tests.bench.segments import FIRST_TIMESTAMP, write_segment
-from tests.bench.table_report import machine, print_table, processor_seconds
+from tests.bench.table_report import machine, print_table, processor_seconds, write_page
 
 RECORDS, VALUE = 100, 150
+HEADS = ("query", "kafka_segments", "constant batches", "kidx.read, one process", "of the limit")
+INTRODUCTION = """`python3 bootstrap.py python -m tests.bench.tables --markdown reports/tables.md` reads segments as
+tables of Spark. *Constant batches* is a source in Python that yields the same Arrow batch again and again: the
+limit of PySpark. *kidx.read* reads the same segments without Spark. Numbers are million records per second by the
+clock and, in brackets, per second of processor time of the driver, its JVM and all workers. Medians of {times} runs
+in turns."""
 COLUMNS = {
     "all columns": None,
     "value": "value binary",
@@ -89,6 +95,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--megabytes", type=int, default=256)
     parser.add_argument("--times", type=int, default=5)
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the table to a file, too")
     arguments = parser.parse_args()
     tasks = os.cpu_count() or 1
     with tempfile.TemporaryDirectory() as place:
@@ -112,12 +119,12 @@ def main() -> None:
             rows += [told(label, count, found[:3]), *(told("count()", count, found[3:]) for _ in found[3:4])]
         spark.stop()
     console = Console()
-    console.print(
-        f"{count:,} records of {VALUE + 8} bytes, {tasks} tasks, million records a second by the clock,"
-        f" and in brackets a second of processor time; medians of {arguments.times}; {machine('pyspark', 'pyarrow')}"
-    )
-    heads = ("query", "kafka_segments", "constant batches", "kidx.read, one process", "of the limit")
-    print_table(console, heads, rows)
+    where = f"{count:,} records of {VALUE + 8} bytes, {tasks} tasks; {machine('pyspark', 'pyarrow')}."
+    console.print(INTRODUCTION.format(times=arguments.times), where, sep="\n\n", highlight=False)
+    print_table(console, HEADS, rows)
+    if arguments.markdown is not None:
+        text = f"{INTRODUCTION.format(times=arguments.times)}\n\n{where}"
+        write_page(arguments.markdown, "Segments as tables", text, HEADS, rows)
 
 
 def told(label, count, found):

@@ -42,10 +42,11 @@ SINGLE = 20_000
 ENTRIES = 1_310_720
 WARM = 1024
 
-INTRODUCTION = """Ratios of one run of `python3 bootstrap.py python -m tests.bench.verify`: both ways do the same work
-on the same file, without the start of a JVM or the disk. The physical limit of verifying is reading the bytes once and
-computing their CRC-32C with google-crc32c on one core. Lookups are in an index of 1.3 million entries, recent ones
-of the last 1,024, where most of a broker's are; times are of one. Records are of 100 bytes and come with offset,
+INTRODUCTION = """Ratios of one run of `python3 bootstrap.py python -m tests.bench.verify --markdown
+reports/speed.md`. Both sides do the same work on the same file, without the start of a JVM and without the disk.
+The physical limit of a verification is reading the bytes once and computing their CRC-32C with google-crc32c on one
+core. Lookups search an index of 1.3 million entries. *Recent* lookups search its last 1,024 entries, as most of a
+broker's lookups do. Times are per lookup and per record. Records have 100 bytes, and are returned with offset,
 timestamp, key, value and headers."""
 
 
@@ -223,7 +224,7 @@ def lookup_rows(kafka: Kafka, scratch: Path, rounds: int) -> list[Row]:
             run(path, wanted)
         ours = busy(lambda wanted=wanted: bulk.lookup(wanted), rounds) / LOOKUPS * 1e9
         theirs = statistics.median(run(path, wanted) for _ in range(rounds))
-        rows.append(Row(f"a million {name} look-ups", f"OffsetIndex.lookup {RELEASE}", "ns", ours, theirs, reach))
+        rows.append(Row(f"a million {name} lookups", f"OffsetIndex.lookup {RELEASE}", "ns", ours, theirs, reach))
     return rows
 
 

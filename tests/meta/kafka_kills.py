@@ -93,8 +93,10 @@ def table() -> int:
     """Print which machine finds each build unaided, after how many examples and steps."""
     say(f"# Broken builds of Kafka {RELEASE}")
     say("")
-    say("One instruction of the bytecode is another one. `python -m tests.meta.kafka_kills --table` prints this page:")
-    say("seed 0, no kept traces, chunks of examples as in a run, of which the last one is counted whole.")
+    say("Each build differs from Kafka in one instruction. `python -m tests.meta.kafka_kills --table` prints")
+    say(
+        "this page: seed 0, no regression traces, and chunks of examples as in a run. The last chunk is counted in full."
+    )
     say("")
     say("| build | class and method | instruction | machine | examples | steps | found by |")
     say("|---|---|---|---|---|---|---|")
@@ -107,14 +109,14 @@ def table() -> int:
             shutil.rmtree(build)
             missing += first is None
             where = f"`{change.class_name.rpartition('/')[2]}.{change.method}`"
-            what = f"`{change.old}` number {change.number} is `{change.new or 'left out'}`"
+            what = f"`{change.old}` number {change.number} is {f'`{change.new}`' if change.new else 'omitted'}"
             by = "NOT FOUND" if first is None else first.clause or first.signature
-            say(f"| {name} | {where} | {what} | {machine} | {examples} | {steps} | {by} |")
+            say(f"| `{name}` | {where} | {what} | {machine} | {examples} | {steps} | {by} |")
             sys.stdout.flush()
     for name, (machine, change) in ENDLESS.items():
         where = f"`{change.class_name.rpartition('/')[2]}.{change.method}`"
         say("")
-        say(f"{name} ({where}, {machine} machine) gives no answer: a watchdog says so (`tests/cli/test_watchdog.py`).")
+        say(f"`{name}` ({where}, {machine} machine) hangs. The watchdog detects it (`tests/cli/test_watchdog.py`).")
     return 1 if missing else 0
 
 

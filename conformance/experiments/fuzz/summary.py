@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shlex
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Final
+
+from conformance.report.markdown_escape import code
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.experiments.fuzz.plan import FuzzResult
+    from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult
+
+_LEGEND: Final = """\
+*cases*: corrupted files that the reference and Kafka's classes read with the same result, unless there are
+findings. *corpus*: files that reached new code or had a new result; *new*: files that this run has added. CPU time
+is the time of all threads, Java's compiler included. Code that runs only when an index is created, resized, renamed
+or deleted is not reached; the machines execute it.
+"""
 
 
-def markdown(results: Sequence[FuzzResult]) -> str:
+def markdown(plan: FuzzPlan, results: Sequence[FuzzResult]) -> str:
     """Return a table of the formats, and the coverage of Kafka's classes for each."""
-    return "\n".join(_lines(results)) + "\n"
+    words = ["conformance", "fuzz", *(word for release in plan.releases for word in ("--kafka", release))]
+    words += [word for each in plan.implementations for word in ("-i", each)]
+    words += [word for name in plan.formats for word in ("--format", name)]
+    words += ["--seed", str(plan.seed), "--max-time", f"{plan.max_time:g}"]
+    made_by = f"Made by {code(shlex.join(words))} with kidx {version('kidx')}."
+    return "\n".join(["# Fuzzing", "", made_by, "", _LEGEND, *_lines(results)]) + "\n"
 
 
 def _lines(results: Sequence[FuzzResult]) -> Iterator[str]:

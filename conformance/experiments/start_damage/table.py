@@ -75,7 +75,7 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
         dead = sum(outcome.happened == "does not start" for outcome in some)
         harmed = sum(outcome.answer == "no" and outcome.happened != "does not start" for outcome in some)
         lines.append(_row((release, len(some), dead, harmed, f"{count[True]}/{len(some)}")))
-    lines += ["", _row(("broker", "damage", *releases)), _rule(2 + len(releases))]
+    lines += ["", _row(("broker", "corruption", *releases)), _rule(2 + len(releases))]
     for case, by_release in cases.items():
         cells = [_cell(by_release.get(release)) for release in releases]
         lines.append(_row((case.shutdown, case.name.replace("|", "\\|"), *cells)))

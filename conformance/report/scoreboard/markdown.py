@@ -61,7 +61,7 @@ def _faults(row: Row) -> Iterator[str]:
             what = event.signature or ", ".join(event.failure["aspects"])
             yield ""
             yield f"**{text(cell.area)}**: {text(fault.means)}  "
-            yield f"{text(event.clause or 'no clause')} · {text(what)} · {len(event.steps)} steps  "
+            yield f"{text(event.clause or 'no clause')} · {code(what)} · {len(event.steps)} steps  "
             if fault.known is not None:
                 yield f"known: {text(fault.known.reason)} {text(fault.known.link)}  "
             yield code(event.replay)

@@ -1,0 +1,79 @@
+"""Writer of ``reports/brokers.md``: ``python -m tests.bench.brokers [--run DIR] [--kill-cycles DIR]``.
+
+The directories are reports of the two runs that the page names. Without them, the page is written from
+``reports/brokers.json``, the results of the last runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from conformance.report.stream import read_stream
+from conformance.runs.broker_table import HEADINGS, rows
+
+PAGE = Path(__file__).parents[2] / "reports/brokers.md"
+RESULTS = PAGE.with_suffix(".json")
+TEXT = """\
+# Real brokers
+
+Written by `python3 bootstrap.py python -m tests.bench.brokers --run DIR --kill-cycles DIR`.
+
+## All locked releases
+
+`conformance run -i broker --kafka all --broker local --seed 26 --report DIR` runs every locked release as a broker:
+with ZooKeeper before 3.3, with KRaft from then on. Each has four or five topics and a restart or a kill between
+steps. At the end come a `kill -9`, a start, one more batch, and a clean stop. In all {steps:,} steps, {answers:,}
+responses and {segments:,} segments, {unexplained} are unexplained.
+
+After every step all lookups are made (-1 to -8, the smallest number, a grid around the timestamps, both isolation
+levels), and every file of the running broker is compared. The column of segments counts only segments of stopped
+brokers. *rejected* counts starts that broker and kidx both reject (LG-19). *acknowledged* counts batches; every
+later stop has preserved them.
+
+{run}
+## Twenty kills in a row
+
+`conformance run -i broker --kafka 2.4.1 --kafka 4.3.1 --broker local --kill-cycles 20 --seed 20 --report DIR`: in
+every cycle three topics receive batches that all replicas acknowledge and `flush.messages=1` writes to the disk.
+Transactions begin and end, and the broker is killed while forty more batches are sent. Every acknowledged batch is
+at its offset. Of the other batches the log contains the first ones, in order. The twenty-first kill is the kill at
+the end of every run.
+
+{kill_cycles}
+[Finding 6](../findings/06-full-time-index-prevents-recovery.md) describes a kill after which a broker does not
+start, as kidx predicts.
+"""
+
+
+def results_of(directory: Path) -> list[dict[str, Any]]:
+    """Return the row of each release in a report."""
+    return [dict(zip(HEADINGS, row, strict=True)) for row in rows(read_stream(directory / "events.ndjson").results)]
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """Return the rows in Markdown."""
+    lines = [HEADINGS, ["---"] * 3 + ["---:"] * (len(HEADINGS) - 3), *(map(str, each.values()) for each in results)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def main() -> None:
+    """Write the results and the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("--run", "--kill-cycles"):
+        parser.add_argument(name, type=Path, metavar="DIR", help="report of this run")
+    results = json.loads(RESULTS.read_text("utf-8"))
+    results |= {name: results_of(path) for name, path in vars(parser.parse_args()).items() if path is not None}
+    sums = {"answers": "answers compared", "segments": "segments compared"}
+    totals = {
+        name: sum(int(each[sums.get(name, name)]) for each in results["run"])
+        for name in ("steps", "answers", "segments", "unexplained")
+    }
+    RESULTS.write_text(f"{json.dumps(results, indent=1)}\n", "utf-8")
+    PAGE.write_text(TEXT.format(**totals, **{name: table(its) for name, its in results.items()}), "utf-8")
+
+
+if __name__ == "__main__":
+    main()
