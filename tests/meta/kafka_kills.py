@@ -93,10 +93,9 @@ def table() -> int:
     """Print which machine finds each build unaided, after how many examples and steps."""
     say(f"# Broken builds of Kafka {RELEASE}")
     say("")
-    say("Each build differs from Kafka in one instruction. `python -m tests.meta.kafka_kills --table` prints")
-    say(
-        "this page: seed 0, no regression traces, and chunks of examples as in a run. The last chunk is counted in full."
-    )
+    say("Each build differs from Kafka in one instruction. `python -m tests.meta.kafka_kills --table`")
+    say("prints this page: seed 0, no regression traces, and chunks of examples as in a run.")
+    say("The last chunk is counted in full.")
     say("")
     say("| build | class and method | instruction | machine | examples | steps | found by |")
     say("|---|---|---|---|---|---|---|")
