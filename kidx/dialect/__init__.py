@@ -58,7 +58,7 @@ def register_release(release: str, like: str | None = None) -> Dialect:
         like: the release whose behaviours it gets; by default the newest known release before it.
 
     Raises:
-        ValueError: it is older than all known releases.
+        ValueError: the new release is older than all known releases.
     """
     before = [known for known in DIALECTS if version_of(known) < version_of(release)]
     if like is None and not before:
@@ -111,7 +111,7 @@ def with_overrides(dialect: Dialect, **behaviours: object) -> Dialect:
     if unknown := sorted(behaviours.keys() - set(BEHAVIOURS)):
         raise ValueError(f"unknown behaviour of a dialect: {', '.join(unknown)}")
     other = copy(dialect)
-    vars(other).update(behaviours)  # where a cached property stores its value
+    vars(other).update(behaviours)  # a cached property stores its value in the instance's dictionary
     return other
 
 

@@ -1,7 +1,7 @@
 """Row of the table of behaviours: the releases that have it, the clauses that state it, and one sentence.
 
-A release is a number, and a back-port does not follow it: Kafka 4.2.2 limits decompressed records as 4.4.0 does, and
-4.3.1 does not. So a row has a range (:mod:`kidx.dialect.release_range`), and nothing compares a release with a
+Behaviours do not follow version numbers, because of back-ports: Kafka 4.2.2 and 4.4.0 limit decompressed records, 4.3.1
+does not. So a row has a range of releases (:mod:`kidx.dialect.release_range`), and no code compares a release with a
 threshold.
 """
 
@@ -22,7 +22,7 @@ class Behaviour(cached_property[Value], Generic[Value]):
     """Property of a dialect whose value differs between releases.
 
     Attributes:
-        section: the part of Kafka that shows it, e.g. ``"index"``.
+        section: the part of Kafka that has it, e.g. ``"index"``.
         clauses: ids of the clauses that it decides, without their letters.
         values: each value with the releases that have it.
     """
@@ -60,7 +60,11 @@ _REMAINING = _RemainingReleases("", ())
 
 
 class Section:
-    """Rows about one part of Kafka."""
+    """One part of Kafka, whose methods make the rows about it.
+
+    Args:
+        name: name of the part, e.g. ``"index"``.
+    """
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -96,7 +96,7 @@ def _parse_span(part: str, text: str) -> _Span:
         return _Span(low, low)
     high = version_of(match["high"]) if match["high"] else None
     if high is not None and high < low:
-        raise ReleaseRangeError(f"{part!r} in the range of releases {text!r} runs backwards")
+        raise ReleaseRangeError(f"{part!r} in the range of releases {text!r} ends before it begins")
     return _Span(low, high)
 
 

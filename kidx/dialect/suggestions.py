@@ -15,7 +15,7 @@ def did_you_mean(name: str, releases: Sequence[str]) -> str:
     """
     major, dot, _ = name.partition(".")
     if dot and major.isdecimal() and not any(known.startswith(f"{major}.") for known in releases):
-        return ""  # another major version: a similar name there is not a likely meaning
+        return ""  # a release of another major version is not a likely meaning
     near = [known for known in releases if known.startswith(f"{name}.")][-1:]
     near += difflib.get_close_matches(name, [known for known in reversed(releases) if known not in near], 3, 0.75)
     return f"did you mean {' or '.join(near[:3])}?" if near else ""

@@ -31,9 +31,9 @@ class Decompressor(Protocol):
     """Codec libraries that decompress."""
 
     def __call__(self, codec: Any, data: bytes, magic: int, *, mode: Any) -> Any:
-        """Return the output for a batch of this magic, a ``kidx.records.codecs.DecompressedStream``.
+        """Return the output for a batch of this magic as a ``kidx.records.codecs.DecompressedStream``.
 
-        None: the plain bytes are too many for borrowed libraries.
+        The result is None if the output has more bytes than these libraries accept.
 
         Args:
             codec: a ``kidx.records.Codec``.
@@ -77,7 +77,7 @@ class Dialect:
     def rules(self, *sections: str) -> tuple[object, ...]:
         """Return the values of all rows of these sections, by default of all rows.
 
-        Two releases with the same rules behave alike in everything that these parts of Kafka show.
+        Two releases with the same values behave identically in these parts of Kafka.
         """
         return tuple(
             getattr(self, name) for name, row in ROWS.items() if not sections or row.section in sections
@@ -89,13 +89,13 @@ class Dialect:
     position_mismatch_is_state = index.flag(">=3.5.0", "OI-6 TI-21",
         "A position that does not fit the entries is an IllegalState, not an InvalidArgument.")
     unmapped_trim_is_noop = index.flag("3.9.2, 4.0.1..", "AI-16",
-        "``trim_to_valid_size`` does nothing once unmapped.")
+        "``trim_to_valid_size`` has no effect on an unmapped file.")
     close_trims = index.flag("<=4.3.1", "AI-42",
         "``close`` trims the file to its entries before it unmaps the file.")
     resize_unmaps_first = index.flag("3.9.2, 4.0.2, 4.1.1..", "AI-44",
         "``resize`` unmaps before it sets the length (KAFKA-19390): if that fails, the index is closed.")
     unmapped_flush_is_noop = index.flag(">=4.4.0", "AI-19",
-        "``flush`` does nothing once unmapped.")
+        "``flush`` has no effect on an unmapped file.")
     flush_syncs_file = index.flag(">=4.4.0", "AI-23",
         "``flush`` also syncs the file, so that a changed length is durable (KAFKA-20979).")
     strict_txn_version = index.flag(">=4.4.0", "TX-7",
@@ -111,7 +111,7 @@ class Dialect:
         "The offset that a leader indexes with the largest timestamp: the offset of the record, the last one of the "
         "request, or the last one of the batch.")
     max_timestamp_in_two_fields = segment.flag("<=2.8.2", "SEG-6",
-        "The largest timestamp and its offset are read and discarded separately.")
+        "The largest timestamp of a segment and its offset are read and discarded separately.")
     max_timestamp_may_look_unread = segment.flag("3.0.0..3.6.2", "SEG-44",
         "A pair (-1, -1) from a corrupt time index counts as not yet read, because pairs compare by value.")
     truncation_reloads_in_two_steps = segment.flag("<=3.6.2", "SEG-38",
@@ -318,7 +318,8 @@ class Dialect:
         "The time at which the files of a removed entry are deleted: immediately, or after ten seconds (KAFKA-17184).")
     marked_entries: ClassVar[Behaviour[Literal["none", "reject", "answer"]]] = remote.choice(
         {"none": "<=3.5.2", "reject": "3.6.0..4.0.2", "answer": ">=4.1.0"}, "RC-9",
-        "The reaction of an entry whose removal has begun and whose files are not deleted yet (KAFKA-17184).")
+        "The result of a lookup in an entry whose removal has begun: an error, or the answer from its files "
+        "(KAFKA-17184).")
     closed_cache: ClassVar[Behaviour[Literal["none", "instance", "cache"]]] = remote.choice(
         {"none": "<=3.5.2", "instance": "3.6.0..4.0.2", "cache": ">=4.1.0"}, "RC-13",
         "The name in the error of a closed cache: ``Instance`` or ``RemoteIndexCache``.")
@@ -366,7 +367,7 @@ class Dialect:
     logs_with_log4j2 = running.flag(">=4.0.0", "",
         "The broker logs through log4j 2, not log4j 1.")
     runs_with_kraft = running.flag(">=3.3.0", "",
-        "KRaft is more than a preview.")
+        "KRaft is ready for production; before, it was missing or a preview.")
     runs_with_zookeeper = running.flag("<=3.9.2", "",
         "A broker can run with ZooKeeper.")
     has_share_groups = running.flag(">=4.0.0", "",

@@ -32,7 +32,7 @@ class AbstractIndex(ABC, Generic[Entry]):
     """File of fixed-size entries that grows by appending into a preallocated mapping.
 
     Args:
-        path: the index file; created and preallocated if it does not exist (AI-3), opened as full if it does (AI-5).
+        path: the index file; a missing file is created (AI-3), an existing file is taken to be full of entries (AI-5).
         base_offset: offset of the segment's first record; entries store offsets relative to it (AI-8).
         max_index_size: bytes to preallocate for a new file, rounded down to whole entries.
         writable: True to map the file read-write; False needs no permission to write an existing file.
@@ -130,7 +130,7 @@ class AbstractIndex(ABC, Generic[Entry]):
         """Raise an error if the file cannot be a valid index.
 
         Raises:
-            CorruptIndexError: a check failed; OI-11 and TI-11 list what is and what is not checked.
+            CorruptIndexError: a check failed; OI-11 and TI-11 list the checks.
         """
 
     @abstractmethod
@@ -165,7 +165,7 @@ class AbstractIndex(ABC, Generic[Entry]):
         return self
 
     def __exit__(self, *exception: object) -> None:
-        # An index closed or deleted inside the block needs no close, and close would raise in X1–X3 (AI-16).
+        # An index closed or deleted inside the block needs no close, which would raise up to 3.9.1 (AI-16).
         if self._mmap is not None:
             self.close()
 
@@ -209,7 +209,7 @@ class AbstractIndex(ABC, Generic[Entry]):
 
     @abstractmethod
     def _no_entry_text(self, n: int) -> str:
-        """Return Kafka's message for a slot past the end, without Scala's full stop (OI-8, TI-8)."""
+        """Return Kafka's message for a slot past the end, without the full stop that Scala classes add (OI-8, TI-8)."""
 
     def entry(self, n: int) -> Entry:
         """Return the entry in slot ``n``.
@@ -236,7 +236,7 @@ class AbstractIndex(ABC, Generic[Entry]):
         self._refresh_last()
 
     def _entries_below(self, buffer: MappedBuffer, slot: int, offset: int) -> int:
-        """Return the number of entries below ``offset``; ``slot`` is the last at or below it (OI-10, TI-9)."""
+        """Return the number of entries below ``offset``; ``slot`` has the last entry ≤ ``offset`` (OI-10, TI-9)."""
         if slot < 0:
             return 0
         stored = buffer.get(self._offset_codec, self._byte_position(slot) + self._offset_shift)
@@ -332,17 +332,17 @@ class AbstractIndex(ABC, Generic[Entry]):
         """Truncate the preallocated tail, so that the file holds only its entries (AI-16).
 
         Raises:
-            ClosedError: the file is unmapped, in the dialects X1–X3; in later ones the call has no effect.
+            ClosedError: the file is unmapped (up to 3.9.1 and in 4.0.0; in other releases the call has no effect).
         """
         if self._mmap is None and self.dialect.unmapped_trim_is_noop:
             return
         self.resize(self.entries * self.entry_size)
 
     def flush(self) -> None:
-        """Write changed pages to the file; X6 also syncs the file, and with it a changed length (AI-23).
+        """Write changed pages to the file; from 4.4.0 on, also sync the file, and so a changed length (AI-23).
 
         Raises:
-            ClosedError: the file is unmapped, in the dialects X1–X5.
+            ClosedError: the file is unmapped (up to 4.3.1; in later releases the call has no effect).
             OSError: the file cannot be written.
         """
         if self._mmap is None and self.dialect.unmapped_flush_is_noop:
@@ -363,7 +363,7 @@ class AbstractIndex(ABC, Generic[Entry]):
             self._mmap = None
 
     def close(self) -> None:
-        """Trim the file (X1–X5; X6 keeps the tail) and unmap it; a second call has no effect (AI-20)."""
+        """Trim the file (up to 4.3.1) and unmap it; a second call has no effect (AI-20)."""
         if self.dialect.close_trims:
             self.trim_to_valid_size()
         self.close_handler()

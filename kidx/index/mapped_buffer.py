@@ -23,9 +23,9 @@ _INTS: Final = ctypes.POINTER(_INT)
 
 
 def _copy(descriptor: int, length: int, name: str) -> mmap.mmap:
-    """Return a copy of the file, in which zeros take no memory.
+    """Return a copy of the file in anonymous memory; ranges of zeros take no memory.
 
-    Reading a mapping of a file that another process truncates would kill this process.
+    A mapping would be unsafe: if another process truncates the file, reading the mapping kills this process.
 
     Raises:
         FileChangedError: the file became shorter.
@@ -52,9 +52,11 @@ class MappedBuffer:
         OSError: the file cannot be mapped.
 
     Attributes:
-        data: the mapping.
-        ints: the same bytes as an array of big-endian ``int32``, for the one loop in which reading each with ``struct``
-            takes too long. A C pointer without a bounds check: compare with ``limit`` first.
+        data: the mapping, or the copy.
+        ints: the same bytes as an array of big-endian ``int32``, for the search in an ``.index``, where ``struct`` is
+            too slow. It is a C pointer without a bounds check: compare with ``limit`` first.
+        limit: the number of bytes.
+        position: the cursor: the byte position at which ``put`` writes.
     """
 
     __slots__ = ("data", "ints", "limit", "name", "position", "writable")

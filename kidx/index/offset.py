@@ -116,7 +116,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
 
         Args:
             target: an offset.
-            probe: callback for every comparison, see :class:`kidx.index.search.Probe`.
+            probe: callback that receives every comparison as a :class:`kidx.index.search.Probe`.
             search: :func:`kidx.index.search.plain_search` to compare with the search of Kafka 1.1 and older.
 
         Raises:
@@ -136,7 +136,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         return OffsetPosition(self.base_offset, 0) if slot == -1 else self._parse(buffer, slot)
 
     def ceiling(self, target: int, probe: ProbeCallback | None = None) -> OffsetPosition | None:
-        """Return the entry with the smallest offset ≥ ``target``, or None. Not in Kafka; errors as ``lookup``."""
+        """Return the entry with the smallest offset ≥ ``target``, or None; not in Kafka. Raises as ``lookup``."""
         buffer = self._mapped()
         lower, upper = self._bounds(_OFFSET, _OFFSET_AT, target, offsets=True, probe=probe)
         if lower >= 0 and (entry := self._parse(buffer, lower)).offset == target:
@@ -147,7 +147,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         """Return the first entry at or past ``fetch_offset.position + fetch_size`` bytes, or None.
 
         The sum is a Java ``int`` and wraps around. The search compares positions; if the first entry of the file is
-        equal to the sum, Kafka returns the entry after it (AI-33). Errors as ``lookup``.
+        equal to the sum, Kafka returns the entry after it (AI-33). Raises as ``lookup``.
         """
         buffer = self._mapped()
         target = to_int(fetch_offset.position + fetch_size)

@@ -1,9 +1,9 @@
-"""Binary search of a broker's lookups: warm section first (AI-30 … AI-36), and the plain search before it.
+"""Binary searches of a broker's lookups: warm section first (AI-30 … AI-36), or plain, as in Kafka 1.1 and older.
 
 Kafka appends at the end and most lookups are near the end, but a plain binary search probes the middle of the file, and
 the pages it probes change whenever the file grows by a page. Sooner or later every follower and every consumer waits
-for a page that left memory long ago (KAFKA-6432). So the search first compares the target with the start of the last
-8192 bytes, and searches the rest only if the target is below it.
+for a page that left memory long ago (KAFKA-6432). So the search first compares the target with the first key of the
+last 8192 bytes, the *warm section*. It searches the rest of the file only if the target is not above that key.
 
 Both searches return both bounds: the slot of the largest key ≤ target and of the smallest key ≥ target, -1 for none. On
 unsorted or corrupt content they return exactly what Kafka's loops return, which is why the loops are written this way.
@@ -29,7 +29,7 @@ Read = Callable[["Buffer", int], tuple[Any, ...]]
 
 
 class Probe(NamedTuple):
-    """One comparison of a search: its slot, its 4 KiB page of the file, and the half of the index that it is in."""
+    """One comparison of a search: the slot compared, its 4 KiB page of the file, and the section, warm or cold."""
 
     slot: int
     page: int
@@ -37,6 +37,7 @@ class Probe(NamedTuple):
 
 
 ProbeCallback = Callable[[Probe], None]
+"""Function that receives every comparison of a search, before the key is read."""
 
 
 class Keys(NamedTuple):
@@ -95,7 +96,7 @@ class Ints(Protocol):
 def offset_floor(ints: Ints, entries: int, target: int) -> int:
     """Return the lower bound of :func:`warm_search` among relative offsets, by the same comparisons in half the time.
 
-    It serves lookups without a probe: here, reading a key is one step of the interpreter, without a call.
+    Lookups without a probe use it, because it reads a key without a function call.
 
     Args:
         ints: the content of an ``.index``: relative offset, position, relative offset and so on.
@@ -156,7 +157,7 @@ def plain_search(keys: Keys, entries: int, target: int) -> tuple[int, int]:
 
 
 def _bisect(keys: Keys, entries: int, target: int, low: int, high: int) -> tuple[int, int]:
-    """Return both bounds by the loop of AI-33, which an equal key ends immediately, for either bound."""
+    """Return both bounds by the loop of AI-33: an equal key ends the loop immediately and is both bounds."""
     read, data, stride, shift = keys
     end = high + 1
     while (middle := (low + end) >> 1) > low:

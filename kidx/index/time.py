@@ -28,7 +28,10 @@ _NO_TIMESTAMP = -1
 
 
 class TimeIndex(AbstractIndex[TimestampOffset]):
-    """Map from a timestamp to an offset before which no record is later; arguments as in the base class."""
+    """Map from a timestamp to an offset: no record before the offset has a later timestamp.
+
+    The arguments are those of the base class.
+    """
 
     layout: ClassVar[Layout] = TIME_INDEX
 
@@ -134,7 +137,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
 
         Args:
             timestamp: milliseconds.
-            probe: callback for every comparison, see :class:`kidx.index.search.Probe`.
+            probe: callback that receives every comparison as a :class:`kidx.index.search.Probe`.
             search: :func:`kidx.index.search.plain_search` to compare with the search of Kafka 1.1 and older.
 
         Raises:
@@ -152,7 +155,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         return TimestampOffset(_NO_TIMESTAMP, self.base_offset) if slot == -1 else self._parse(buffer, slot)
 
     def ceiling(self, timestamp: int, probe: ProbeCallback | None = None) -> TimestampOffset | None:
-        """Return the entry with the smallest timestamp ≥ ``timestamp``, or None. Not in Kafka; errors as ``lookup``."""
+        """Return the entry with the smallest timestamp ≥ ``timestamp``, or None; not in Kafka. Raises as ``lookup``."""
         buffer = self._mapped()
         lower, upper = self._bounds(_TIMESTAMP, _TIMESTAMP_AT, timestamp, offsets=False, probe=probe)
         if lower >= 0 and (entry := self._parse(buffer, lower)).timestamp == timestamp:

@@ -1,7 +1,7 @@
 """The ``.txnindex`` file: aborted transactions (clauses TX, ``TransactionIndex.java``).
 
-Unlike the other two indexes it is neither mapped nor preallocated: the first append creates it, and most segments have
-none.
+Unlike the other two index files, this file is neither mapped nor preallocated. The first append creates it; most
+segments have no such file.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ class TransactionIndex:
         """Append a record; open or create the file if necessary, also after ``close``.
 
         Raises:
-            InvalidArgumentError: its last offset does not exceed the one appended before (TX-3), or a field is not a
-                Java ``long``.
+            InvalidArgumentError: ``txn.last_offset`` does not exceed the last offset appended before (TX-3), or a field
+                is not a Java ``long``.
             ReadOnlyError: the file was opened with ``writable=False``.
             OSError: the file cannot be created or written.
         """
@@ -113,7 +113,7 @@ class TransactionIndex:
                 f" {self.path.absolute()}",
             )
         if not self.writable:
-            raise ReadOnlyError(f"{self._file} is open read-only")
+            raise ReadOnlyError(f"{self._file} is open read-only; {txn} cannot be appended")
         try:
             record = _RECORD.pack(_CURRENT_VERSION, *txn)
         except struct.error:
@@ -131,7 +131,7 @@ class TransactionIndex:
             return
         for position, (version, *fields) in self._raw_records(self._descriptor):
             if version and not self.dialect.strict_txn_version:
-                # Up to X5 Kafka reads only the high byte of the 16-bit version: 0x0001 passes, 0x0100 is "1".
+                # Up to 4.3.1 Kafka reads only the high byte of the 16-bit version: 0x0001 passes, 0x0100 is "1".
                 version >>= 8  # noqa: PLW2901
             if version > _CURRENT_VERSION or (version < 0 and self.dialect.strict_txn_version):
                 raise self._unsupported(version)
@@ -154,7 +154,8 @@ class TransactionIndex:
             else f"current version is {_CURRENT_VERSION}"
         )
         return UnsupportedVersionError(
-            f"{self._file} holds a transaction of version {version}; {self.dialect.release} reads {_CURRENT_VERSION}",
+            f"{self._file} holds a transaction of version {version}; Kafka {self.dialect.release} reads only version"
+            f" {_CURRENT_VERSION}",
             f"Unexpected aborted transaction version {version} in transaction index {self.path.absolute()},"
             f" {supported}",
         )
@@ -185,7 +186,7 @@ class TransactionIndex:
         """Truncate the file at the first record, in file order, whose last offset is ≥ ``offset`` (TX-10).
 
         Raises:
-            UnsupportedVersionError: a record of an unsupported version comes first.
+            UnsupportedVersionError: a record before that one has an unsupported version; nothing is truncated.
         """
         last = None
         for position, _, txn in self.stored_records():
@@ -198,7 +199,7 @@ class TransactionIndex:
     def _cut(self, size: int) -> None:
         if self._descriptor is not None:
             if not self.writable:
-                raise ReadOnlyError(f"{self._file} is open read-only")
+                raise ReadOnlyError(f"{self._file} is open read-only and cannot be truncated")
             os.ftruncate(self._descriptor, size)
             self._position = min(self._position, size)
 

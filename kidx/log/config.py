@@ -53,9 +53,10 @@ class LogConfig(SegmentConfig):
         log_append_time: True if ``message.timestamp.type`` is ``LogAppendTime``.
         timestamp_difference_max_ms: ``message.timestamp.difference.max.ms`` of releases up to 3.9, the maximum
             difference between a producer's timestamp and the clock.
-        timestamp_before_max_ms: ``message.timestamp.before.max.ms`` of 3.6 and later, how much older it may be.
-        timestamp_after_max_ms: ``message.timestamp.after.max.ms`` of 3.6 and later, how much newer it may be; the
-            release's default if None.
+        timestamp_before_max_ms: ``message.timestamp.before.max.ms`` of 3.6 and later, the maximum time by which a
+            producer's timestamp may be older than the clock.
+        timestamp_after_max_ms: ``message.timestamp.after.max.ms`` of 3.6 and later, the maximum time by which it may be
+            newer; the release's default if None.
         compression: ``compression.type``, the codec to which a leader changes batches; None for ``producer``, the codec
             of the incoming batches.
         delete_retention_ms: ``delete.retention.ms``, the time that a tombstone is retained in a compacted log.
@@ -121,7 +122,7 @@ class LogConfig(SegmentConfig):
     def timestamp_limits(self, dialect: Dialect) -> tuple[int, int]:
         """Return the milliseconds by which a producer's timestamp may be older, and newer, than the broker's clock.
 
-        Up to 3.9 the single older limit replaces each of the two that is not set.
+        Up to 3.9, ``timestamp_difference_max_ms`` replaces each of the two limits that is not set.
         """
         both, before, after = (
             self.timestamp_difference_max_ms,

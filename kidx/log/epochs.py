@@ -43,7 +43,7 @@ def read_epochs(path: Path) -> list[EpochEntry]:
         raise OSError(f"{path} is not a checkpoint of leader epochs: {error}") from error
     for entry in entries:
         if entry.epoch < 0 or entry.start_offset < 0:
-            raise OSError(f"{path} is not a checkpoint of leader epochs: {entry} is negative")
+            raise OSError(f"{path} is not a checkpoint of leader epochs: {entry} has a negative number")
     return entries
 
 
@@ -124,9 +124,9 @@ class LeaderEpochCache(LeaderEpochs):
     """Leader epochs of one log, written to the file on every change.
 
     Args:
-        path: the checkpoint file; created empty.
+        path: the checkpoint file; an empty file is created if it does not exist.
         numbers_escape: True if an entry that is not a number raises an argument error, not a file error (LG-78).
-        are_checked: True to remove entries that contradict each other.
+        are_checked: True to remove the entries of the file that contradict a later entry.
 
     Raises:
         OSError: the file cannot be read or created.

@@ -45,7 +45,7 @@ class RecordValidationError(InvalidRecordError):
     """Records of a batch that do not satisfy the topic (``RecordValidationException``).
 
     Attributes:
-        records: their numbers in the batch, counted from 0.
+        records: the numbers of the rejected records in the batch, counted from 0.
     """
 
     kind = "refused_records"
@@ -59,13 +59,13 @@ class SkippedRecordError(KidxError, RuntimeError):
 
 
 class LogError(KidxError, RuntimeError):
-    """Two segments of one name, or one below another (``o.a.k.common.KafkaException``)."""
+    """New segment whose base offset is in use, or below the active segment (``o.a.k.common.KafkaException``)."""
 
     kind = "kafka"
 
 
 class OffsetNotAvailableError(KidxError, RuntimeError):
-    """Leader that does not know yet how far its followers are (``OffsetNotAvailableException``; LO-12, LO-13)."""
+    """Leader whose high watermark is still below the start of its epoch (``OffsetNotAvailableException``; LO-12)."""
 
     kind = "offset_not_available"
 

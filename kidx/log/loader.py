@@ -1,4 +1,4 @@
-"""Loading of a log: the files that are trusted, and the files that are rebuilt (``LogLoader``; SEG-33 – SEG-37)."""
+"""Loading of a log: decides which files are trusted and which are rebuilt (``LogLoader``; SEG-33 – SEG-37)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Loader:
         dialect: rules of a release.
         clock: the wall clock.
         epochs: cache that gets the leader epochs found by a recovery.
-        producers: producers of the log, still empty; its snapshots are deleted with their segments.
+        producers: state of the producers, still empty; it deletes the snapshots of removed segments.
         start_offset: checkpoint of the log start offset.
         recovery_point: checkpoint below which everything is on disk.
         clean: True if the last shutdown was clean.
@@ -125,8 +125,8 @@ class Loader:
         """Recover a segment with the producers before it, and write a snapshot of the producers after it.
 
         Raises:
-            InvalidArgumentError: it contains an offset below its base, and its last one is in range (LG-19).
-            SegmentOffsetOverflowError: its last offset is out of range; Kafka splits such a segment.
+            InvalidArgumentError: an offset of the segment is below its base, and the last one is in range (LG-19).
+            SegmentOffsetOverflowError: the last offset is out of range; Kafka splits such a segment.
             KidxError, OSError: as :meth:`LogSegment.recover`.
         """
         producers = type(self.producers)(
@@ -165,7 +165,7 @@ class Loader:
                 return
 
     def _end_offset(self) -> int:
-        """Return the log end offset; create an empty segment if none exists, or if all are below the start."""
+        """Return the log end offset; create an empty segment if none exists, or if all are below the log start."""
         checked: int | None = None
         if len(self.segments):
             checked = self.segments.active.read_next_offset()

@@ -74,9 +74,9 @@ class ReadableLog(Protocol):
 LATEST: Final = -1
 EARLIEST: Final = -2
 MAX_TIMESTAMP: Final = -3
-"""From 3.0."""
+"""From 3.0: the record with the largest timestamp."""
 EARLIEST_LOCAL: Final = -4
-"""From 3.5: the first offset on this broker, which without tiered storage is the first one."""
+"""From 3.5: the first offset on this broker; without tiered storage, the same as ``EARLIEST``."""
 LATEST_TIERED: Final = -5
 """From 3.9: the last offset in remote storage."""
 EARLIEST_PENDING_UPLOAD: Final = -6
@@ -101,7 +101,7 @@ def supports_target(dialect: Dialect, target: int) -> bool:
 
 
 def fetch_offset(log: ReadableLog, target: int) -> TimestampAndOffset | None:
-    """Return the log's own result, without tiered storage; see :meth:`UnifiedLog.fetch_offset_by_timestamp`."""
+    """Return the result of the local log; see :meth:`UnifiedLog.fetch_offset_by_timestamp`."""
     if not supports_target(log.dialect, target):
         return _search(log, target)
     if target == LATEST:
@@ -127,14 +127,14 @@ def _search(log: ReadableLog, timestamp: int) -> TimestampAndOffset | None:
 
 
 def _max_timestamp_cached(log: ReadableLog) -> TimestampAndOffset:
-    """Return the pair that the segment caches, with the newest epoch, whichever epoch the pair had (LO-9)."""
+    """Return the timestamp and offset that a segment caches, with the newest epoch of the log (LO-9)."""
     latest = max(log.segments, key=lambda segment: segment.max_timestamp_so_far.timestamp)
     timestamp, offset = latest.max_timestamp_so_far
     return TimestampAndOffset(timestamp, offset, log.epochs.latest_epoch)
 
 
 def _max_timestamp_scanned(log: ReadableLog) -> TimestampAndOffset | None:
-    """Return the pair from its batch, which is looked up and read again (LO-10, M2)."""
+    """Return the largest timestamp with its offset and epoch, read again from the batch (LO-10)."""
     latest = max(log.segments, key=lambda segment: segment.max_timestamp_so_far.timestamp)
     timestamp, offset = latest.max_timestamp_so_far
     position = latest.offset_index.lookup(offset).position
@@ -142,7 +142,7 @@ def _max_timestamp_scanned(log: ReadableLog) -> TimestampAndOffset | None:
         if batch.max_timestamp == timestamp:
             if batch.magic == 0:
                 return None
-            # Unlike a search, this does not decompress the records after the result, in any release.
+            # In contrast to a search, no release decompresses the records after the result.
             streaming = batch.magic > 1 or log.dialect.limits_decompressed_size
             records = batch.offset_timestamps(
                 largest_record(latest.max_record_body_size, log.dialect), streaming=streaming

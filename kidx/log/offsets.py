@@ -16,7 +16,11 @@ if TYPE_CHECKING:
 
 
 class LogOffsets:
-    """Offsets of :class:`~kidx.log.UnifiedLog`, where the attributes are described."""
+    """Part of :class:`~kidx.log.UnifiedLog` that maintains the offsets; that class describes the other attributes.
+
+    Attributes:
+        watermark_has_metadata: True if the position of the batch at the high watermark is known.
+    """
 
     directory: Path
     dialect: Dialect
@@ -33,7 +37,7 @@ class LogOffsets:
 
     @property
     def last_stable_offset(self) -> int:
-        """Last stable offset: below it everything is replicated and decided; never above the high watermark."""
+        """Last stable offset: each record below it is replicated and in no open transaction."""
         first = self.first_unstable_offset
         return self.high_watermark if first is None else min(first, self.high_watermark)
 
@@ -56,7 +60,7 @@ class LogOffsets:
             self.first_unstable_offset = self._offset_metadata(max(first.first_offset, self.start_offset))
 
     def _offset_metadata(self, offset: int) -> int:
-        """Return the first offset that a read from ``offset`` reports (SEG-50), or the log end without a record."""
+        """Return the first offset that a read from ``offset`` reports (SEG-50), or the log end if it reads nothing."""
         if offset > self.end_offset or self.segments.floor(offset) is None:
             if not self.dialect.unstable_offset_must_exist:
                 return offset
@@ -88,19 +92,20 @@ class LogOffsets:
     def offset_snapshot(self) -> tuple[int, int, int, int]:
         """Return start, end, high watermark and last stable offset, as a fetch gets them (``fetchOffsetSnapshot``).
 
-        The batch of the high watermark is looked up if it is not known yet: the watermark may move (LG-67, LG-79).
+        The batch at the high watermark is looked up if its position is unknown. The lookup may change the high
+        watermark (LG-67, LG-79).
 
         Raises:
             OffsetOutOfRangeError: the log has no record at the high watermark, up to 3.7.
             KidxError, OSError: the batch cannot be read.
         """
         if not self.watermark_has_metadata:
-            was, first = self.high_watermark, self.first_unstable_offset
-            self.high_watermark = self._offset_metadata(was)
+            before, first = self.high_watermark, self.first_unstable_offset
+            self.high_watermark = self._offset_metadata(before)
             self.watermark_has_metadata = True
             self.producers.on_high_watermark(self.high_watermark)
             self._update_first_unstable_offset()
-            if self.dialect.watermark_metadata_resolved_last and (first is None or was <= first):
+            if self.dialect.watermark_metadata_resolved_last and (first is None or before <= first):
                 return self.start_offset, self.end_offset, self.high_watermark, self.high_watermark
         return self.start_offset, self.end_offset, self.high_watermark, self.last_stable_offset
 

@@ -1,4 +1,4 @@
-"""Segments that Kafka would split because an offset in them is out of the range of their base offset."""
+"""Error for a segment that Kafka would split because one of its offsets is too far from the base offset."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def overflow_as_split_error(segment: LogSegment) -> Iterator[None]:
-    """Convert an overflow of the segment inside the block to the error of splitting it (``splitOverflowedSegment``).
+    """Convert an overflow error inside the block to the error of Kafka's split (``splitOverflowedSegment``).
 
     Raises:
-        InvalidArgumentError: the offset is below the base, and the last one is in range: nothing can be split.
+        InvalidArgumentError: an offset is below the base and the last offset is in range, so Kafka does not split.
         SegmentOffsetOverflowError: the last offset is out of range; Kafka splits such a segment.
     """
     try:

@@ -1,4 +1,4 @@
-"""Changes that a broker makes to a log's result for a client (``Partition``, ``KafkaApis``; LO-12 – LO-15)."""
+"""``ListOffsets`` of a partition's leader: the log's result, limited for clients (``Partition``; LO-12 – LO-15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes that an append makes to producers: checked before the write, applied after it."""
+"""Changes that an append makes to the state of producers: checked before the write, applied after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class TransactionVerification(NamedTuple):
-    """Proof in a call that the coordinator knows the transaction (LG-45).
+    """Proof, passed with an append, that the coordinator has verified the transaction (LG-45).
 
     Attributes:
         is_required: True if the log rejects the first batch of a transaction without a guard.
@@ -40,13 +40,13 @@ class ProducerChanges:
         producers: producers of the log, not modified before :meth:`apply`.
         batches: batches with their final offsets.
         origin: origin of the append: a client, a coordinator or replication.
-        verified: verification in a leader's call.
+        verified: proof that came with the append to a leader.
 
     Attributes:
-        is_duplicate: True if a client repeats a batch of the log; nothing is to be appended.
+        is_duplicate: True if a client repeats a batch of the log; the batches must not be appended.
 
     Raises:
-        InvalidTxnStateError: a transaction begins that is not verified.
+        InvalidTxnStateError: an unverified transaction begins.
         KidxError: See :meth:`ProducerAppendInfo.append`.
     """
 

@@ -33,17 +33,17 @@ def rebuild_producers(
         start_offset: start offset of the log.
         end_offset: offset up to which batches are applied.
         now: milliseconds; a producer that has been idle for too long is not loaded from a snapshot.
-        clean: True after a clean stop; without any snapshot no producer exists then, and nothing is read (LG-30).
-        known: producers that, up to 2.7, each segment's batches are checked against: the producers of the log itself,
-            empty in a recovery (LG-44); ``producers`` by default.
+        clean: True after a clean shutdown. Without any snapshot, no producer exists then, and no batch is read (LG-30).
+        known: state that the batches are checked against up to 2.7: the producers of the log, which are empty in a
+            recovery (LG-44); ``producers`` by default.
 
     Raises:
         KidxError: See :meth:`ProducerAppendInfo.append`.
         OSError: a log or a snapshot cannot be read, written or deleted.
     """
-    marks = [*segments.last_two_bases, end_offset]
+    snapshot_offsets = [*segments.last_two_bases, end_offset]
     if clean and producers.latest_snapshot is None:
-        for offset in marks:
+        for offset in snapshot_offsets:
             producers.map_end_offset = offset
             producers.take_snapshot()
         return
@@ -55,7 +55,7 @@ def rebuild_producers(
         for segment in segments.values_between(producers.map_end_offset, end_offset):
             begin = max(segment.base_offset, producers.map_end_offset, start_offset)
             producers.map_end_offset = begin
-            if segment.base_offset in marks:
+            if segment.base_offset in snapshot_offsets:
                 producers.take_snapshot()
             _load(producers, source, _batches(segment, begin, end_offset if segment is last else None))
     producers.map_end_offset = end_offset

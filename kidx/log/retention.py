@@ -34,7 +34,7 @@ class RetentionLog(Protocol):
         """Offset of the next record."""
 
     def remove_oldest(self, segments: list[LogSegment]) -> None:
-        """Remove the first segments, and create an empty one if those were all."""
+        """Remove these first segments of the log; create an empty segment if no other remains."""
 
 
 Predicate = Callable[[LogSegment, LogSegment | None], bool]
@@ -44,7 +44,7 @@ Predicate = Callable[[LogSegment, LogSegment | None], bool]
 def delete_old_segments(log: RetentionLog) -> int:
     """Delete the segments that retention by start offset, size and time allows, and return their number.
 
-    The rules are applied in this order from 3.0 on, and before in the opposite one.
+    From 3.0 on the rules are applied in this order; earlier releases apply them in the opposite order.
 
     Raises:
         KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
@@ -99,7 +99,10 @@ def _never(_: LogSegment, __: LogSegment | None) -> bool:
 
 
 def _selected(log: RetentionLog, predicate: Predicate) -> list[LogSegment]:
-    """Return the oldest segments while the predicate is True, none at or above the high watermark, no empty last."""
+    """Return the oldest segments below the high watermark, up to the first for which the predicate is False.
+
+    An empty active segment is not selected.
+    """
     segments = list(log.segments)
     selected: list[LogSegment] = []
     for segment, following in zip(segments, [*segments[1:], None], strict=True):

@@ -1,4 +1,4 @@
-"""Log as a sequence of segments: rolling, truncation and removal."""
+"""Sequence of segments of a log: rolling, truncation and removal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SegmentedLog(LogOffsets):
-    """Operations of :class:`~kidx.log.UnifiedLog` on its segments; the attributes are described there."""
+    """Part of :class:`~kidx.log.UnifiedLog` that changes the segments; that class describes the attributes."""
 
     config: LogConfig
     clock: Clock
@@ -34,7 +34,7 @@ class SegmentedLog(LogOffsets):
 
     @contextlib.contextmanager
     def _operation(self) -> Iterator[None]:
-        """Delete the files that the operation removed at its end, also after an error."""
+        """Delete the files of removed segments when the block ends, also after an error."""
         try:
             yield
         finally:
@@ -154,7 +154,7 @@ class SegmentedLog(LogOffsets):
             return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Remove everything and start again at ``offset``, as a follower does that lags too far.
+        """Remove everything and start again at ``offset``, as a follower that lags too far does.
 
         Raises:
             OSError: a file cannot be renamed or created.
@@ -201,7 +201,7 @@ class SegmentedLog(LogOffsets):
             return delete_segments_before_start(self)
 
     def remove_oldest(self, segments: list[LogSegment]) -> None:
-        """Remove the first segments for retention, and create an empty one if those were all.
+        """Remove these first segments for retention; roll an empty segment first if they are all segments.
 
         Raises:
             KidxError, OSError: as rolling and deleting.

@@ -86,7 +86,7 @@ class Segments:
         self._ordered = None
 
     def detach(self, segments: Iterable[LogSegment]) -> None:
-        """Remove segments and rename their files; :meth:`delete_detached` deletes them.
+        """Remove segments from the map and rename their files; :meth:`delete_detached` deletes the files.
 
         Raises:
             OSError: a file cannot be renamed.
@@ -119,7 +119,7 @@ class Segments:
         """Delete the files of detached segments, as Kafka does after ``file.delete.delay.ms``.
 
         Returns:
-            The segments that no other segment has replaced.
+            The removed segments, without those that a segment of the same base offset has replaced.
         """
         removed, self._removed = self._removed, []
         replaced, self._replaced = self._replaced, []

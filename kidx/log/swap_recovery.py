@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SwapFiles:
-    """Temporary files of a log directory.
+    """Temporary files that an interrupted cleaner left in a log directory.
 
     Args:
         directory: directory of the log.
@@ -69,9 +69,9 @@ class SwapFiles:
             (self._directory / (file_name(_offset_of(file), kind) + suffix)).unlink(missing_ok=True)
 
     def _rename(self) -> None:
-        """Delete every file, and snapshot, at an offset that the swapped segments cover, and rename the swapped files.
+        """Delete the files and snapshots at offsets that the swapped segments cover; rename the swapped files.
 
-        Determining the end of a segment creates a missing offset index, which is renamed as well.
+        Reading the end offset of a segment creates a missing offset index, which is renamed, too.
         """
         ends = []
         for base in self._logs:

@@ -1,4 +1,4 @@
-"""Log of a partition: segments, their start, end and high watermark, and appends to them (``UnifiedLog``)."""
+"""Log of a partition: its segments, its start, end and high watermark, and appends (``UnifiedLog``)."""
 
 from __future__ import annotations
 
@@ -53,20 +53,22 @@ class UnifiedLog(SegmentedLog):
 
     Attributes:
         start_offset: the first offset that is visible to a client.
-        search_start: offset where a search by timestamp begins in 3.5: the start offset before any truncation below it.
+        search_start: offset at which a search by timestamp begins in 3.5, also after a truncation below it.
         end_offset: the offset of the next record.
         high_watermark: offset below which everything is on all replicas; at first the start offset, see
             :meth:`update_high_watermark`.
         recovery_point: offset below which everything is on disk.
-        first_unstable_offset: first offset of the earliest transaction that is open, or completed and not replicated,
-            as last determined; or None.
-        segments, epochs, producers: the parts.
+        first_unstable_offset: first offset of the earliest transaction that is open, or completed and not replicated
+            yet; or None.
+        segments: the segments by base offset.
+        epochs: the leader epochs.
+        producers: the state of the producers.
 
     Raises:
         KidxError, OSError: an error that loading cannot repair.
     """
 
-    producer_state: type[ProducerStateManager] = ProducerStateManager
+    producer_state: type[ProducerStateManager] = ProducerStateManager  # this and the next three: for subclasses
     validate = staticmethod(validate)
     cleaner: type[Cleaner] = Cleaner
     segment_type: type[LogSegment] = LogSegment
@@ -158,10 +160,10 @@ class UnifiedLog(SegmentedLog):
             raises_epochs: True if the producer raises its epoch with each transaction (from 4.0).
 
         Returns:
-            The guard that the batch must come with; None if the transaction is open, or before 3.6.
+            The guard to pass to :meth:`append_as_leader`; None if the transaction is open already, or before 3.6.
 
         Raises:
-            ProducerFencedError: the epoch is an old one, from 4.1 on.
+            ProducerFencedError: the producer has a newer epoch already (from 4.1 on).
         """
         if not self.dialect.transactions_are_verified:
             return None
@@ -188,8 +190,8 @@ class UnifiedLog(SegmentedLog):
         Args:
             records: data from a producer: a v2 batch whose first offset is 0, or messages of the older formats.
             leader_epoch: epoch of this leader.
-            from_client: True if a producer sent it; False for a transaction coordinator's marker.
-            guard: guard from :meth:`start_verification`, for a transaction that begins.
+            from_client: True if a producer sent the records; False for a transaction coordinator's marker.
+            guard: guard from :meth:`start_verification` if a transaction begins, or None.
             transaction_version: version of the transaction that a marker ends (from 4.2).
 
         Raises:
@@ -220,8 +222,7 @@ class UnifiedLog(SegmentedLog):
 
         Args:
             records: any number of batches of any format.
-            leader_epoch: epoch of the leader fetched from; newer batches are skipped (KAFKA-18723; from 3.9.1 and
-                4.0.1).
+            leader_epoch: epoch of the leader; batches of a newer epoch are skipped in 3.9.1, 3.9.2 and from 4.0.1 on.
 
         Raises:
             OffsetsOutOfOrderError, UnexpectedAppendOffsetError: the offsets do not continue at the log end.
@@ -314,15 +315,15 @@ class UnifiedLog(SegmentedLog):
         slots: int = 1 << 20,
         at: CrashPointCallback | None = None,
     ) -> CleanerStats | None:
-        """Compact the log once, as a broker's cleaner does that has selected it (CL-1 to CL-20).
+        """Compact the log once, as a broker's cleaner does after it has selected the log (CL-1 to CL-20).
 
         Args:
             checkpoint: offset up to which the log has been cleaned; None for never.
             io_buffer_size: number of bytes read and written at a time, half of ``log.cleaner.io.buffer.size``. It
                 decides the index entries (CL-5).
             slots: number of keys that fit into the cleaner's offset map, from ``log.cleaner.dedupe.buffer.size``.
-            at: callback for each point at which a crash may happen; if it raises, the files remain as they are at that
-                point.
+            at: callback that is called at each point at which a crash may happen, or None. If it raises, the files
+                remain as they are at that point.
 
         Returns:
             The start of the next round and the statistics, or None if nothing can be cleaned.
@@ -378,9 +379,8 @@ class UnifiedLog(SegmentedLog):
         """Close all segments as a broker does at a clean shutdown (SEG-24).
 
         Args:
-            prepare: True to do first what ``LogManager`` does at shutdown in 4.4 and later: append the last time entry
-                and trim the active segment. Without it that release keeps the preallocated tail after the entries
-                (SEG-27).
+            prepare: True to flush first; from 4.4.0 on, also to append the last time entry and trim the active segment,
+                as ``LogManager`` does at shutdown. If False, 4.4.0 keeps the preallocated tails (SEG-27).
 
         Raises:
             KidxError, OSError: as :meth:`LogSegment.close`.

@@ -35,7 +35,7 @@ class SegmentVisit:
         largest_timestamp: milliseconds; None in a lookup by offset.
         chosen: True if the search continues in it.
         why: reason for the decision.
-        tier: ``local`` or ``remote``, or None of a log without tiers.
+        tier: ``local`` or ``remote``; None for a log without tiers.
     """
 
     base_offset: int
@@ -54,8 +54,8 @@ class IndexVisit:
         entries: number of entries in the file.
         entry_size: size of an entry in bytes.
         target: the key searched for.
-        slot: slot of the entry found; -1 for none, which means "from the beginning".
-        found: The entry found, or the value that Kafka uses instead.
+        slot: slot of the entry found; -1 for none, so that the search starts at the beginning of the log.
+        found: the entry found, or the value that Kafka uses instead of an entry.
         probes: every comparison, in order.
     """
 
@@ -75,7 +75,7 @@ class IndexVisit:
 
 @dataclass(frozen=True, slots=True)
 class BatchVisit:
-    """Batch that a lookup visited: only its header, or its records as well."""
+    """Batch that a lookup visited; ``opened`` is True if its records were read, False if only its header was."""
 
     position: int
     size: int
@@ -96,10 +96,10 @@ class Explanation:
         time_index, offset_index: the searches in the indexes, or None.
         log: name of the log that was read, or None.
         log_size: size of the log in bytes.
-        batches: the batches visited in it.
+        batches: the batches visited in the log.
         answer: the record found, or None.
         bytes_touched: size of the index pages, batch headers and opened batches.
-        bytes_without_index: bytes from the log's first byte to the record, or to the end.
+        bytes_without_index: bytes that a search without indexes reads, from the first segment to the record or the end.
         remark: unusual state of the segment's files; empty if they are regular.
     """
 
@@ -140,7 +140,7 @@ def explain_timestamp(log: ReadOnlyLog, timestamp: int) -> Explanation:
             )
             continue
         explanation.segments.append(
-            SegmentVisit(segment.base_offset, largest, True, f"{description} is the first not before it")
+            SegmentVisit(segment.base_offset, largest, True, f"{description} is the first not before the target")
         )
         search_by_time(explanation, segment, start)
         break
@@ -151,7 +151,7 @@ def explain_timestamp(log: ReadOnlyLog, timestamp: int) -> Explanation:
 def explain_offset(log: ReadOnlyLog, offset: int) -> Explanation:
     """Explain how the record at ``offset``, or else the first one after it, is found (SEG-50).
 
-    An offset below the log start or at the log end has no record: a consumer there is out of range, or waits.
+    An offset below the log start or at the log end has no record. A consumer at such an offset gets an error, or waits.
 
     Raises:
         KidxError, OSError: an index or a log cannot be read.
@@ -160,9 +160,9 @@ def explain_offset(log: ReadOnlyLog, offset: int) -> Explanation:
     if log.start_offset <= offset < log.end_offset:
         for segment in log.segments_from(offset):
             why = (
-                "after it, because the segment before has no such record"
+                "the next segment, because the segment before it has no such record"
                 if explanation.segments
-                else "the last segment that begins at or before it"
+                else "the last segment that begins at or before the target"
             )
             tier = segment.tier if log.is_tiered else None
             explanation.segments.append(SegmentVisit(segment.base_offset, None, True, why, tier))
@@ -216,7 +216,15 @@ def scan(
     opens: Callable[[RecordBatch], bool],
     matches: Callable[[OffsetTimestamp], bool],
 ) -> None:
-    """Visit batches from a position on, open possible matches, and stop at the first record that matches."""
+    """Visit batches from a position on, and stop at the first record that matches.
+
+    Args:
+        explanation: receives the visited batches and the record.
+        segment: the segment that is searched.
+        position: byte position of the first batch.
+        opens: function that returns True if a batch can hold the record, so that its records are read.
+        matches: function that returns True for the record that is searched for.
+    """
     _begin(explanation, segment)
     for batch in segment.batches(position):
         opened = opens(batch)
@@ -250,7 +258,7 @@ def _epoch(batch: RecordBatch) -> int | None:
 
 
 def count(explanation: Explanation, log: ReadOnlyLog) -> None:
-    """Count the bytes read with the indexes, and without any."""
+    """Set the numbers of bytes that are read with the indexes and without them."""
     visits = [visit for visit in (explanation.time_index, explanation.offset_index) if visit is not None]
     explanation.bytes_touched = sum(len(visit.pages) for visit in visits) * PAGE_BYTES
     explanation.bytes_touched += sum(

@@ -1,4 +1,4 @@
-"""Path of a lookup by time across tiers: which segments of which tier are considered, and which one has the record."""
+"""Path of a lookup by time across tiers: the segments of each tier that are considered, up to the record."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""One segment on disk: its properties without opening it, and its reader on demand.
+"""One segment on disk: properties that are known without opening it, and a reader that is opened on demand.
 
-A partition can have thousands of segments, and a search reads the largest timestamp of each; only the segment that it
-searches is opened.
+A partition can have thousands of segments. A search reads the largest timestamp of each segment, but opens only the
+segment that it searches.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from kidx.records import RecordBatch
     from kidx.segment.results import TimestampAndOffset
 
-_LONGEST_TAIL: Final = 17
-"""Size in bytes of the part of a batch's header that is read before the batch."""
+_PREFIX_BYTES: Final = 17
+"""Size in bytes of a batch's first fields: if they are zeros at the end of a log, the end was never written."""
 _ENTRY_SIZES: Final = {OFFSET_INDEX_SUFFIX: OFFSET_INDEX.size, TIME_INDEX_SUFFIX: TIME_INDEX.size}
 
 
 class FileSegment:
-    """Segment as a broker sees it after loading it, or, for the last segment, while writing to it.
+    """Segment as its broker sees it: after loading it, or, for the last segment, while the broker writes to it.
 
     Args:
         segment: the files of the segment.
@@ -48,7 +48,7 @@ class FileSegment:
     Attributes:
         base_offset: base offset of the segment.
         tier: ``local`` or ``remote``.
-        remark: action taken because its files are not as a clean shutdown leaves them; empty if they are.
+        remark: description of files that differ from those of a clean shutdown, and of the action taken; else empty.
     """
 
     tier = "local"
@@ -191,15 +191,15 @@ class FileSegment:
         """Return the size of the log without zeros that the broker has reserved (``preallocate``)."""
         size = reader.log.size_in_bytes
         with regular(self.files.log) as descriptor:
-            if os.pread(descriptor, _LONGEST_TAIL, max(0, size - _LONGEST_TAIL)).strip(b"\0"):
+            if os.pread(descriptor, _PREFIX_BYTES, max(0, size - _PREFIX_BYTES)).strip(b"\0"):
                 return size
             end = reader.offset_index.lookup(reader.offset_index.last_offset).position
             try:
                 for batch in reader.batches(end):
                     end += batch.size_in_bytes
             except CorruptRecordError:
-                if os.pread(descriptor, _LONGEST_TAIL, end).strip(b"\0"):
-                    return size  # a corrupt batch: its readers get the error
+                if os.pread(descriptor, _PREFIX_BYTES, end).strip(b"\0"):
+                    return size  # the batch is corrupt: whoever reads it gets the error
         return end
 
     # -- interface that a search uses -----------------------------------------------------------------------------

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kidx.segment import TimestampAndOffset
 
 _MAX_OPEN: Final = 64
-"""Number of segments that remain open between lookups: each holds three descriptors."""
+"""Maximum number of segments that remain open between lookups; each has three open files."""
 
 
 class ReadOnlyLog:
@@ -36,10 +36,10 @@ class ReadOnlyLog:
         segments: the segments, oldest first.
         all_segments: the segments of all tiers, oldest first.
         start_offset: start offset from the log directory's checkpoint, or the first segment's base offset.
-        search_start: the same offset.
+        search_start: the same offset, by the name that :mod:`kidx.log.lookup` uses.
         epochs: the leader epochs in the checkpoint.
         checkpointed_start: start offset from the log directory's checkpoint, or None if it has none.
-        begins_before: start of the log if it is below the first segment here: the rest is in the remote tier.
+        begins_before: start of the log if earlier segments are in the remote tier; None if no segment is.
 
     Raises:
         ToolError: the directory is not a partition, or has no segment.

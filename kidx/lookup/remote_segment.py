@@ -1,4 +1,4 @@
-"""One remote segment: copied to this machine when it is searched, unless remote storage is a local directory."""
+"""One remote segment. Its files are copied to this machine when it is searched, unless they are local already."""
 
 from __future__ import annotations
 

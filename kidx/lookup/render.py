@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _WIDTH: Final = 60
 _MAX_LISTED: Final = 8
-"""Number of segments and batches that are listed; of more, the first and the last ones."""
+"""Maximum number of segments or batches that are listed; of more, only the first and the last are listed."""
 
 
 def render(explanation: Explanation) -> Iterator[str]:
@@ -38,7 +38,7 @@ def render(explanation: Explanation) -> Iterator[str]:
 def _segments(explanation: Explanation) -> Iterator[str]:
     yield ""
     if not explanation.segments:
-        yield "segments      none contains it: the target lies outside the log"
+        yield "segments      none contains the target, which is outside the log"
         return
     yield "segments"
     for visit in _some(explanation.segments):
@@ -62,9 +62,9 @@ def _index(name: str, visit: IndexVisit) -> Iterator[str]:
     if visit.entries:
         yield f"   [{_bar(visit, pages)}]  ○ cold page, ● warm page, ◆ where the entry lies"
     for number, probe in enumerate(visit.probes, 1):
-        yield f"   {number:>2}. slot {probe.slot:,}  page {probe.page:,}  {'hot' if probe.half == 'warm' else 'cold'}"
+        yield f"   {number:>2}. slot {probe.slot:,}  page {probe.page:,}  {probe.half}"
     found = " ".join(f"{field} {value}" for field, value in zip(visit.found._fields, visit.found, strict=True))
-    yield f"   → {f'slot {visit.slot:,}: ' if visit.slot >= 0 else 'no entry at or before it: '}{found}"
+    yield f"   → {f'slot {visit.slot:,}: ' if visit.slot >= 0 else 'no entry at or before the target: '}{found}"
 
 
 def _bar(visit: IndexVisit, pages: int) -> str:
@@ -107,7 +107,7 @@ def _some(items: list[Any]) -> list[Any]:
 
 
 def as_data(explanation: Explanation) -> dict[str, Any]:
-    """Return the same content for ``--json``."""
+    """Return the explanation as plain data for ``--json``."""
     return {
         "segments": [
             {

@@ -49,8 +49,8 @@ class Visit(NamedTuple):
 class TieredLog(ReadOnlyLog):
     """Log whose older segments are in remote storage; a context manager.
 
-    A broker knows from the topic ``__remote_log_metadata`` which copies are complete. Here a segment counts as copied
-    if it has all files, or if the local log no longer has it.
+    A broker reads in the topic ``__remote_log_metadata`` which copies are complete. This class counts a segment as
+    copied if remote storage has all its files, or if the local log no longer has the segment.
 
     Args:
         directory: directory of the partition.
@@ -59,13 +59,13 @@ class TieredLog(ReadOnlyLog):
 
     Attributes:
         remote: the remote segments that belong to this log, by base offset.
-        all_segments: the segments of both tiers, oldest first; of an offset in both, the local one.
+        all_segments: the segments of both tiers, oldest first; if both tiers have an offset, the local segment.
         local_start: the local log start offset.
         highest_remote: the highest offset in remote storage, or -1.
 
     Raises:
-        ToolError: the directory is not a partition, the release has no tiered storage, or remote storage has not the
-            partition or has another layout.
+        ToolError: the directory is not a partition, the release has no tiered storage, or remote storage does not have
+            the partition or has an unknown layout.
         KidxError, OSError: a checkpoint or a remote index cannot be read.
     """
 
@@ -79,7 +79,7 @@ class TieredLog(ReadOnlyLog):
     ) -> None:
         rules = dialect_of(dialect)
         if not rules.has_remote_index_cache:
-            raise ToolError(f"Kafka {rules.release} has no tiered storage; it came with 3.6")
+            raise ToolError(f"Kafka {rules.release} has no tiered storage; choose 3.6.0 or later")
         found = read_remote(remote)
         super().__init__(directory, dialect)
         try:
@@ -122,7 +122,7 @@ class TieredLog(ReadOnlyLog):
             return TimestampAndOffset(NO_TIMESTAMP, self.highest_remote, epoch)
         if target == EARLIEST_PENDING_UPLOAD:
             return self._pending_upload()
-        return fetch_offset(self, target)  # the largest timestamp is the one of the local segments alone
+        return fetch_offset(self, target)  # max-timestamp: a broker looks only at the local segments
 
     def _pending_upload(self) -> TimestampAndOffset | None:
         if self.highest_remote >= 0:
@@ -141,11 +141,10 @@ class TieredLog(ReadOnlyLog):
         return None
 
     def path_to(self, timestamp: int) -> Iterator[Visit]:
-        """Yield the segments that a lookup by time considers; it ends at the first record that is found.
+        """Yield the segments that a lookup by time considers, in order. The lookup stops when a segment has the record.
 
-        The first remote segment that can have the record ends the search of remote storage, also if it has none
-        (``RemoteLogManager.findOffsetByTimestamp``): only local segments are searched after it. From 4.0 on, local
-        segments are searched instead of it if the local log has it as well.
+        Only one remote segment is searched: the first that can have the record (``findOffsetByTimestamp``). If it does
+        not have the record, local segments are searched. From 4.0 on, a segment in both tiers is searched locally.
 
         Raises:
             KidxError, OSError: an index cannot be read.
@@ -155,7 +154,9 @@ class TieredLog(ReadOnlyLog):
             largest = segment.largest_timestamp
             if largest >= timestamp:
                 yield Visit(
-                    segment, self.local_start, f"its largest timestamp {largest} is the first local one not before it"
+                    segment,
+                    self.local_start,
+                    f"its largest timestamp {largest} is the first local one not before the target",
                 )
                 return
             yield Visit(segment, None, f"its largest timestamp {largest} is before the target")
@@ -165,7 +166,7 @@ class TieredLog(ReadOnlyLog):
         while epoch is not None:
             for stored in in_epoch(self._epochs, epoch):
                 segment = self.remote.get(stored)
-                if segment is None:  # the log has diverged from it
+                if segment is None:  # the log has diverged from this remote segment
                     continue
                 largest = segment.largest_timestamp
                 if largest < timestamp:
@@ -174,9 +175,12 @@ class TieredLog(ReadOnlyLog):
                 if stored.end_offset <= self.start_offset:
                     yield Visit(segment, None, f"it ends before the log start {self.start_offset}")
                     continue
-                why = f"its largest timestamp {largest} is the first not before it; later remote segments are skipped"
+                why = (
+                    f"its largest timestamp {largest} is the first not before the target; later remote segments are"
+                    " skipped"
+                )
                 if self.dialect.prefers_local_segments and stored.base_offset >= self.segments[0].base_offset:
-                    return  # the local segments have it
+                    return  # the local log has the same records
                 yield Visit(segment, self.start_offset, why)
                 return
             following = (entry.epoch for entry in self.epochs.entries if entry.epoch > epoch)

@@ -121,8 +121,8 @@ class ProducerAppendInfo:
         Raises:
             ProducerFencedError, CoordinatorFencedError, OutOfOrderSequenceError: a check for the origin of the append
                 failed.
-            InvalidTxnStateError: a plain batch while the transaction is open.
-            InvalidArgumentError: a coordinator's marker without a version, from 4.2 on.
+            InvalidTxnStateError: a batch outside a transaction, while the producer's transaction is open.
+            InvalidArgumentError: a coordinator's marker without a transaction version, from 4.2 on.
             KidxError: an unreadable marker; see :func:`kidx.producers.markers.read_marker`.
         """
         if not batch.is_control:
@@ -176,9 +176,10 @@ class ProducerAppendInfo:
         return CompletedTxn(self.producer_id, first, offset, marker.control_type is ControlRecordType.ABORT)
 
     def _ends_its_epoch(self, epoch: int, offset: int) -> bool:
-        """Return True if a marker of the second version is valid in its epoch, which must be a newer one (4.2).
+        """Return True if a marker with the producer's current epoch is valid (transaction version 2; from 4.2).
 
-        A marker of the same epoch is a repetition; the largest epoch cannot be followed by another (4.3).
+        The marker of an open transaction must have a newer epoch, unless the epoch is the largest one (4.3). If no
+        transaction is open, a marker of the current epoch is a repetition.
         """
         version = self.transaction_version
         if UNKNOWN_VERSION < version < _RAISES_EPOCHS or not self.dialect.markers_end_epochs:

@@ -1,4 +1,4 @@
-"""Entry of one producer (``ProducerStateEntry``, ``BatchMetadata``)."""
+"""State of one producer: its epoch, its open transaction and its last batches (``ProducerStateEntry``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def decrement_sequence(sequence: int, decrement: int) -> int:
 
 
 class BatchMetadata(NamedTuple):
-    """One of a producer's last batches: its last sequence number and offset, and the distance to the first ones."""
+    """Numbers of one batch: last sequence number, last offset, last minus first offset, timestamp (milliseconds)."""
 
     last_sequence: int
     last_offset: int

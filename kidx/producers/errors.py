@@ -6,7 +6,7 @@ from kidx.errors import KidxError
 
 
 class InvalidTxnStateError(KidxError, RuntimeError):
-    """Plain batch inside its producer's open transaction (``InvalidTxnStateException``)."""
+    """Batch outside a transaction while its producer has an open transaction (``InvalidTxnStateException``)."""
 
     kind = "invalid_txn_state"
 

@@ -2,8 +2,8 @@
 
 Java's ``HashMap`` (from 3.5) and Scala's ``mutable.HashMap`` (before) iterate over their buckets upwards. The number of
 buckets is a power of two; a table doubles when it is three quarters full, and never shrinks. Scala keeps a bucket
-sorted by hash, Java in insertion order. Most tables are small and have the same order in both, so the kind of table is
-only queried if it matters.
+sorted by hash, Java in insertion order. Most tables are small and have the same order in both, so the release is only
+queried for its kind of table if the orders differ.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _hash(key: int, *, scala: bool) -> int:
 
 
 def _sorted(keys: Iterable[int], buckets: int, *, scala: bool) -> list[int]:
-    """Return keys, given in insertion order, in the iteration order of a table with this many buckets."""
+    """Return the keys in the iteration order of a table with this many buckets; they are given in insertion order."""
     hashes = {key: _hash(key, scala=scala) for key in keys}
     mask = buckets - 1
     if scala:
@@ -87,7 +87,13 @@ class HashOrder:
         return self.buckets * 3 // 4
 
     def insert(self, key: int, others: Collection[int], *, computed: bool = False) -> None:
-        """Insert a key in addition to the others, and enlarge the table if necessary."""
+        """Enlarge the table if a new key requires it.
+
+        Args:
+            key: the new key.
+            others: the keys of the table.
+            computed: True if Java inserts with ``computeIfAbsent``, which checks the capacity at another time.
+        """
         if len(others) < _LONG_BUCKET - 1:
             return
         scala = self._is_scala()
@@ -99,7 +105,7 @@ class HashOrder:
             self.buckets *= 2
 
     def sort(self, keys: Iterable[int]) -> list[int]:
-        """Return keys, given in insertion order, in the table's iteration order."""
+        """Return the keys, which are given in insertion order, in the table's iteration order."""
         given = list(keys)
         java, scala = (_sorted(given, self.buckets, scala=scala) for scala in (False, True))
         return java if java == scala or not self._is_scala() else scala

@@ -96,7 +96,7 @@ class ProducerStateManager(ProducerState):
         return max(self.snapshots, default=None)
 
     def delete_snapshot(self, offset: int) -> None:
-        """Delete a known snapshot.
+        """Delete a snapshot; from 2.8 on only if it is in the cached list.
 
         Raises:
             OSError: the file cannot be deleted.
@@ -221,7 +221,7 @@ class ProducerStateManager(ProducerState):
     def end_verification(self, batch: RecordBatch) -> None:
         """End a verification because a batch shows that the transaction has begun or ended.
 
-        From 4.0 on, a marker of the epoch that is being verified leaves that to the transaction that follows.
+        From 4.0 on, a marker of the epoch that is being verified does not end it: the transaction is yet to begin.
         """
         if not batch.is_transactional:
             return
@@ -241,7 +241,7 @@ class ProducerStateManager(ProducerState):
     # -- changes of the log ----------------------------------------------------------------------------------------
 
     def apply_all(self, infos: Mapping[int, ProducerAppendInfo], calls: Iterable[int]) -> None:
-        """Apply the changes of one append to several producers; new ones in the order of Kafka's table.
+        """Apply the changes of one append; new producers are added in the order of Kafka's hash table.
 
         Args:
             infos: changes by producer id.

@@ -106,7 +106,7 @@ class ProducerState:
         return completed
 
     def last_stable_offset(self, completed: CompletedTxn) -> int:
-        """Return the first offset of the other producers' open transactions, or the one after ``completed`` (TX-15)."""
+        """Return the first offset of the other producers' open transactions; without any, the next offset (TX-15)."""
         others = [first for first, open_ in self.ongoing.items() if open_.producer_id != completed.producer_id]
         return min(others) if others else to_long(completed.last_offset + 1)
 
@@ -135,7 +135,7 @@ class ProducerState:
     # -- changes by replication and time --------------------------------------------------------------------------
 
     def on_high_watermark(self, high_watermark: int) -> None:
-        """Forget transactions that ended below the high watermark: they are on all replicas, so they are stable."""
+        """Forget the completed transactions whose marker is below the high watermark, and so on all replicas."""
         self.unreplicated = {
             first: transaction
             for first, transaction in self.unreplicated.items()

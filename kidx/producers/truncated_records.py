@@ -25,7 +25,7 @@ Item = TypeVar("Item")
 
 def largest_record(configured: int, dialect: Dialect) -> int:
     """Return the maximum size of a decompressed record: ``max.decompressed.message.bytes``, which only 4.4 applies."""
-    # A behaviour is only queried if it matters, because each query distinguishes releases.
+    # A behaviour is only queried if it matters: a lockstep then runs one reference for releases that do not differ.
     if configured < MAX_RECORD_BODY_SIZE and dialect.limits_decompressed_size:
         return configured
     return MAX_RECORD_BODY_SIZE

@@ -1,4 +1,4 @@
-"""VerificationStateEntry of transactions by their coordinator (``VerificationStateEntry``; KIP-890, from 3.6)."""
+"""Verification that a transaction is open at its coordinator (``VerificationStateEntry``; KIP-890, from 3.6)."""
 
 from __future__ import annotations
 

@@ -7,8 +7,8 @@
         for record in batch:
             print(record.offset, record.timestamp, record.key, record.value)
 
-Corrupt bytes only ever raise a :class:`kidx.errors.KidxError`, and always the class that represents what Kafka itself
-raises there. Where releases differ, these classes behave as 3.6 and later.
+Corrupt bytes raise the subclass of :class:`kidx.errors.KidxError` that represents Kafka's exception, and no other
+exception. If releases differ, these classes behave like 3.6 and later.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _LARGE: Final = 1 << 24
-"""Number of bytes of a batch that are in memory at the same time when it is only read through."""
+"""Maximum number of bytes per chunk while a large batch is read for its checksum."""
 
 
 class RecordBatch(Protocol):
@@ -44,7 +44,7 @@ class RecordBatch(Protocol):
 
     @property
     def base_offset(self) -> int:
-        """Offset of the first record. In a compressed v0 or v1 batch it is found by reading the records."""
+        """Offset of the first record. In a compressed v0 or v1 batch, the records are read to find it."""
 
     @property
     def last_offset(self) -> int:
@@ -147,8 +147,8 @@ class Storage(NamedTuple):
 
     Attributes:
         buffer: the bytes.
-        in_file: True if the bytes are a file: there Kafka reads 61 bytes of header even of a shorter batch, and in
-            memory never beyond the batch.
+        in_file: True if the bytes are a file. In a file, Kafka reads 61 bytes of header even if the batch is shorter;
+            in memory, it never reads past the batch.
         source: name of the buffer in errors.
         decompressor: codec libraries that read the records; kidx's libraries by default.
     """

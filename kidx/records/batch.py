@@ -66,7 +66,7 @@ class RecordBatchHeader(NamedTuple):
     record_count: int
 
 
-assert RecordBatchHeader._fields == tuple(field.name for field in RECORD_BATCH.fields), "the layout table leads"
+assert RecordBatchHeader._fields == tuple(field.name for field in RECORD_BATCH.fields), "must follow the layout table"
 
 _HEADER: Final = RECORD_BATCH.struct
 
@@ -350,7 +350,7 @@ def _check_end(source: ChunkReader) -> None:
 
 
 def _as_kafka_raises(error: RecordStreamError, kafka_message: str) -> RecordStreamError:
-    """Return Kafka's exception for an error in a compressed stream; one with its own message is not an IOException."""
+    """Return Kafka's exception for an error in a compressed stream; an error with Kafka's message is unchanged."""
     if error.kafka_message is not None:
         return error
     return type(error)(f"{kafka_message}: {error}", kafka_message)

@@ -53,12 +53,12 @@ def build_batch(
     """Return the bytes of a batch; for uncompressed v0 and v1, one batch per record, one after the other.
 
     Args:
-        records: tuples (timestamp in milliseconds, key, value[, headers]); without any the result is empty, as in Kafka
-            (see :func:`empty_batch`).
+        records: tuples (timestamp in milliseconds, key, value[, headers]). Without records the result is empty, as in
+            Kafka; :func:`empty_batch` returns a batch without records.
         base_offset: base offset of the batch; offset of the first record unless ``offsets`` is given.
         magic: format: 0, 1 or 2.
         codec: compression codec.
-        timestamp_type: origin of the timestamps; with LOG_APPEND_TIME, ``log_append_time`` overrides those in
+        timestamp_type: origin of the timestamps; with LOG_APPEND_TIME, ``log_append_time`` overrides the timestamps in
             ``records``.
         log_append_time: timestamp of a batch with LOG_APPEND_TIME, in milliseconds.
         producer_id: id of an idempotent producer (v2).

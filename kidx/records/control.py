@@ -1,4 +1,4 @@
-"""Control records, which Kafka writes into the log for itself. Key and value start with a version, both big-endian."""
+"""Control records, which Kafka writes for its own use. Key and value begin with a version; numbers are big-endian."""
 
 from __future__ import annotations
 

@@ -47,12 +47,12 @@ class InvalidRecordError(RecordError, ValueError):
 class TruncatedRecordError(InvalidRecordError):
     """Record of an uncompressed batch that claims more bytes than remain in the batch.
 
-    Up to 3.0.0 Kafka read such a record as null, which failed where it was used. The exception is a last record with
-    bytes remaining after it: those bytes were noticed first.
+    Up to 3.0.0 Kafka read such a record as null, and failed when it used the record. If bytes remained after the last
+    record, Kafka rejected these bytes first.
     """
 
     was_null = False
-    """True if Kafka up to 3.0.0 read it as null."""
+    """True if Kafka up to 3.0.0 read the record as null."""
 
 
 class TruncatedHeaderError(InvalidRecordError):
@@ -100,4 +100,4 @@ class TruncatedStreamError(RecordStreamError):
     """Compressed stream that ends before its codec states so; only gzip signals it, with an ``EOFException``."""
 
     in_record = False
-    """True if it ends inside a record of a v2 batch, which was an ``InvalidRecordException`` before 3.6."""
+    """True if the stream ends inside a record of a v2 batch, which was an ``InvalidRecordException`` before 3.6."""

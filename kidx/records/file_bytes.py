@@ -22,7 +22,7 @@ _WINDOW: Final = 1 << 18
 
 
 def check_log_size(path: str | os.PathLike[str], size: int) -> None:
-    """Reject a ``.log`` longer than a segment can be: reading a sparse file of terabytes takes hours.
+    """Reject a ``.log`` longer than a segment can be, because reading a sparse file of terabytes takes hours.
 
     Raises:
         OSError: the file is longer than 2**31 - 1 bytes.
@@ -91,7 +91,7 @@ class FileBytes:
 
 
 Buffer = bytes | bytearray | memoryview | mmap | FileBytes
-"""ChunkReader of the bytes of batches. Nothing is copied before it is needed, so a buffer must outlive its batches."""
+"""Bytes of batches. Batches copy no bytes before they need them, so a buffer must outlive its batches."""
 
 
 def unpack(codec: struct.Struct, buffer: Buffer, position: int) -> tuple[Any, ...]:

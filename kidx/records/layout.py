@@ -15,7 +15,7 @@ from kidx.layout import Field, Layout
 
 # fmt: off
 PREFIX: Final = Layout("batch prefix", (
-    Field( 0, 8, "offset",                 "v2: of the first record; v0, v1: of the message, or of the last one in it"),
+    Field( 0, 8, "offset",                 "v2: offset of the first record; v0, v1: of the message or last inner one"),
     Field( 8, 4, "length",                 "bytes that follow this field"),
     Field(12, 4, "epoch_or_crc",           "v2: epoch of the leader that wrote the batch; v0, v1: checksum"),
     Field(16, 1, "magic",                  "0, 1 or 2: which format follows"),
@@ -24,13 +24,13 @@ PREFIX: Final = Layout("batch prefix", (
 RECORD_BATCH: Final = Layout("record batch v2", (
     Field( 0, 8, "base_offset",            "offset of the first record ever in the batch; compaction keeps it (RB-2)"),
     Field( 8, 4, "length",                 "bytes that follow this field; the whole batch is 12 more"),
-    Field(12, 4, "partition_leader_epoch", "set by the leader, -1 if unknown; outside the checksum for that reason"),
+    Field(12, 4, "partition_leader_epoch", "set by the leader, -1 if unknown; not covered by the checksum"),
     Field(16, 1, "magic",                  "2"),
     Field(17, 4, "crc",                    "CRC-32C of everything from attributes to the end, unsigned"),
     Field(21, 2, "attributes",             "codec, timestamp type, flags: the ATTRIBUTE_ constants"),
     Field(23, 4, "last_offset_delta",      "offset of the last record ever in the batch, less base_offset"),
     Field(27, 8, "base_timestamp",         "base of the record timestamp deltas; with the horizon flag, the horizon"),
-    Field(35, 8, "max_timestamp",          "largest record timestamp; with LogAppendTime, every record's (RB-3)"),
+    Field(35, 8, "max_timestamp",          "largest record timestamp; with LogAppendTime, all have it (RB-3)"),
     Field(43, 8, "producer_id",            "-1 if the producer is not idempotent"),
     Field(51, 2, "producer_epoch",         "-1 if the producer is not idempotent"),
     Field(53, 4, "base_sequence",          "sequence number of the first record, -1 if not idempotent"),
@@ -46,12 +46,12 @@ MESSAGE_V0: Final = Layout("message v0", (
 ), "LegacyRecord.java; then int32 size (-1: null) and bytes of the key, the same of the value")
 
 MESSAGE_V1: Final = Layout("message v1", (
-    Field( 0, 8, "offset",                 "absolute; inside a compressed message relative to the first one there"),
+    Field( 0, 8, "offset",                 "absolute; in a compressed message, relative to the first inner message"),
     Field( 8, 4, "length",                 "bytes that follow this field"),
     Field(12, 4, "crc",                    "CRC-32 of everything from magic to the end, unsigned"),
     Field(16, 1, "magic",                  "1"),
     Field(17, 1, "attributes",             "codec, timestamp type"),
-    Field(18, 8, "timestamp",              "in a wrapper: the largest inside, or the append time of all"),
+    Field(18, 8, "timestamp",              "in a wrapper: the largest inner timestamp, or the append time of all"),
 ), "LegacyRecord.java; then key and value as in v0")
 
 # Flags in RECORD_BATCH.attributes and (the first two) in MESSAGE_V1.attributes.

@@ -1,8 +1,8 @@
 """Messages of magic 0 and 1, the formats before Kafka 0.11 (``AbstractLegacyRecordBatch.java``, ``LegacyRecord.java``).
 
-A message is a batch of one record, itself. If it has a codec, its value is a compressed set of messages, and it is only
-their wrapper. The inner offsets are absolute in v0. In v1 they are relative to the first, and the wrapper has the
-offset of the last. The inner timestamps are valid unless the broker set the wrapper timestamp, which replaces them.
+A message is a batch of one record. A message with a codec is only a *wrapper*: its value is a compressed set of inner
+messages. The inner offsets are absolute in v0. In v1 they are relative to the first inner message, and the wrapper has
+the offset of the last. If the broker set the wrapper's timestamp, this timestamp replaces the inner timestamps.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class LegacyRecordBatch(StoredBatch):
         return message
 
     def _header(self) -> Message:
-        # To read only the header, Kafka must know its size; once it has read the whole batch it uses that instead.
+        # To read only the header, Kafka must know its size. After Kafka has read the whole batch, it uses the batch.
         if self._message is None and self.magic not in (0, 1):
             raise InvalidArgumentError(f"Invalid magic used in LegacyRecord: {self.magic}")
         return self.message
@@ -274,10 +274,10 @@ class LegacyRecordBatch(StoredBatch):
         return self.message.is_valid
 
     def ensure_valid(self) -> None:
-        """Check the checksum (``LegacyRecord.ensureValid``); the streams have checked the size.
+        """Check the checksum (``LegacyRecord.ensureValid``); the size was checked when the batch was found.
 
         Raises:
-            CorruptRecordError: it is wrong.
+            CorruptRecordError: the checksum is wrong.
         """
         message = self.message
         if not message.is_valid:

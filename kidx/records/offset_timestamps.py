@@ -21,10 +21,10 @@ LARGE_RECORD: Final = 1 << 20
 """Size in bytes above which the content of a record is skipped."""
 
 _HEADERS_READ: Final = 1 << 20
-"""Number of header bytes, more than a record can have, that are read to find out which error a release raises."""
+"""Maximum number of remaining bytes that are read as headers, only to find out which error a release raises."""
 
 MAX_HELD: Final = 64 << 20
-"""Approximate limit in bytes of the records kept in memory so that an error in a later one is raised first."""
+"""Approximate limit in bytes of the records in memory while all records are read before the first is yielded."""
 
 OBJECT_OVERHEAD: Final = 256
 """Approximate overhead in bytes of an object."""
@@ -40,14 +40,14 @@ class OffsetTimestamp(NamedTuple):
 
 
 def all_before_first(make: Callable[[], Iterator[Item]], size: Callable[[Item], int]) -> Iterator[Item]:
-    """Return an iterator over items that are all made first: an error in a later one is raised immediately.
+    """Make all items, then return an iterator over them, so that an error in any item is raised immediately.
 
     Args:
         make: function that makes all items; called a second time if they do not fit in memory.
         size: function that returns the size of an item in bytes.
 
     Raises:
-        Exception: any error that making them raises.
+        Exception: any error that ``make`` raises.
     """
     held: list[Item] = []
     free = MAX_HELD
@@ -64,10 +64,10 @@ def all_before_first(make: Callable[[], Iterator[Item]], size: Callable[[Item], 
 
 
 class CachedIterable(Generic[Item]):
-    """Iterable over items that are made once, on demand, however often it is iterated.
+    """Iterable over items that are made once, on demand, even if the iterable is iterated several times.
 
     Attributes:
-        failed: True if making an item has raised; then they must be made again.
+        failed: True if making an item has raised an error. The object must not be used again then.
     """
 
     def __init__(self, items: Iterator[Item]) -> None:

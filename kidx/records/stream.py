@@ -1,4 +1,4 @@
-"""Batches one after the other in a buffer or a file, with Kafka's rules for where they end."""
+"""Iteration over the batches in a buffer or a file, with Kafka's rules for the end of the sequence."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def iter_batches(
         start: byte position of the first batch.
         end: byte position not to read past; the end of the buffer by default.
         source: name of the buffer in errors, normally the path.
-        known: batches of an earlier call by position, valid where the bytes are unchanged; batches of this call are
-            added.
+        known: parsed batches by position, which are not parsed again; the batches of this call are added. The bytes of
+            a known batch must not change. None to parse all batches.
         decompressor: codec libraries that read the records; kidx's libraries by default.
 
     Raises:
@@ -119,7 +119,7 @@ def iter_memory_batches(
     """
     end = len(buffer) if end is None else end
     if not 0 <= start <= end <= len(buffer):
-        raise InvalidArgumentError(f"no bytes {start} to {end} in a buffer of {len(buffer)}")
+        raise InvalidArgumentError(f"bytes {start} to {end} are not in a buffer of {len(buffer)} bytes")
     storage = Storage(buffer, in_file=False, source=source, decompressor=decompressor)
     position = start
     head_size = LOG_OVERHEAD
@@ -159,7 +159,7 @@ def file_batches(path: str | Path, start: int = 0, end: int | None = None) -> It
 
     Raises:
         OSError: the file cannot be read, or is not a regular file.
-        TruncatedFileError: it became shorter while it was read.
+        TruncatedFileError: the file became shorter while it was read.
         CorruptRecordError, InvalidArgumentError: as :func:`iter_batches`.
     """
     yield from iter_batches(FileBytes(path, str(path)), start, end, source=str(path))

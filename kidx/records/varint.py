@@ -20,7 +20,7 @@ def read_varint(data: Sequence[int], position: int) -> tuple[int, int]:
 
     Raises:
         IndexError: ``data`` ends first (Java's BufferUnderflowException, which each caller handles in its own way).
-        InvalidArgumentError: the fifth byte does not end it.
+        InvalidArgumentError: the fifth byte is not the last.
     """
     byte = data[position]
     position += 1
@@ -49,7 +49,7 @@ def read_varlong(data: Sequence[int], position: int) -> tuple[int, int]:
 
     Raises:
         IndexError: ``data`` ends first.
-        InvalidArgumentError: the tenth byte does not end it.
+        InvalidArgumentError: the tenth byte is not the last.
     """
     byte = data[position]
     position += 1

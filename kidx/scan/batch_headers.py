@@ -149,7 +149,7 @@ def walk(
         start: position of the first batch in the buffer.
         file_position: position of the buffer's first byte in the file.
         file_end: size of the file; by default it ends with the block.
-        checked: True to compute checksums; unchecked ones count as right.
+        checked: True to compute checksums; if False, all checksums count as right.
         compiled: True for the compiled kernel, False for the plain one; by default the one of this process.
 
     Returns:

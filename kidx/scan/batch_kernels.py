@@ -139,7 +139,7 @@ def walk(
 
 
 STATE: Final = ("before_last", "before_position", "before_max", "before_max_offset", "batches", "records", "epoch")
-"""State of :func:`follow` that continues from batch to batch; followed by the number of entries already assigned."""
+"""Numbers that :func:`follow` carries from batch to batch; the numbers of entries already assigned follow them."""
 
 _NEVER: Final = 2**63 - 1
 """Key that no batch reaches."""
@@ -266,14 +266,15 @@ def _follow(
 def follow(block: tuple[Any, ...], base: int, state: Array, places: tuple[Array, ...]) -> tuple[int, int]:
     """Process ordinary batches without a row for each.
 
-    Ordinary batches are v2, have the epoch of the batch before, belong to no transaction, have the right checksum and
-    all offsets from the expected one on, and any entry that points into one points at its first byte.
+    An ordinary batch is v2, has the leader epoch of the batch before it, and belongs to no transaction. Its checksum is
+    right, its offsets continue the offsets before it without a gap, and no index entry points into its middle.
 
     Args:
         block: buffer, number of bytes in it, start of the next batch, position of the buffer, end of the file.
         base: base offset of the segment.
         state: int64, as :data:`STATE`, then the number of entries already assigned, by position, offset and time.
-        places: Sorted keys and slots for each of those three; then the facts about both indexes, which are written.
+        places: sorted keys and slots of the entries by position, by offset and by time; then the facts about the
+            entries of both indexes, which are written.
 
     Returns:
         Position in the buffer where it stopped, and the reason: MORE, or ODD at a batch that is not ordinary, and at

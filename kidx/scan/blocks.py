@@ -110,10 +110,10 @@ class LogBlocks:
         """Yield the batches as rows, block by block.
 
         Args:
-            quick: function that gets the batches first and processes those without need of a row. Its arguments are the
-                buffer, the number of bytes in it, the start of the next batch, the buffer's position in the file and
-                the file's end. It returns where it stopped and why: MORE, as :func:`~kidx.scan.batch_headers.walk`, or
-                ODD for a batch that needs a row, and at the end.
+            quick: function that gets the batches first and processes the batches that need no row, or None. Its
+                arguments are the buffer, the number of bytes in it, the start of the next batch, the buffer's position
+                in the file and the file's end. It returns the position where it stopped, and the reason: MORE, as
+                :func:`~kidx.scan.batch_headers.walk`, or ODD for a batch that needs a row, and at the end of the file.
         """
         rows = np.empty(min(_ROWS, self.tail.file_size // 26 + 1), BATCH)
         start = filled = position = 0  # position of the buffer's first byte in the file

@@ -61,7 +61,7 @@ class IndexContent:
 
 
 def read_index(path: str | os.PathLike[str], base_offset: int, *, max_entries: int | None = None) -> IndexContent:
-    """Return the content of a ``.index``, ``.timeindex`` or ``.txnindex``, by its suffix; a sparse tail is free.
+    """Return the content of a ``.index``, ``.timeindex`` or ``.txnindex``, by its suffix; a sparse tail is not read.
 
     Args:
         path: path of the file.
@@ -93,13 +93,13 @@ def read_index(path: str | os.PathLike[str], base_offset: int, *, max_entries: i
 
 
 def parse_index(data: bytes, base_offset: int, suffix: str, *, trimmed: bool = False) -> IndexContent:
-    """Return the content of bytes. Zeros at the end of ``.index`` and ``.timeindex`` are omitted, as preallocated.
+    """Return the entries in the bytes of an index file. Zeros at its end are omitted, because they are preallocated.
 
     Args:
         data: whole content of a file.
         base_offset: base offset of the segment.
         suffix: suffix of the file.
-        trimmed: True if zeros at the end are entries.
+        trimmed: True if zeros at the end are entries; in a ``.txnindex`` they always are.
     """
     stored = _STORED[suffix]
     trailing = len(data) % stored.itemsize

@@ -40,8 +40,8 @@ def expected_indexes(
         rows: array of :data:`kidx.scan.BATCH`, all batches of the log, shape (n,).
         dialect: a release; the newest by default.
         index_interval_bytes: the topic's setting.
-        appends: number of the first row of each append call, ascending from 0; one call per batch by default. It only
-            matters in A1, where an append has one entry at most, as a follower describes it.
+        appends: number of the first row of each append call, ascending from 0; one call per batch by default. It
+            matters up to 3.9.0 and in 4.0.0, where a follower's append call writes at most one entry.
         finished: True to include the last entry of the ``.timeindex``, which rolling or closing the segment adds
             (SEG-22).
     """
@@ -58,7 +58,10 @@ def expected_indexes(
 
 
 def _merged(rows: Array, appends: Array) -> dict[str, Array]:
-    """Return append calls as if they were batches; ``owner`` is the last offset of the first batch with the maximum."""
+    """Return append calls as if each were one batch.
+
+    ``owner`` is the last offset of the first batch of the call that has the largest timestamp.
+    """
     timestamps = np.maximum.reduceat(rows["max_timestamp"], appends)
     ends = np.append(appends[1:], len(rows))
     first = np.repeat(timestamps, ends - appends) == rows["max_timestamp"]
@@ -73,7 +76,7 @@ def _merged(rows: Array, appends: Array) -> dict[str, Array]:
 
 
 def _entry_slots(positions: Array, interval: int) -> Array:
-    """Return the numbers of the batches with an entry: each is the first more than the interval past the last."""
+    """Return the numbers of the batches with an entry: each begins more than ``interval`` bytes after the previous."""
     if kernels_loaded():
         from kidx.scan import entry_kernels  # noqa: PLC0415 -- loaded already
 

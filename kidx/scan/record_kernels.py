@@ -1,4 +1,4 @@
-"""Compiled reader of the records of v2 batches; imported only where it is used, as numba loads for a second."""
+"""Compiled reader of the records of v2 batches; imported only where it is used, because numba loads slowly."""
 
 from __future__ import annotations
 
@@ -168,7 +168,8 @@ def _views(buffer: Any, first: int, positions: Any, sizes: Any, words: Any, cont
 def views(buffer: Array, first: int, positions: Array, sizes: Array) -> Array:
     """Return slices of a buffer as Arrow's "binary view", 16 bytes each: int32, shape (n, 4).
 
-    Each has size, first four bytes, 0, and start; or size and up to twelve bytes, then zeros.
+    The view of a slice above 12 bytes is its size, its first four bytes, 0 and its start. The view of a shorter slice
+    is its size and its bytes, padded with zeros.
 
     Args:
         buffer: uint8.

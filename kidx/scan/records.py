@@ -1,7 +1,7 @@
 """Records of v2 batches as columns: the positions of key, value and headers, without an object for each record.
 
-It reads records by the million. :class:`kidx.records.DefaultRecordBatch` is the readable equivalent, and reads every
-batch that is not well-formed, so that corruption raises Kafka's own errors.
+The module is made for millions of records. :class:`kidx.records.DefaultRecordBatch` is the readable equivalent. It
+reads every batch that is not well-formed, so that corruption raises Kafka's own errors.
 """
 
 from __future__ import annotations
@@ -185,7 +185,9 @@ def decode_batch(batch: RecordBatch) -> RecordColumns:
         KidxError: any error of iterating over the batch.
     """
     if not isinstance(batch, DefaultRecordBatch):
-        raise InvalidRecordError(f"a batch of format v{batch.magic} at position {batch.position}: only v2 has columns")
+        raise InvalidRecordError(
+            f"the batch at position {batch.position} has format v{batch.magic}; only v2 can be read as columns"
+        )
     columns = _read(batch)
     if columns is None:
         for _ in batch:  # raises the specific error

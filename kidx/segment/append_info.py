@@ -1,8 +1,8 @@
 """Description that a log passes to a segment with the records it appends (``LogAppendInfo``; SEG-8).
 
-Up to 3.9.0 and in 4.0.0 an append comes with three numbers: the last offset, the largest timestamp and the offset that
-is to be indexed with it. A follower reads them from the batches; a leader takes the last one from the code that
-assigned the offsets, which differs between releases (L1–L3). From 3.9.1 on only the last offset remains (L4).
+Up to 3.9.0 and in 4.0.0 an append comes with three numbers: the last offset, the largest timestamp, and the offset to
+index with that timestamp. A follower reads all three from the batches. A leader takes the third from the code that
+assigned the offsets; the rule differs between releases. In the other releases only the last offset remains.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class AppendInfo(NamedTuple):
 
 
 def follower_append_info(records: Buffer) -> AppendInfo:
-    """Return a follower's description; its third number is the last offset of the first batch with the maximum.
+    """Return a follower's description, or ``(-1, -1, -1)`` without batches.
 
-    The maximum is the largest timestamp. The result is ``(-1, -1, -1)`` without batches.
+    ``shallow_offset`` is the last offset of the first batch that has the largest timestamp.
 
     Raises:
         KidxError: the records cannot be read.
@@ -82,7 +82,7 @@ def _leader_offset(
         return last
     if by_broker or timestamp == NO_TIMESTAMP:
         return first.base_offset if by_broker else -1
-    # Without a rebuild, the third rule takes the last offset of the batch; the others take that record's offset.
+    # The rule "batch" takes the last offset of a batch that was not rebuilt; otherwise the record's offset is taken.
     if rule == "batch" and not rebuilt:
         return followed
     return _first_with_the_largest(batches) if first_largest is None else first_largest

@@ -55,8 +55,13 @@ class SegmentConfig:
 class RollParams(NamedTuple):
     """Arguments of ``should_roll`` (``RollParams``).
 
-    ``max_timestamp_in_messages`` and ``max_offset_in_messages`` describe the call about to be appended,
-    ``messages_size`` is its size in bytes, ``now`` the wall clock in milliseconds.
+    Attributes:
+        max_segment_ms: age in milliseconds at which a segment is rolled.
+        max_segment_bytes: size at which a segment is rolled.
+        max_timestamp_in_messages: largest timestamp of the records that are about to be appended.
+        max_offset_in_messages: last offset of these records.
+        messages_size: size of these records in bytes.
+        now: the wall clock in milliseconds.
     """
 
     max_segment_ms: int

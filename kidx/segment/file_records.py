@@ -25,7 +25,7 @@ _WINDOWS_FROM: Final = 1 << 20
 _MAX_CACHED_FILE: Final = 1 << 14
 """Maximum size in bytes of a file whose content is cached until this object changes it."""
 _MAX_CACHED_BATCH: Final = 1 << 12
-"""Maximum size in bytes of a batch whose offset timestamps are cached for the next search."""
+"""Maximum size in bytes of a batch whose offsets and timestamps are cached for the next search."""
 _MAX_CACHED_RECORDS: Final = 256
 """Maximum number of records of such a batch."""
 _MAX_RESULTS: Final = 1 << 10
@@ -40,7 +40,7 @@ class FileRecords:
         file_already_exists: False to start with an empty file of ``init_file_size`` bytes if ``preallocate`` is True.
         init_file_size: bytes to reserve for a new file.
         preallocate: True to reserve them.
-        writable: False to open an existing file without write permission (not in Kafka: :mod:`kidx.rebuild`).
+        writable: False to open an existing file without write permission (not in Kafka; :mod:`kidx.rebuild` does).
         dialect: a release or a :class:`~kidx.dialect.Dialect`; the newest release by default.
 
     Attributes:
@@ -49,7 +49,7 @@ class FileRecords:
 
     Raises:
         RecordStreamError: the file is larger than 2**31 - 1 bytes.
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
     """
 
     def __init__(
@@ -82,9 +82,11 @@ class FileRecords:
         self.size_in_bytes = min(length, self._end)
         self.writes = 0
         self._position = self.size_in_bytes
-        self._read = b""
-        self._known: dict[int, RecordBatch] = {}
+        self._read = b""  # cached content of a small file
+        self._known: dict[int, RecordBatch] = {}  # parsed batches by position
+        # Offsets and timestamps of small batches, by position and maximum record size.
         self._cached: dict[tuple[int, int], CachedIterable[OffsetTimestamp]] = {}
+        # Results of search_for_timestamp by its arguments.
         self._found: dict[tuple[int, int, int, int], TimestampAndOffset] = {}
 
     def __str__(self) -> str:
@@ -131,7 +133,7 @@ class FileRecords:
             The number of bytes between the former size and the target.
 
         Raises:
-            RecordStreamError: the target is negative or beyond the size.
+            RecordStreamError: the target is negative or larger than the size.
             OSError: the file is closed, or cannot be truncated.
         """
         original = self.size_in_bytes
@@ -150,7 +152,7 @@ class FileRecords:
         return original - target_size
 
     def trim(self) -> None:
-        """Truncate the preallocated tail after the last batch. Errors as ``truncate_to``."""
+        """Truncate the preallocated tail after the last batch. Raises as ``truncate_to``."""
         self.truncate_to(self.size_in_bytes)
 
     def flush(self) -> None:
@@ -164,10 +166,10 @@ class FileRecords:
     # -- the file ----------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Flush, trim and close the file; in C3 only close it (SEG-24).
+        """Flush, trim and close the file; from 4.4.0 on, only close it (SEG-24).
 
         Raises:
-            OSError: it is closed already (up to 4.0.0), or cannot be synced.
+            OSError: the file is closed already (up to 4.0.0), or cannot be synced.
         """
         if self.dialect.close_finishes_segment:
             if not self.is_open and self.dialect.close_reports_errors:
@@ -244,7 +246,7 @@ class FileRecords:
         return iter_batches(self._content(), start, end, source=str(self.path), known=known, decompressor=decompressor)
 
     def available_bytes(self, position: int, size: int) -> int:
-        """Return how many bytes of a slice of ``size`` bytes from ``position`` exist (FR-4).
+        """Return the number of existing bytes in a slice of ``size`` bytes from ``position`` (FR-4).
 
         Raises:
             InvalidArgumentError: the position is not inside the log, or the size is negative.
@@ -258,7 +260,7 @@ class FileRecords:
         return min(size, self.size_in_bytes - position)
 
     def search_for_offset(self, target_offset: int, start: int) -> LogOffsetPosition | None:
-        """Return the first batch from byte ``start`` that reaches ``target_offset``, or None (SEG-50, SEG-51).
+        """Return the first batch from byte ``start`` whose last offset is ≥ the target, or None (SEG-50, SEG-51).
 
         Raises:
             KidxError: See :meth:`batches`; or a header cannot be read.
@@ -293,10 +295,9 @@ class FileRecords:
     def search_for_timestamp(
         self, target: int, start: int, starting_offset: int, max_record_body_size: int = MAX_RECORD_BODY_SIZE
     ) -> TimestampAndOffset | None:
-        """Return the first record from byte ``start`` on with these minima of timestamp and offset (FR-1).
+        """Return the first record with a timestamp ≥ ``target`` and an offset ≥ ``starting_offset``, or None (FR-1).
 
-        Batches whose largest timestamp is below ``target`` are skipped. Without a record that has a timestamp ≥
-        ``target`` and an offset ≥ ``starting_offset``, the result is ``None``.
+        The search begins at byte ``start``. Batches whose largest timestamp is below ``target`` are skipped.
 
         Raises:
             KidxError: See :meth:`batches`; or records cannot be read.
@@ -324,7 +325,10 @@ class FileRecords:
         return None
 
     def _offset_timestamps(self, batch: RecordBatch, max_record_body_size: int) -> Iterable[OffsetTimestamp]:
-        """Return the offset timestamps of a batch, with the errors of the release; small batches are cached."""
+        """Return offset and timestamp of each record of a batch; the result for a small batch is cached.
+
+        An unreadable record raises the error that the release raises.
+        """
         key = batch.position, max_record_body_size
         cached = self._cached.get(key)
         if cached is not None and not cached.failed and self._known.get(batch.position) is batch:
@@ -354,7 +358,7 @@ class FileRecords:
 
 
 def offset_timestamps_of(batch: RecordBatch, max_record_body_size: int, dialect: Dialect) -> Iterator[OffsetTimestamp]:
-    """Return the offset timestamps of a batch as a search by timestamp reads them, with the errors of the release.
+    """Return offset and timestamp of each record of a batch, as a search by timestamp reads them.
 
     Args:
         batch: a batch in a file.
@@ -362,7 +366,7 @@ def offset_timestamps_of(batch: RecordBatch, max_record_body_size: int, dialect:
         dialect: rules of the release.
 
     Raises:
-        KidxError: Records cannot be read.
+        KidxError: the records cannot be read; the class depends on the release.
     """
     plain = _count(batch) and not batch.is_compressed
     streaming = not plain and dialect.limits_decompressed_size

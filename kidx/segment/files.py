@@ -104,7 +104,7 @@ class SegmentFiles:
         """Set the modification time of log and indexes.
 
         Raises:
-            FileNotFoundError: one of them is missing; the files before it are changed.
+            FileNotFoundError: a file is missing; the files before it (log, ``.index``, ``.timeindex``) are changed.
         """
         for path in (self.log.path, self.lazy_offset_index.path, self.lazy_time_index.path):
             os.utime(path, ns=(milliseconds * 1_000_000, milliseconds * 1_000_000))
@@ -115,7 +115,7 @@ class SegmentFiles:
         """Check that ``.index`` exists, and check the transactions, as loading a log does (SEG-35).
 
         Args:
-            time_index_file_newly_created: True if ``.timeindex`` did not exist: an empty file remains.
+            time_index_file_newly_created: True if ``.timeindex`` did not exist; it is created with a size of 0.
 
         Raises:
             FileNotFoundError: ``.index`` does not exist.
@@ -188,11 +188,11 @@ class SegmentFiles:
         return not any(path.exists() for path in paths)
 
     def close_files(self) -> None:
-        """Close indexes, log and transactions, each as its dialect does (SEG-24).
+        """Close indexes, log and transactions as the release does (SEG-24). Up to 4.0.0, errors are ignored.
 
         Raises:
-            OSError: the first such error of a file, from 4.0.1 on; before, every error is swallowed.
-            KidxError: any such error, from 4.0.1 on; raised immediately.
+            OSError: a file cannot be closed; it is raised after the other files have been closed.
+            KidxError: an index cannot be closed; it is raised immediately, and the remaining files are open.
         """
         offset_index, time_index = self.lazy_offset_index, self.lazy_time_index
         if self._some_index_is_not_loaded and self.dialect.close_loads_indexes:
@@ -229,7 +229,7 @@ class SegmentFiles:
         self.release_handles()
 
     def release_handles(self) -> None:
-        """Close all files as the end of a killed process does (not in Kafka): nothing is opened, written or raised."""
+        """Close all files as a killed process does (not in Kafka). Nothing is opened, written or raised."""
         for close in (
             self.lazy_offset_index.close_handler,
             self.lazy_time_index.close_handler,

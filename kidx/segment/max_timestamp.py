@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _UNKNOWN: Final = TimestampOffset(NO_TIMESTAMP, -1)
 
 
-class LastEntry(Protocol):
+class HasLastEntry(Protocol):
     """Operations of a time index that this module needs."""
 
     @property
@@ -27,13 +27,13 @@ class MaxTimestamp:
 
     Args:
         time_index: function that opens the time index.
-        dialect: rules of a release: timestamp and offset are read separately (up to 2.8), or a pair of -1 and -1, which
-            only a corrupt index contains, counts as not read (3.0–3.6).
+        dialect: rules of a release. Up to 2.8, timestamp and offset are read separately. In 3.0–3.6, a pair (-1, -1),
+            which only a corrupt index contains, counts as not read.
     """
 
     __slots__ = ("_dialect", "_offset", "_time_index", "_timestamp")
 
-    def __init__(self, time_index: Callable[[], LastEntry], dialect: Dialect) -> None:
+    def __init__(self, time_index: Callable[[], HasLastEntry], dialect: Dialect) -> None:
         self._time_index = time_index
         self._dialect = dialect
         self._timestamp: int | None = None
@@ -88,7 +88,7 @@ class MaxTimestamp:
             self._timestamp, self._offset = entry
 
     def forget(self) -> None:
-        """Reset as ``recover`` does: a pair is read again; of two fields, only the timestamp is set to -1."""
+        """Reset as ``recover`` does: the pair is read again on the next use; up to 2.8, the timestamp becomes -1."""
         two_fields = self._dialect.max_timestamp_in_two_fields
         self._timestamp = NO_TIMESTAMP if two_fields else None
         if not two_fields:

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 def load_producers_before(segment_log: Path, dialect: Dialect) -> ProducerState:
     """Return the producers as of the start of a segment, read from the logs of smaller base offsets in its directory.
 
-    If the beginning of the log is missing, they are read from the newest snapshot on, as a recovery does. Batches below
-    the log start offset in the broker's checkpoint are ignored. A log that cannot be read to its end counts up to its
-    first error, as it does after its recovery.
+    If the beginning of the log is missing, reading begins at the newest snapshot, as in a recovery. Batches below the
+    log start offset in the broker's checkpoint are ignored. If a log cannot be read to its end, only its batches before
+    the first error count, because a recovery keeps only these.
 
     Args:
         segment_log: a ``.log`` file named after its base offset.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SegmentReader(SegmentFiles):
-    """Queries on a segment.
+    """Segment with the operations that only read it.
 
     Args:
         log, lazy_offset_index, lazy_time_index, txn_index, base_offset, dialect: see :class:`SegmentFiles`.

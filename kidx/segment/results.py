@@ -24,7 +24,8 @@ class TimestampAndOffset(NamedTuple):
 class FetchDataInfo(NamedTuple):
     """Result of a read: ``size`` bytes of the log from ``position``.
 
-    ``message_offset`` is the requested offset, from 4.0 the base offset of the first batch (SEG-50).
+    ``message_offset`` is the requested offset; from 4.0 on, the base offset of the first batch (SEG-50).
+    ``first_entry_incomplete`` is True if the first batch is larger than the requested size.
     """
 
     message_offset: int

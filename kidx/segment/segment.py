@@ -169,7 +169,7 @@ class LogSegment(SegmentReader):
         """Append batches whose offsets are final, and the index entries that are due (SEG-3, SEG-4).
 
         The three numbers are the fields of :class:`AppendInfo`; None is replaced by the value that a follower takes
-        from the batches. From 3.9.1 on (A2) only the first is used.
+        from the batches. In 3.9.1, 3.9.2 and from 4.0.1 on only the first is used.
 
         Args:
             records: any number of batches; without bytes the call has no effect.
@@ -181,7 +181,7 @@ class LogSegment(SegmentReader):
             SegmentOffsetOverflowError: ``largest_offset`` is not within 2**31 of the base; nothing is written.
             InvalidArgumentError: the log would exceed 2**31 - 1 bytes; or, after the write, an index is full.
             InvalidOffsetError: The entry's offset, which is checked after the write, does not follow the last (SEG-12).
-            KidxError: any other error of appending to an index, or of reading the records (A2).
+            KidxError: any other error of appending to an index, or of reading the records.
             OSError: a file is closed, or cannot be written.
         """
         if not records:
@@ -308,14 +308,20 @@ class LogSegment(SegmentReader):
                 self.rolling_based_timestamp = first.max_timestamp
 
     def time_waited_for_roll(self, now: int, message_timestamp: int) -> int:
-        """Return the milliseconds from first batch to ``message_timestamp``, or from creation to ``now`` (SEG-20)."""
+        """Return the milliseconds from the first batch's timestamp to ``message_timestamp`` (SEG-20).
+
+        If the first batch has no timestamp, they are counted from the creation of the segment to ``now``.
+        """
         self._load_first_batch_timestamp()
         first = self.rolling_based_timestamp
         return to_long(message_timestamp - first if first is not None and first >= 0 else now - self.created)
 
     @property
     def first_batch_timestamp(self) -> int:
-        """Largest timestamp of the first batch (A1: of the first call), or 2**63 - 1 (SEG-53)."""
+        """Largest timestamp of the first batch, or 2**63 - 1 if the log has no timestamp (SEG-53).
+
+        Up to 3.9.0 and in 4.0.0, it is the largest timestamp of the first append call.
+        """
         self._load_first_batch_timestamp()
         first = self.rolling_based_timestamp
         return LONG_MAX if first is None or first < 0 else first
@@ -337,10 +343,11 @@ class LogSegment(SegmentReader):
     def close(self) -> None:
         """Close all files; before 4.4, finish them as a roll would (SEG-24).
 
-        C1 (up to 2.5) opens both indexes for that, C2 skips indexes that were not opened, C3 trims nothing at all.
+        Up to 2.5 both indexes are opened for this; later releases skip an index that was never opened. From 4.4.0 on
+        no file is trimmed.
 
         Raises:
-            OSError: an error of a file, from 4.0.1 on; before, errors are swallowed.
+            OSError: a file cannot be closed (from 4.0.1 on; earlier releases ignore errors).
         """
         if (self.maximum.is_known or self.dialect.close_loads_indexes) and self.dialect.close_finishes_segment:
             with contextlib.suppress(KidxError, OSError):
@@ -360,7 +367,7 @@ class LogSegment(SegmentReader):
             The number of bytes truncated from the log.
 
         Raises:
-            KidxError, OSError: as reading batches and truncating indexes; some files have been truncated by then.
+            KidxError, OSError: a batch cannot be read, or an index cannot be truncated; some files are truncated then.
         """
         mapping = self.translate_offset(offset)
         offset_index, time_index = self.offset_index, self.time_index

@@ -1,7 +1,7 @@
 """Tables of a catalog (``CREATE TABLE ... USING kafka_segments``), whose options travel in the table's schema.
 
-Spark gives a source in Python the options of ``CREATE TABLE`` when it asks for the columns, and none when it reads the
-table. What it does keep is the schema: the metadata of the first column holds the options.
+Spark passes the options of ``CREATE TABLE`` to a source in Python when it requests the columns, but no options when it
+reads the table. Spark stores the schema, so the metadata of the first column contains the options.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _USED: Final = frozenset({"kafka.isolation.level", "kafka.check.crcs"})
 
 
 def table_options(properties: Mapping[str, str]) -> dict[str, str] | None:
-    """Return the options of a table that is being created, or None if these are no properties of a table.
+    """Return the options of a table that is being created, or None if Spark passed the options of a query.
 
     Args:
-        properties: what Spark passes: the options, or a table's properties, in which each option begins with
+        properties: the options of a query; or the properties of a table, in which each option's name begins with
             ``option.``.
     """
     if "provider" not in properties:
@@ -44,7 +44,7 @@ def table_options(properties: Mapping[str, str]) -> dict[str, str] | None:
 
 
 def with_options(columns: str, options: Mapping[str, str]) -> StructType:
-    """Return the schema of a table that keeps its options.
+    """Return the schema of a table, with the options of the table in its metadata.
 
     Args:
         columns: columns of the content, as DDL.
@@ -62,6 +62,6 @@ def with_options(columns: str, options: Mapping[str, str]) -> StructType:
 
 
 def kept_options(schema: StructType) -> dict[str, Any]:
-    """Return the options that a schema keeps; none if it is of no table."""
+    """Return the options in the metadata of a schema; empty if it is not the schema of a table."""
     kept = [json.loads(field.metadata[METADATA]) for field in schema.fields if METADATA in (field.metadata or {})]
     return kept[0] if kept else {}

@@ -1,4 +1,4 @@
-"""Limits of a micro-batch: the limits of Spark's Kafka source, shared among partitions as there, and bytes."""
+"""Limits of a micro-batch: the limits of Spark's Kafka source, divided among partitions in the same way, and bytes."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ KNOWS_LIMITS: Final = _admission is not None
 if KNOWS_LIMITS:
 
     class LimitedStreamReader(DataSourceStreamReader, _admission.SupportsTriggerAvailableNow):
-        """Base class of a reader that stops at the end seen at its start, as Spark requires."""
+        """Base class of a reader that can stop at the end of the data when its query started (``AvailableNow``)."""
 else:
 
     class LimitedStreamReader(DataSourceStreamReader):  # type: ignore[no-redef]
         """Base class of a reader before Spark 4.2."""
 
 
-def refuse_limits(limits: Limits) -> None:
-    """Reject limits that this Spark would not apply.
+def reject_limits(limits: Limits) -> None:
+    """Reject limits that this version of Spark would not apply.
 
     Raises:
         ToolError: a limit is given, and this Spark is older than 4.2.
@@ -45,11 +45,11 @@ def refuse_limits(limits: Limits) -> None:
     given = [name for name in limits.given if name in ("maxOffsetsPerTrigger", "minOffsetsPerTrigger")]
     given += [name for name in limits.given if name in ("maxTriggerDelay", "maxBytesPerTrigger")]
     if given and not KNOWS_LIMITS:
-        raise ToolError(f"{', '.join(given)} needs Spark 4.2 or later, and this is {pyspark.__version__}")
+        raise ToolError(f"{', '.join(given)} requires Spark 4.2 or later; this is {pyspark.__version__}")
 
 
 def default_limit(limits: Limits) -> Any:
-    """Return the limit that is announced to Spark: one kind of several, which all are applied."""
+    """Return the limit that is announced to Spark, which accepts only one kind; the reader applies all limits."""
     if limits.most_offsets is not None:
         return _admission.ReadMaxRows(limits.most_offsets)
     if limits.most_bytes is not None:
@@ -65,7 +65,7 @@ def takes_all(limit: Any) -> bool:
 
 
 class Waiting:
-    """Decision about the size of a micro-batch, for ``minOffsetsPerTrigger`` and ``maxTriggerDelay``.
+    """Wait for a minimum number of offsets or a maximum time (``minOffsetsPerTrigger``, ``maxTriggerDelay``).
 
     Args:
         clock: function that returns seconds.
@@ -76,7 +76,7 @@ class Waiting:
         self._last: float | None = None
 
     def is_over(self, limits: Limits, offsets: int) -> bool:
-        """Return True if this number of new offsets is to be read now; the first ones always are."""
+        """Return True if this number of new offsets is to be read now; the first call always returns True."""
         now = self._clock()
         late = self._last is None or (now - self._last) * 1000 >= limits.longest_delay
         if not late and offsets < (limits.least_offsets or 0):
@@ -98,7 +98,7 @@ class Range:
     """Offsets of a partition that a stream has not read yet.
 
     Args:
-        log: its segments.
+        log: the partition.
         first: first offset.
         end: offset after the last.
     """
@@ -119,8 +119,8 @@ class Range:
         """
         return sum(end - start for _, start, end in self._parts())
 
-    def offset_behind(self, most: int) -> int:
-        """Return an offset before which at most this number of bytes lies, but at least a batch.
+    def offset_after(self, most: int) -> int:
+        """Return the offset after the batches that fit in ``most`` bytes, at least after one batch.
 
         Raises:
             KidxError, OSError: a log or an index cannot be read.
@@ -137,18 +137,18 @@ class Range:
 
     def _parts(self) -> Iterator[tuple[Segment, int, int]]:
         for segment in self._segments:
-            behind = segment.next_base_offset
-            begins, ends = self.first <= segment.base_offset, behind is not None and self.end >= behind
+            following = segment.next_base_offset
+            begins, ends = self.first <= segment.base_offset, following is not None and self.end >= following
             if begins and ends:
                 yield segment, 0, segment.size
                 continue
             entries = read_offset_index(segment, Counter())
             start = 0 if begins else min(entries.floor(self.first), segment.size)
-            end = None if ends else entries.behind(self.end - 1)
+            end = None if ends else entries.position_after(self.end - 1)
             yield segment, start, max(start, segment.size if end is None else min(end, segment.size))
 
     def _within(self, segment: Segment, start: int, most: int) -> int | None:
-        """Return the offset of :meth:`offset_behind` in one segment from a position on; None at the segment's end."""
+        """Return the offset of :meth:`offset_after` in one segment from a position on; None if all batches fit."""
         entries = read_offset_index(segment, Counter())
         with segment.store.open(segment.file("log")) as reader:
 
@@ -165,12 +165,12 @@ class Range:
 
             start = next((at for at, batch, _ in walk(start) if batch.last_offset >= self.first), start)
             slot = int(entries.positions.searchsorted(start + most, side="right")) - 1
-            behind = None
+            after = None
             for at, batch, _ in walk(max(start, int(entries.positions[slot])) if slot >= 0 else start):
                 if batch.base_offset > self.first and at + batch.size_in_bytes > start + most:
                     return batch.base_offset
-                behind = batch.next_offset
-        return behind if segment.is_last else None
+                after = batch.next_offset
+        return after if segment.is_last else None
 
 
 def _nothing(_: RecordBatch) -> bool:

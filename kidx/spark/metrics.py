@@ -1,6 +1,6 @@
-"""Metrics of a query, with the conditions that it pushed down: each task writes a small file.
+"""Metrics of a query, with the conditions that Spark pushed down to it: each task writes a small file.
 
-Spark has no counters for sources in Python, and its plans do not show their pushed conditions.
+Spark has no counters for sources in Python, and its plans do not show the conditions that they use.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class Totals:
         return self.log_bytes + self.index_bytes
 
 
-def leave(directory: str | None, kind: str, counter: Counter, pushed: Iterable[str] = ()) -> None:
-    """Record the reads of a task (``read``) or of the planning of a query (``plan``) in the log, and in a directory.
+def record_metrics(directory: str | None, kind: str, counter: Counter, pushed: Iterable[str] = ()) -> None:
+    """Record the reads of a task (``read``) or of the planning of a query (``plan``) in the log, and in a file.
 
     Args:
-        directory: directory for the file; None for none.
+        directory: directory for the file; None to write no file.
         kind: ``read`` or ``plan``.
         counter: counter of the reads.
         pushed: conditions that the planning used.

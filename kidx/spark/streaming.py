@@ -1,4 +1,4 @@
-"""``readStream``: the records of a directory that a broker is writing to, by offset and each of them once."""
+"""``readStream``: the records of a log directory that a broker is writing to, in order of offset, each record once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from kidx.errors import KidxError, ToolError
-from kidx.spark.limits import LimitedStreamReader, Range, Waiting, default_limit, refuse_limits, shared_out, takes_all
+from kidx.spark.limits import LimitedStreamReader, Range, Waiting, default_limit, reject_limits, shared_out, takes_all
 from kidx.tables.choosing import chosen_partitions
-from kidx.tables.following import asked, look
+from kidx.tables.following import list_partitions, query_partition
 from kidx.tables.indexes import Counter
 from kidx.tables.offsets import range_of
 from kidx.tables.options import LATEST, UNUSED, Bound
@@ -22,7 +22,7 @@ from kidx.tables.splits import plan_range, share_out
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from kidx.tables.following import Known
+    from kidx.tables.following import PartitionState
     from kidx.tables.isolation import TransactionPosition
     from kidx.tables.options import ReadOptions
     from kidx.tables.splits import Split
@@ -34,38 +34,38 @@ _logger: Final = logging.getLogger("kidx.spark")
 
 
 class StreamReader(LimitedStreamReader):
-    """Micro-batches of ``content=records``: from ``startingOffsets`` on, up to the end of what can be read of each log.
+    """Reader of micro-batches of ``content=records``, from ``startingOffsets`` to the readable end of each log.
 
-    The end is the last whole batch; the high watermark, if the broker has written it; and for ``read_committed`` the
-    last stable offset. A partition that appears later is read from its start. Records that were deleted before they are
-    read are data loss, by the rules of Spark's Kafka source.
+    The readable end is the smallest of three: the end of the last whole batch; the high watermark, if the broker has
+    written it; and for ``read_committed`` the last stable offset. A partition that appears later is read from its
+    start. As in Spark's Kafka source, records that were deleted before they are read are data loss.
 
     Args:
         reader: reader of the same columns and options, which does the reading.
         options: options of the query.
 
     Raises:
-        ToolError: another content, given ends, or limits that this Spark does not know.
+        ToolError: the content is not ``records``, an end is given, or this Spark does not support the limits.
     """
 
     def __init__(self, reader: DataSourceReader, options: ReadOptions) -> None:
         if options.content != "records":
-            raise ToolError(f"readStream follows content=records, not {options.content}: use spark.read")
+            raise ToolError(f"readStream supports only content=records; read content={options.content} with spark.read")
         if options.end != Bound(by_time=False, value=-1):
-            raise ToolError("readStream has no end: endingOffsets and endingTimestamp go with spark.read")
+            raise ToolError("readStream does not support endingOffsets and endingTimestamp; use spark.read")
         if options.all_replicas:
             raise ToolError(
-                "replicas=all is not supported by readStream, which follows one replica of each partition; "
+                "readStream does not support replicas=all, because it reads one replica of each partition; "
                 "use spark.read"
             )
-        refuse_limits(options.limits)
+        reject_limits(options.limits)
         if UNUSED in options.limits.given:
             _logger.warning("%s is not used: tasks are cut at maxPartitionBytes", UNUSED)
         self._reader = reader
         self._options = options
         self._seen: Offsets = {}
-        self._found: dict[str, Known] = {}
-        self._target: dict[str, Known] | None = None
+        self._found: dict[str, PartitionState] = {}
+        self._target: dict[str, PartitionState] | None = None
         self._passed: Offsets = {}
         self._waiting = Waiting()
         self._walked: dict[str, TransactionPosition] = {}
@@ -73,28 +73,30 @@ class StreamReader(LimitedStreamReader):
     def initialOffset(self) -> Offsets:  # noqa: N802 -- Spark's name
         """Return the start of a query without a checkpoint."""
         logs = chosen_partitions(self._options, Predicates())
-        found = look(self._options, [str(log.key) for log in logs])
+        found = list_partitions(self._options, [str(log.key) for log in logs])
         self._seen = {name: self._first(known) for name, known in found.items()}
         return self._seen
 
-    def _first(self, known: Known) -> int:
+    def _first(self, known: PartitionState) -> int:
         start, key = self._options.start, known.log.key
         if not start.by_time and start.of(key) == LATEST:
             return known.readable
-        return asked(known.log, lambda now: range_of(key, now, self._options, Counter())[0], known.start)
+        return query_partition(known.log, lambda now: range_of(key, now, self._options, Counter())[0], known.start)
 
     def latestOffset(self, start: Any = None, limit: Any = None) -> Offsets:  # noqa: N802 -- Spark's name
         """Return the end of the next micro-batch; Spark gives both arguments from 4.2 on.
 
         Raises:
-            ToolError: data that was read does not exist any more, and the options reject that.
+            ToolError: data that was read no longer exists, and ``failOnDataLoss`` is true.
         """
         before: Offsets = dict(self._seen if start is None else start)
-        self._found = found = look(self._options, before, self._walked) if self._target is None else self._target
+        self._found = found = (
+            list_partitions(self._options, before, self._walked) if self._target is None else self._target
+        )
         ends = {name: self._end(name, known, before.get(name)) for name, known in found.items()}
         for name in before.keys() - ends.keys():
-            if self._target is None or name not in look(self._options, [name]):
-                self._lose(f"{name} is gone")
+            if self._target is None or name not in list_partitions(self._options, [name]):
+                self._lose(f"{name} no longer exists")
             else:
                 ends[name] = before[name]
         self._seen = ends if takes_all(limit) else self._limited(before, ends, found)
@@ -109,20 +111,20 @@ class StreamReader(LimitedStreamReader):
         return {name: known.readable for name, known in self._found.items()} or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
-        """Record the end at which the query is to stop."""
-        self._target = look(self._options)
+        """Record the current end of the data as the end of the query."""
+        self._target = list_partitions(self._options)
 
     def partitions(self, start: Offsets, end: Offsets) -> Sequence[InputPartition]:
         """Return the tasks of a micro-batch.
 
         Raises:
-            ToolError: records between the two offsets do not exist any more, and the options reject that.
+            ToolError: records between the two offsets no longer exist, and ``failOnDataLoss`` is true.
         """
         wanted = {name: last for name, last in end.items() if start.get(name) != last}
         for name in start.keys() - end.keys():
-            self._lose(f"{name} is gone")
-        # The end was chosen by the records that are decided and replicated.
-        found = look(replace(self._options, isolation="read_uncommitted"), wanted) if wanted else {}
+            self._lose(f"{name} no longer exists")
+        # latestOffset has applied the isolation level to the end already.
+        found = list_partitions(replace(self._options, isolation="read_uncommitted"), wanted) if wanted else {}
         counter = Counter()
         splits: list[Split] = []
         for name in wanted:
@@ -131,38 +133,38 @@ class StreamReader(LimitedStreamReader):
                 if first < last:
                     splits += plan_range(found[name].log, first, last, self._options, Predicates(), counter)
             else:
-                self._lose(f"{name} is gone")
+                self._lose(f"{name} no longer exists")
         return [InputPartition(task) for task in share_out(splits, self._options, counter)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task as Arrow batches."""
         return self._reader.read(partition)
 
-    def _end(self, name: str, known: Known, before: int | None) -> int:
-        """Return the end of the readable data of a partition; never less than before, unless it has another log."""
+    def _end(self, name: str, known: PartitionState, before: int | None) -> int:
+        """Return the end of the readable data of a partition; never less than before, unless it was re-created."""
         if before is None:
             return known.readable
         if known.end < before:
-            self._lose(f"{name} was read up to offset {before}, and ends at {known.end}: it was deleted and made again")
+            self._lose(f"{name} was read up to offset {before}, and ends at {known.end}: it was deleted and re-created")
             return known.readable
         return max(before, known.readable)
 
-    def _bounds(self, name: str, known: Known, first: int | None, last: int) -> tuple[int, int]:
+    def _bounds(self, name: str, known: PartitionState, first: int | None, last: int) -> tuple[int, int]:
         """Return the planned offsets that can be read."""
         if first is None:
             if known.start > 0:
                 self._lose(f"{name} is new and begins at offset {known.start} instead of 0")
             return known.start, last
         if first > last:
-            # Earlier versions of kidx planned such a micro-batch while a broker was writing: all was read up to first.
+            # Earlier versions of kidx planned such micro-batches while a broker was writing, and read up to ``first``.
             if known.end < first:
-                self._lose(f"the offset of {name} was changed from {first} to {last}: it was deleted and made again")
+                self._lose(f"the offset of {name} was changed from {first} to {last}: it was deleted and re-created")
             else:
                 self._passed[name] = first
             return last, last
         first = max(first, self._passed.get(name, first))
         if known.start > first:
-            self._lose(f"{name} begins at offset {known.start}, {first} is lost")
+            self._lose(f"{name} begins at offset {known.start}; offset {first} was deleted")
         if known.end < last:
             self._lose(f"{name} ends at offset {known.end}, before {last}")
         return max(first, known.start), min(last, known.end)
@@ -172,7 +174,7 @@ class StreamReader(LimitedStreamReader):
             raise ToolError(f"{what}: some data may have been missed (failOnDataLoss=false continues)")
         _logger.warning("data loss: %s", what)
 
-    def _limited(self, before: Offsets, ends: Offsets, found: Mapping[str, Known]) -> Offsets:
+    def _limited(self, before: Offsets, ends: Offsets, found: Mapping[str, PartitionState]) -> Offsets:
         """Return the ends of a micro-batch within the limits."""
         limits = self._options.limits
         firsts = {name: known.start for name, known in found.items()} | before
@@ -189,9 +191,9 @@ class StreamReader(LimitedStreamReader):
                 for name, size in shared_out(
                     limits.most_bytes, {n: each.bytes() for n, each in ranges.items()}
                 ).items():
-                    result[name] = min(result[name], ranges[name].offset_behind(size))
+                    result[name] = min(result[name], ranges[name].offset_after(size))
             except FileNotFoundError:
-                pass  # a segment is taken away at this moment: this micro-batch is not limited
+                pass  # a segment was removed in the meantime: this micro-batch is not limited by bytes
             except (KidxError, OSError) as error:
                 raise ToolError(f"maxBytesPerTrigger cannot be applied: {error}") from error
         return result

@@ -1,4 +1,4 @@
-"""A walk from batch to batch through a log that is read in windows, without the batch bodies that a query skips."""
+"""A walk from batch to batch through a log, which is read in windows; batch bodies that are not needed are skipped."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ class BatchWalk:
     Args:
         reader: the reader of the log.
         start: the position of the first batch.
-        end: the expected end of the last one: past it, reads are small.
+        end: the expected end of the last batch; past it, the walk reads :data:`BEYOND` bytes at a time.
         hard_end: the end of the log; ``end`` by default.
         source: the name of the log in errors.
-        wanted: a predicate on a batch's header: True if its records are needed; all are by default.
-        may_grow: True if a broker may be appending to the log: then zeros after a batch are its end. An incomplete
-            batch is the end as well; for a batch with a header, :func:`is_unfinished` decides.
+        wanted: a predicate on a batch's header: True if its records are needed; all records by default.
+        may_grow: True if a broker may be appending to the log. The walk then ends at zeros or at an incomplete batch,
+            which :func:`is_unfinished` recognizes, without an error.
 
     Attributes:
-        position: the position after the last batch; less than ``hard_end`` if no complete batch follows. An assignment
-            moves the walk.
+        position: the position after the last batch; less than ``hard_end`` if no complete batch follows. It may be set
+            to continue at another batch.
         window, base: the bytes that were read, and their position in the log.
         hard_end: the end of the log.
         is_over: True if the walk reached its end.
@@ -103,7 +103,7 @@ class BatchWalk:
     def _here(self) -> RecordBatch | None:
         start = self.position - self.base
         if start + PREFIX.size > len(self.window):
-            raise CorruptRecordError(f"{self._source} ends at {self.base + len(self.window)}, within a batch")
+            raise CorruptRecordError(f"{self._source} ends at byte {self.base + len(self.window)}, within a batch")
         return next(iter_batches(self.window, start, self.hard_end - self.base, source=self._source), None)
 
     def _has_changed(self) -> bool:
@@ -123,8 +123,8 @@ class BatchWalk:
 def is_unfinished(reader: RangeReader, position: int) -> bool:
     """Return True if a position of a log begins an incomplete batch of a broker, followed by zeros.
 
-    This is the end of a preallocated log (``preallocate``), both of a live broker and of a killed one. A batch with
-    other corruption has its last bytes, or another batch after it.
+    Preallocated logs (``preallocate``) end so, whether the broker runs or was killed. A batch with any other corruption
+    has its last bytes, or another batch after it.
 
     Raises:
         OSError: the log cannot be read.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def chosen_partitions(options: ReadOptions, predicates: Predicates) -> list[PartitionLog]:
-    """Return the replicas that a query reads: the longest one of each partition, or all if the options say so.
+    """Return the replicas that a query reads: the longest replica of each partition, or all with ``replicas=all``.
 
     Raises:
         ToolError: a root holds no segments; or a partition or topic that was named does not exist; or partitions of the
@@ -40,7 +40,7 @@ def chosen_partitions(options: ReadOptions, predicates: Predicates) -> list[Part
 
 
 def longest(logs: Iterable[PartitionLog], *, use_indexes: bool = True) -> list[PartitionLog]:
-    """Return, of each partition, the replica with the largest end offset.
+    """Return the replica with the largest end offset of each partition.
 
     Raises:
         ToolError: two replicas of a partition belong to different clusters.

@@ -52,18 +52,18 @@ def arrow_schema(columns: Iterable[Column]) -> pa.Schema:
     return pa.schema([pa.field(column.name, _TYPES[column.kind], column.nullable) for column in columns])
 
 
-def check_columns(wanted: Iterable[Column], there: str, content: str) -> None:
+def check_columns(wanted: Iterable[Column], ddl: str, content: str) -> None:
     """Check that a schema given by hand is a subset of a content's columns, with their types, in any order.
 
     Args:
         wanted: the columns of the schema.
-        there: the columns of the content, as DDL.
+        ddl: the columns of the content, as DDL.
         content: the name of the content, for the message.
 
     Raises:
         ToolError: the schema has a column that the content does not have, or one of another type.
     """
-    types = {column.name: column.kind for column in columns_in(there)}
+    types = {column.name: column.kind for column in columns_in(ddl)}
     for column in wanted:
         if types.get(column.name) != column.kind:
             columns = ", ".join(f"{name} {kind}" for name, kind in types.items())
@@ -117,7 +117,7 @@ class RowBuffer:
 
     @property
     def is_full(self) -> bool:
-        """True if the buffer has reached the size of an Arrow batch: then :meth:`flush` it."""
+        """True if the buffer has reached the size of an Arrow batch, so that :meth:`flush` is due."""
         return self._rows >= ROWS or self._bytes >= BYTES
 
     def flush(self) -> Iterator[pa.RecordBatch]:

@@ -12,29 +12,29 @@ from kidx.tables.choosing import longest
 from kidx.tables.indexes import Counter
 from kidx.tables.isolation import last_stable_offset
 from kidx.tables.offsets import LogOffsets
-from kidx.tables.segments import Answer, find_partitions, while_it_changes
+from kidx.tables.segments import Answer, find_partitions, retry_while_changing
 
 if TYPE_CHECKING:
     from kidx.tables.isolation import TransactionPosition
     from kidx.tables.options import ReadOptions
     from kidx.tables.segments import PartitionLog
 
-LOOKS_FOR_MISSING: Final = 4
-"""Number of listings before a partition counts as removed: while one moves between disks, neither directory has it."""
+LISTINGS_FOR_MISSING: Final = 4
+"""Number of listings before a partition counts as removed: while it moves between disks, no directory contains it."""
 PAUSE: Final = 0.25
 """Seconds between two of these listings."""
 
 
 @dataclass(frozen=True)
-class Known:
+class PartitionState:
     """The state of a partition at one listing.
 
     Attributes:
         log: the replica with the largest end offset.
         start: the log start offset.
         end: the log end offset, after the last complete batch.
-        readable: the offset up to which records are replicated, by the broker's checkpoint, and decided, for
-            ``read_committed``.
+        readable: the end of the readable records. They are replicated, by the broker's checkpoint, and for
+            ``read_committed`` below the first open transaction.
     """
 
     log: PartitionLog
@@ -43,9 +43,9 @@ class Known:
     readable: int
 
 
-def look(
+def list_partitions(
     options: ReadOptions, expected: Collection[str] = (), seen: dict[str, TransactionPosition] | None = None
-) -> dict[str, Known]:
+) -> dict[str, PartitionState]:
     """List the partitions that a query reads, by ``TOPIC-PARTITION``.
 
     Args:
@@ -57,16 +57,16 @@ def look(
         ToolError: a log cannot be read, or replicas belong to different clusters.
         OSError: a directory cannot be read.
     """
-    found = _look(options, seen)
-    for _ in range(LOOKS_FOR_MISSING - 1):
+    found = _list_once(options, seen)
+    for _ in range(LISTINGS_FOR_MISSING - 1):
         if found.keys() >= set(expected):
             break
         time.sleep(PAUSE)
-        found = _look(options, seen)
+        found = _list_once(options, seen)
     return found
 
 
-def _look(options: ReadOptions, seen: dict[str, TransactionPosition] | None) -> dict[str, Known]:
+def _list_once(options: ReadOptions, seen: dict[str, TransactionPosition] | None) -> dict[str, PartitionState]:
     for store in options.stores:
         if not store.is_local:
             store.refresh()
@@ -75,9 +75,9 @@ def _look(options: ReadOptions, seen: dict[str, TransactionPosition] | None) -> 
     for log in replicas:
         if log.high_watermark is not None:
             marks[str(log.key)] = max(log.high_watermark, marks.get(str(log.key), 0))
-    found: dict[str, Known] = {}
+    found: dict[str, PartitionState] = {}
     for log in longest(replicas, use_indexes=options.use_indexes):
-        known = asked(log, lambda now: _known(now, marks.get(str(now.key)), options, seen), None)
+        known = query_partition(log, lambda now: _known(now, marks.get(str(now.key)), options, seen), None)
         if known is not None:
             found[str(log.key)] = known
     return found
@@ -85,23 +85,23 @@ def _look(options: ReadOptions, seen: dict[str, TransactionPosition] | None) -> 
 
 def _known(
     log: PartitionLog, high_watermark: int | None, options: ReadOptions, seen: dict[str, TransactionPosition] | None
-) -> Known | None:
+) -> PartitionState | None:
     offsets = LogOffsets(log, Counter(), use_indexes=options.use_indexes)
     end = offsets.end()
     bounds = [end] if high_watermark is None else [end, high_watermark]
     if options.isolation == "read_committed":
         stable = last_stable_offset(log, Counter(), seen, high_watermark or 0)
         bounds += [] if stable is None else [stable]
-    return Known(log, offsets.start, end, max(offsets.start, min(bounds)))
+    return PartitionState(log, offsets.start, end, max(offsets.start, min(bounds)))
 
 
-def asked(log: PartitionLog, ask: Callable[[PartitionLog], Answer], gone: Answer) -> Answer:
-    """Call :func:`kidx.tables.segments.while_it_changes` and name the partition in errors.
+def query_partition(log: PartitionLog, query: Callable[[PartitionLog], Answer], if_removed: Answer) -> Answer:
+    """Call :func:`kidx.tables.segments.retry_while_changing` and name the partition in errors.
 
     Raises:
         ToolError: the partition cannot be read.
     """
     try:
-        return while_it_changes(log, ask, gone)
+        return retry_while_changing(log, query, if_removed)
     except (KidxError, OSError) as error:
         raise ToolError(f"{log.key} in {log.store.name_of(log.directory)}: {error}") from error

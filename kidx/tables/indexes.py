@@ -51,10 +51,10 @@ class OffsetEntries(NamedTuple):
         slot = int(np.searchsorted(self.offsets, offset, side="right")) - 1
         return 0 if slot < 0 else max(int(self.positions[slot]), 0)
 
-    def behind(self, offset: int) -> int | None:
-        """Return a position after the batch that contains ``offset``; None if only the end of the log is known.
+    def position_after(self, offset: int) -> int | None:
+        """Return a position after the batch that contains ``offset``; None if the index has no such position.
 
-        The first entry at or above the offset names that batch or a later one, so the next entry is after it.
+        The first entry at or above the offset names that batch or a later batch, so the next entry is after it.
         """
         slot = int(np.searchsorted(self.offsets, offset, side="left")) + 1
         return int(self.positions[slot]) if slot < len(self.positions) else None
@@ -167,5 +167,5 @@ def _entries(segment: Segment, suffix: str, dtype: np.dtype[Any], counter: Count
     entries = np.concatenate(portions) if portions else np.empty(0, dtype)
     if len(entries) > 1 or not len(entries) or any(int(entries[0][name]) for name in dtype.names or ()):
         return entries
-    # A single entry of zeros: of a log with one offset, or the start of a file that has no entry yet.
+    # If the only entry is zeros, it is valid for a log with one indexed batch; otherwise the file has no entry yet.
     return entries if segment.sizes[suffix] == dtype.itemsize and segment.size else entries[:0]

@@ -36,7 +36,7 @@ def last_stable_offset(
 ) -> int | None:
     """Return the first offset of the oldest open transaction; None if no transaction is open.
 
-    Batch headers are read from the last segment with a broker's snapshot on, or from the first segment.
+    Batch headers are read from the last segment that has a producer snapshot on, or from the first segment.
 
     Args:
         log: the partition.
@@ -98,7 +98,8 @@ def aborted_transactions(segments: Iterable[Segment], first_offset: int, end: in
     """Return the aborted transactions that overlap offsets from ``first_offset`` to ``end``, as a fetch does (TX-9).
 
     Args:
-        segments: the segment of the offsets and those after it: the segment of a transaction's end lists it.
+        segments: the segment of the offsets and all later segments, because a transaction is in the index of the
+            segment in which it ends.
         first_offset: the first offset of the range.
         end: the offset after the range.
         counter: the counter of bytes read.

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from kidx.tables.splits import Split
 
 Row = dict[str, Any]
-_A_WRITE: Final = 0.05
-"""Seconds that the write of a batch may take."""
+_WRITE_SECONDS: Final = 0.05
+"""Seconds to wait for a broker that is writing a batch."""
 
 
 def rows(
     content: str, split: Split, predicates: Predicates, buffer: RowBuffer, counter: Counter
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a split, for all contents but ``records``.
+    """Yield the rows of a split, for all contents except ``records``.
 
     Raises:
         OSError: an index file cannot be read.
@@ -100,7 +100,7 @@ def _batches(split: Split, predicates: Predicates, counter: Counter, *, with_che
 
 
 def _as_planned(split: Split, walk: BatchWalk) -> Iterator[tuple[int, RecordBatch, bool]]:
-    """Yield the batches up to the offset, and the byte, that the query plan ends with."""
+    """Yield the batches up to the last offset, or the last byte, of the query plan."""
     end = LONG_MAX if split.end_offset is None else split.end_offset
     for found in walk:
         position, batch, _ = found
@@ -112,10 +112,10 @@ def _as_planned(split: Split, walk: BatchWalk) -> Iterator[tuple[int, RecordBatc
 
 
 def _is_growing(segment: Segment, reader: RangeReader) -> bool:
-    """Return True if a broker is appending the batch that is incomplete."""
+    """Return True if a broker is still writing the incomplete batch."""
     if not segment.is_last:
         return False
-    time.sleep(_A_WRITE)
+    time.sleep(_WRITE_SECONDS)
     now = segment.store.entry(segment.file("log"))
     return now is None or now.size != reader.size
 

@@ -1,4 +1,4 @@
-"""Resolution of options to offsets: the ends of a log, and the first record of a time, found through the indexes.
+"""Resolution of options to offsets: the start and end of a log, and the first record at or after a time.
 
 The answers equal a broker's ``ListOffsets`` (clauses LO), with one exception. If the log start offset is past the
 record that a broker finds, the broker returns none (LO-23); this code continues with the next segment.
@@ -47,7 +47,7 @@ class LogOffsets:
             KidxError, OSError: the last segment cannot be read.
         """
         segment = self.log.segments[-1]
-        # The log is opened first and read up to its size then: the listing is older, and the index may be newer.
+        # The log is opened before its index is read, and read up to its size at that moment.
         with segment.store.open(segment.file("log")) as reader:
             try:
                 found = self._end_by_index(segment, reader) if self._use_indexes else None
@@ -77,7 +77,7 @@ class LogOffsets:
             if segment.next_base_offset is not None and segment.next_base_offset <= self.start:
                 continue
             largest = last_time_entry(segment, self._counter) if self._use_indexes else None
-            # The last segment's entry may be older than its log; every other segment's was written when it was rolled.
+            # The time index of the last segment may lack newer records. Every other time index is complete.
             surely_older = largest is not None and largest[0] < timestamp and not segment.is_last
             if not surely_older and (found := self._in_segment(segment, timestamp)) is not None:
                 return found
@@ -152,7 +152,7 @@ def range_of(key: TopicPartition, log: PartitionLog, options: ReadOptions, count
     except FileNotFoundError:
         raise
     except (KidxError, OSError) as error:
-        raise ToolError(f"the offsets of {key} in {log.store.name_of(log.directory)}: {error}") from error
+        raise ToolError(f"cannot read the offsets of {key} in {log.store.name_of(log.directory)}: {error}") from error
     if end is not None and start > end:
         raise ToolError(f"the start offset {start} of {key} is past the end {end}")
     return start, end
@@ -174,7 +174,7 @@ def _start(key: TopicPartition, offsets: LogOffsets, options: ReadOptions) -> in
         return offsets.start
     if value < offsets.start:
         if options.fail_on_data_loss:
-            raise ToolError(f"startingOffsets: {key} begins at offset {offsets.start}, {value} is lost")
+            raise ToolError(f"startingOffsets: {key} begins at offset {offsets.start}; offset {value} was deleted")
         return offsets.start
     if options.fail_on_data_loss and value > (end := offsets.end()):
         raise ToolError(f"startingOffsets: {key} ends at offset {end}, {value} is past it")

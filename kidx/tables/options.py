@@ -23,8 +23,8 @@ option                              meaning
 ``checkCrcs``                       ``false`` skips checksum validation; also as ``kafka.check.crcs``
 ``maxPartitionBytes``               maximum bytes of logs per task, where the offset index allows a split
 ``useIndexes``                      ``false`` reads all logs, for logs whose indexes cannot be trusted
-``timestampDisorderMs``             how much older a record can be than one before it: lets an upper bound on
-                                    ``timestamp`` end the reading; without it batches are skipped by header only
+``timestampDisorderMs``             the most by which a record can be older than an earlier record: reading then ends
+                                    after an upper bound on ``timestamp``; else batches are skipped by header only
 ``replicas``                        ``one`` (the longest of each partition) or ``all``
 ``metrics``                         directory for the counts of bytes and the pushed predicates
                                     (:mod:`kidx.spark.metrics`)
@@ -63,7 +63,7 @@ DEFAULT_PARTITION_BYTES: Final = 128 << 20
 
 Isolation = Literal["read_uncommitted", "read_committed"]
 OffsetBound = Mapping[TopicPartition, int] | int
-"""Offsets (or times) of every partition, or one for all."""
+"""Offset (or time) of every partition, or one offset for all partitions."""
 
 # fmt: off
 COMMON_OPTIONS: Final = frozenset({
@@ -173,7 +173,7 @@ def read_options(given: Mapping[str, str], *, may_stream: bool = False) -> ReadO
     """
     values = _Values(given)
     content = values.one_of("content", tuple(CONTENTS), "records")
-    values.refuse_unknown(content)
+    values.reject_unknown(content)
     by_kind = [name for name in ("subscribe", "subscribePattern", "assign") if name in values]
     if len(by_kind) > 1:
         raise ToolError(f"only one of subscribe, subscribePattern and assign can be given, not {' and '.join(by_kind)}")
@@ -230,7 +230,7 @@ class _Values:
         found = self._given.get(name.lower())
         return None if found is None else found[1]
 
-    def refuse_unknown(self, content: str) -> None:
+    def reject_unknown(self, content: str) -> None:
         """Raise ToolError if an option does not exist, or does not apply to this content."""
         allowed = COMMON_OPTIONS | (OF_BATCHES if content in ("records", "batches") else frozenset())
         allowed |= OF_RECORDS if content == "records" else frozenset()

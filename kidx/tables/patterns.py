@@ -19,6 +19,7 @@ _JAVAS: Final = {
     "javaDigit": r"\p{Nd}",
     "javaLetterOrDigit": r"[\p{L}\p{Nd}]",
 }
+# Constructs that Java spells differently from ``regex``.
 _DIFFERENT: Final = re.compile(
     r"\\Q(?P<quoted>.*?)(?:\\E|$)|\\k<(?P<group>\w+)>|\\x\{(?P<code>[0-9a-fA-F]{1,6})\}"
     r"|\\(?P<not>[pP])\{(?P<name>java\w+)\}|\\.",

@@ -2,9 +2,9 @@
 
 Spark keeps every predicate and evaluates it again on the rows. The predicates here may therefore accept too much, but
 never too little. A predicate on ``timestamp`` restricts record times, which need not ascend. The time index proves up
-to which offset every record is older than the lower bound. Past the first record above the upper bound, older records
-can still follow. There only batches whose header decides are skipped, unless ``timestampDisorderMs`` limits how late a
-record can be.
+to which offset every record is older than the lower bound. After the first record above the upper bound, older records
+can still follow. So only batches whose header excludes them are skipped, unless ``timestampDisorderMs`` limits how late
+a record can be.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Predicates:
     """Bounds of a query, each inclusive and None if open; times in milliseconds.
 
     Attributes:
-        topics, partitions: the only ones that can have rows; None for any.
+        topics, partitions: the topics and partitions that can have rows; None for all.
     """
 
     topics: frozenset[str] | None = None
@@ -51,7 +51,7 @@ class Predicates:
             return False
         if self.max_time is None or batch.max_timestamp <= self.max_time:
             return True
-        # Among several records one can be older than the maximum; not so with broker timestamps, or in a single record.
+        # A batch above the bound can hold an older record, except with one record or with timestamps of the broker.
         return not (batch.count == 1 or batch.timestamp_type is TimestampType.LOG_APPEND_TIME)
 
     def __and__(self, other: Predicates) -> Predicates:

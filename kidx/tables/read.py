@@ -1,4 +1,4 @@
-"""Segments for any reader of Arrow, in this process: :func:`kidx.read`."""
+"""Segments as a stream of Arrow batches, without Spark: :func:`kidx.read`."""
 
 from __future__ import annotations
 
@@ -59,13 +59,14 @@ def read(
         columns: the columns to return, in this order; other columns are not decoded.
         topics: the topics to read; all by default.
         partitions: the partition numbers to read; all by default.
-        offsets: the first offset of records and the one after the last; None for an open end.
-        times: the earliest time of records and the one after the latest: datetimes with a zone, or milliseconds.
+        offsets: the first offset, and the offset after the last record; None for an open end.
+        times: the earliest time, and the first time that is excluded: datetimes with a zone, or milliseconds. None for
+            an open end.
         isolation: the isolation level: ``read_committed`` hides records of aborted transactions and all
             records from the last stable offset on.
         headers: True to add the column ``headers``, as naming it in ``columns`` does.
-        fail_on_data_loss: True to fail at a corrupt batch and where a broker has deleted requested records; False to
-            read what is readable.
+        fail_on_data_loss: True to raise an error at a corrupt batch, or if a broker has deleted requested records;
+            False to skip what cannot be read.
         check_crcs: True if an invalid checksum is corruption.
         storage_options: options of fsspec, such as ``{"anon": True}``.
         remote: remote storage of the topics, as ``LocalTieredStorage`` or Aiven's plugin stores it: a path or a URL of
@@ -147,9 +148,9 @@ def _predicates(
     since, until = map(_milliseconds, _range("times", times, (int, datetime), "datetimes with a zone, or milliseconds"))
     if options.content != "records" and any(bound is not None for bound in (first, end, since, until)):
         raise ToolError(f"offsets and times apply to records, not to {options.content}")
-    for name, start, behind in (("offset", first, end), ("time", since, until)):
-        if start is not None and behind is not None and start > behind:
-            raise ToolError(f"the start {name} {start} is past the end {behind}")
+    for name, start, stop in (("offset", first, end), ("time", since, until)):
+        if start is not None and stop is not None and start > stop:
+            raise ToolError(f"the start {name} {start} is past the end {stop}")
     return Predicates(
         partitions=None if partitions is None else frozenset(_several(partitions, int)),
         min_offset=first,
@@ -167,8 +168,8 @@ def _range(name: str, bounds: Any, kinds: tuple[type, ...], are: str) -> tuple[A
     """
     given = tuple(bounds) if isinstance(bounds, (tuple, list)) else (bounds,)
     fit = all(each is None or (isinstance(each, kinds) and not isinstance(each, bool)) for each in given)
-    if len(given) != len(("first", "behind")) or not fit:
-        raise ToolError(f"{name} must be the first and the one after the last, {are}, not {bounds!r}")
+    if len(given) != len(("first", "end")) or not fit:
+        raise ToolError(f"{name} must be a pair (first, end) of {are} or None, not {bounds!r}")
     return given[0], given[1]
 
 
@@ -180,8 +181,8 @@ def _milliseconds(time: Time | None) -> int | None:
     return -((_EPOCH - time) // _MILLISECOND)
 
 
-def _schema(there: str, wanted: Iterable[str] | None, content: str) -> pa.Schema:
-    known = {column.name: column for column in columns_in(there)}
+def _schema(ddl: str, wanted: Iterable[str] | None, content: str) -> pa.Schema:
+    known = {column.name: column for column in columns_in(ddl)}
     names = list(known) if wanted is None else list(wanted)
     for name in names:
         if name not in known:

@@ -1,4 +1,4 @@
-"""Records appended to a row buffer as columns: from decoded records, or from batch headers alone."""
+"""Appending of records to a row buffer as columns: from decoded records, or from batch headers alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def extend(segment: Segment, kind: int, columns: RecordColumns, buffer: RowBuffe
 
     Args:
         segment: the segment of the records.
-        kind: their timestamp type, as Kafka numbers it.
+        kind: the timestamp type of the records, as Kafka numbers it.
         columns: the records.
         buffer: the buffer to fill.
     """
@@ -57,7 +57,7 @@ def extend_by_header(
 
     Args:
         segment: the segment of the batches.
-        kind: their timestamp type, as Kafka numbers it.
+        kind: the timestamp type of the records, as Kafka numbers it.
         firsts: the first offset to append, per batch.
         counts: the number of records to append, per batch.
         stamps: the timestamp of every record, per batch, in milliseconds; used only if the query reads timestamps.

@@ -29,12 +29,12 @@ Answer = TypeVar("Answer")
 _logger: Final = logging.getLogger("kidx.spark")
 _SEGMENT_FILE: Final = re.compile(r"(\d{20})\.(log|index|timeindex|txnindex|snapshot)")
 _SWAPPED_IN: Final = re.compile(r"(\d{20}\.log)\.swap")
-_OF_READERS: Final = ("log", "index", "timeindex", "txnindex")
+_REMOTE_FILES: Final = ("log", "index", "timeindex", "txnindex")
 """Files of remote segments that are read. Their snapshot has the producers of their end; a local
 snapshot has the producers of its start."""
 SWAPS: Final = 25
 """Maximum number of listings, 20 ms apart, of a directory in which a cleaned segment replaces old ones."""
-LOOKS: Final = 10
+LISTINGS: Final = 10
 """Maximum number of listings of a partition whose segments are being removed."""
 DEEPEST: Final = 6
 """Maximum number of directory levels between the path and a partition: cluster, broker, disk and some more."""
@@ -75,7 +75,7 @@ class Segment:
         sizes: bytes of each of its files, by suffix: ``log``, ``index``, ``timeindex``, ``txnindex``, ``snapshot``.
         modified: the modification time of the log, in milliseconds; None if the store does not report it.
         next_base_offset: the base offset of the next segment; None for the last, to which a broker may be appending.
-        id: the id in the names of its files, of a remote segment; empty for a local one.
+        id: the id in the file names of a remote segment; empty for a local segment.
         tiers: the location of both tiers; None if only a local log is read.
     """
 
@@ -92,7 +92,7 @@ class Segment:
 
     @property
     def home(self) -> str:
-        """The directory of the local log that it belongs to."""
+        """The directory of the local log that the segment belongs to."""
         return self.directory if self.tiers is None else self.tiers.directory
 
     @property
@@ -196,7 +196,7 @@ def list_again(log: PartitionLog) -> PartitionLog | None:
 
 
 def _with_remote(log: PartitionLog, directory: RemoteDirectory) -> PartitionLog:
-    """Return a log with the remote segments before its first local one; of an offset in both tiers, the local record.
+    """Return a log with the remote segments before its first local segment; an offset in both tiers is read locally.
 
     Raises:
         ToolError: the leader epochs of the local log cannot be read.
@@ -223,40 +223,43 @@ def _with_remote(log: PartitionLog, directory: RemoteDirectory) -> PartitionLog:
             each.directory,
             *log.key,
             each.base_offset,
-            {suffix: each.files[suffix].size for suffix in _OF_READERS if suffix in each.files},
+            {suffix: each.files[suffix].size for suffix in _REMOTE_FILES if suffix in each.files},
             each.files["log"].modified,
-            behind,
+            end,
             each.id,
             tiers,
         )
-        for each, behind in zip(older, following, strict=True)
+        for each, end in zip(older, following, strict=True)
     ]
     return replace(log, segments=[*remote, *local], remote=directory.store)
 
 
-def while_it_changes(log: PartitionLog, ask: Callable[[PartitionLog], Answer], gone: Answer) -> Answer:
-    """Call ``ask`` on a partition, and again on a new listing whenever a segment was removed.
+def retry_while_changing(log: PartitionLog, query: Callable[[PartitionLog], Answer], if_removed: Answer) -> Answer:
+    """Return the result of a query on a partition; repeat it with a new listing if a segment was removed.
 
-    ``gone`` is the result if the partition itself was removed.
+    Args:
+        log: the partition, as listed before.
+        query: function that reads the partition; it raises FileNotFoundError if a segment was removed.
+        if_removed: the result if the partition itself was removed.
 
     Raises:
         OSError: the partition cannot be read.
     """
     now: PartitionLog | None = log
-    for _ in range(LOOKS):
+    for _ in range(LISTINGS):
         if now is None:
-            return gone
+            return if_removed
         try:
-            return ask(now)
+            return query(now)
         except FileNotFoundError:
             now = list_again(now)
-    return gone if now is None else ask(now)
+    return if_removed if now is None else query(now)
 
 
 def _hint(store: Store) -> str:
     if any(sign in store.url for sign in "*?[{"):
-        return ": patterns are not expanded; give the directories as a JSON array, or one above them"
-    return ": several paths are given as a JSON array" if "," in store.url else ""
+        return ": patterns are not expanded; give the directories as a JSON array, or a directory above them"
+    return ": give several paths as a JSON array" if "," in store.url else ""
 
 
 def _every(_: TopicPartition) -> bool:
@@ -296,7 +299,10 @@ def _below(store: Store, root: Entry, wanted: Callable[[TopicPartition], bool]) 
 
 
 def _list(store: Store, path: str, *, needed: bool, vanishes: bool) -> list[Entry]:
-    """List a directory; return nothing if it may vanish and did, or if it is unreadable and not needed.
+    """List a directory.
+
+    The result is empty if the directory was removed and ``vanishes`` is True, or if it cannot be read and ``needed`` is
+    False.
 
     Raises:
         OSError: the directory is needed and cannot be read.
@@ -329,7 +335,7 @@ def _settled(store: Store, path: str) -> list[Entry]:
 
 
 def _key_of(path: str) -> TopicPartition | None:
-    """Parse the topic and partition of a directory's name; None if it is another, or a deleted, future or stray one."""
+    """Parse a directory's name; None if it names no partition, or a deleted, future or stray partition."""
     named = parse_partition(path.rstrip("/").rsplit("/", 1)[-1])
     return None if named is None or named[2] else TopicPartition(named[0], named[1])
 

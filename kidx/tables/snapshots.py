@@ -17,7 +17,7 @@ _LARGEST: Final = 256 << 20
 def open_transactions(segment: Segment, counter: Counter) -> dict[int, int] | None:
     """Return the first offset of each transaction that was open at the start of a segment, by producer id.
 
-    Without a complete snapshot None is returned: then the state must be read from the log.
+    The result is None without a complete snapshot; the state must then be read from the log.
 
     Raises:
         OSError: the file cannot be read.

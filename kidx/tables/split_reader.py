@@ -17,7 +17,7 @@ from kidx.tables.batch_walk import BatchWalk, is_unfinished
 from kidx.tables.columns import RowBuffer, to_microseconds
 from kidx.tables.isolation import AbortedFilter, aborted_transactions
 from kidx.tables.record_columns import extend, headers_of
-from kidx.tables.segments import LOOKS
+from kidx.tables.segments import LISTINGS
 from kidx.tables.splits import plan_again
 from kidx.tables.vectorized import VectorizedBatches
 
@@ -42,7 +42,7 @@ class SplitReader:
 
     Attributes:
         predicates: the predicates that the query pushed down.
-        fail_on_data_loss: True to fail at a corrupt batch; False to skip what cannot be read from there on.
+        fail_on_data_loss: True to raise an error at a corrupt batch; False to skip the rest of its segment.
         check_crcs: True if an invalid checksum is corruption.
         isolation: the isolation level.
     """
@@ -60,14 +60,14 @@ class SplitReader:
         Raises:
             ToolError: the segment is corrupt, or records were deleted, and ``fail_on_data_loss`` is true.
         """
-        waiting, looks = deque([split]), 0
+        waiting, listings = deque([split]), 0
         while waiting:
             each = waiting.popleft()
             try:
                 yield from self._of(each, buffer, counter)
             except FileNotFoundError as error:
-                looks += 1
-                if looks > LOOKS:
+                listings += 1
+                if listings > LISTINGS:
                     self._lose(f"{each.segment.name}: {error}", error)
                     continue
                 splits, lost = plan_again(each, committed=self.isolation == "read_committed")
@@ -79,8 +79,8 @@ class SplitReader:
         """Yield the records of a split.
 
         Raises:
-            FileNotFoundError: its segment was removed or replaced; no row was yielded.
-            ToolError: it is corrupt and ``fail_on_data_loss`` is true.
+            FileNotFoundError: the segment was removed or replaced; no row was yielded.
+            ToolError: the segment is corrupt and ``fail_on_data_loss`` is true.
         """
         try:
             aborted = self._aborted(split, counter)
@@ -127,13 +127,13 @@ class SplitReader:
     def _aborted(self, split: Split, counter: Counter) -> AbortedFilter:
         if self.isolation == "read_uncommitted":
             return AbortedFilter(())
-        found = aborted_transactions(split.later, split.segment.base_offset, split.behind, counter)
+        found = aborted_transactions(split.later, split.segment.base_offset, split.stop_offset, counter)
         return AbortedFilter(found)
 
     def _add(self, split: Split, batch: RecordBatch, buffer: RowBuffer, *, compiled: bool) -> Iterator[pa.RecordBatch]:
         """Add the records of a batch; yield the buffer's content whenever a large batch fills it."""
         segment, kind, bounds = split.segment, int(batch.timestamp_type), self.predicates
-        first, last = split.first_offset, split.behind - 1
+        first, last = split.first_offset, split.stop_offset - 1
         least = LONG_MIN if bounds.min_time is None else bounds.min_time
         largest = LONG_MAX if bounds.max_time is None else bounds.max_time
         if compiled and (columns := _columns_of(batch)) is not None:
@@ -162,7 +162,9 @@ class SplitReader:
     def _batches(
         self, split: Split, counter: Counter, buffer: RowBuffer, *, compiled: bool
     ) -> Iterator[tuple[int, RecordBatch | None]]:
-        """Yield the batches of a split that can have requested records; None if the buffer received many batches.
+        """Yield position and batch for the batches of a split that can have requested records.
+
+        The batch is None if the buffer has received several batches together, so that the caller may flush it.
 
         Raises:
             _CorruptBatch: the next bytes are not a batch.
@@ -173,7 +175,7 @@ class SplitReader:
         def wanted(batch: RecordBatch) -> bool:
             return (
                 batch.last_offset >= split.first_offset
-                and batch.base_offset < split.behind
+                and batch.base_offset < split.stop_offset
                 and self.predicates.admits_batch(batch)
             )
 
@@ -208,7 +210,7 @@ class SplitReader:
                             again = replace(split, start=0, end=hard_end)
                             yield from self._batches(again, counter, buffer, compiled=compiled)
                             return
-                        if is_wanted and vectorized.are_any and (yield from vectorized.take(position)):
+                        if is_wanted and vectorized.is_possible and (yield from vectorized.take(position)):
                             continue
                         if is_wanted and (batch.magic >= 2 or wanted(batch)):
                             yield position, batch
@@ -246,7 +248,7 @@ def _is_unfinished(segment: Segment, position: int) -> bool:
 
 
 def _columns_of(batch: RecordBatch) -> RecordColumns | None:
-    """Decode the records; None if the batch is corrupt or old: the reference then returns what it can, and an error."""
+    """Decode the records; None if the batch is corrupt or old, so that it must be read record by record."""
     try:
         return decode_batch(batch)
     except KidxError:

@@ -15,7 +15,7 @@ from kidx.tables.choosing import chosen_partitions
 from kidx.tables.indexes import Counter, OffsetEntries, last_time_entry, read_offset_index, read_time_index
 from kidx.tables.isolation import last_stable_offset
 from kidx.tables.offsets import LogOffsets, range_of
-from kidx.tables.segments import PartitionLog, TopicPartition, list_again, while_it_changes
+from kidx.tables.segments import PartitionLog, TopicPartition, list_again, retry_while_changing
 
 if TYPE_CHECKING:
     from kidx.tables.options import ReadOptions
@@ -36,7 +36,7 @@ class Split:
         segment: the segment of the batches.
         start, end: byte positions; the reader goes past ``end`` if the requested offsets continue there.
         first_offset: the first requested offset.
-        end_offset: the offset after the requested ones; None for the end of the log.
+        end_offset: the offset after the last requested offset; None for the end of the log.
         exact_end: True if another split begins at ``end``.
         is_continuation: True if another split ends at ``start``.
         later: this segment and later ones that have transaction indexes, for ``read_committed``.
@@ -52,8 +52,8 @@ class Split:
     later: tuple[Segment, ...] = ()
 
     @property
-    def behind(self) -> int:
-        """The first offset not to read from this segment: of overlapping segments, only one yields an offset."""
+    def stop_offset(self) -> int:
+        """The first offset not to read from this segment. Segments may overlap, but each offset is read once."""
         ends = (self.end_offset, self.segment.next_base_offset)
         return min((end for end in ends if end is not None), default=LONG_MAX)
 
@@ -67,7 +67,7 @@ def plan_splits(options: ReadOptions, predicates: Predicates, counter: Counter) 
     """
     splits: list[Split] = []
     for log in chosen_partitions(options, predicates):
-        splits += while_it_changes(log, lambda now: list(_splits_of(now, options, predicates, counter)), [])
+        splits += retry_while_changing(log, lambda now: list(_splits_of(now, options, predicates, counter)), [])
     return share_out(splits, options, counter)
 
 
@@ -83,7 +83,7 @@ def plan_range(
     def plan(now: PartitionLog) -> list[Split]:
         return list(_splits_between(now, first, end, options, predicates, counter))
 
-    return while_it_changes(log, plan, [])
+    return retry_while_changing(log, plan, [])
 
 
 def share_out(splits: Iterable[Split], options: ReadOptions, counter: Counter) -> list[list[Split]]:
@@ -94,7 +94,10 @@ def share_out(splits: Iterable[Split], options: ReadOptions, counter: Counter) -
 
 
 def plan_again(split: Split, *, committed: bool) -> tuple[list[Split], str]:
-    """Plan a split again after its segment was deleted, cleaned or merged; also return a message about lost offsets.
+    """Plan a split again after its segment was deleted, cleaned or merged.
+
+    Returns:
+        The splits, and a message about offsets that no longer exist; empty if all exist.
 
     Raises:
         OSError: the partition cannot be listed.
@@ -105,10 +108,11 @@ def plan_again(split: Split, *, committed: bool) -> tuple[list[Split], str]:
     remote = None if before.tiers is None else before.tiers.remote
     log = list_again(PartitionLog(key, store, before.home, remote=remote))
     if log is None:
-        return [], f"{key} is gone"
-    end = None if split.end_offset is None and before.is_last else split.behind
+        return [], f"{key} no longer exists"
+    end = None if split.end_offset is None and before.is_last else split.stop_offset
     start = LogOffsets(log, Counter()).start
-    lost = f"{key} begins at offset {start}, {split.first_offset} is lost" if start > split.first_offset else ""
+    is_lost = start > split.first_offset
+    lost = f"{key} begins at offset {start}; offset {split.first_offset} was deleted" if is_lost else ""
     return list(_whole_splits(log, max(start, split.first_offset), end, committed=committed)), lost
 
 
@@ -130,14 +134,14 @@ def task_bytes(total: int, options: ReadOptions) -> int:
 def pack(splits: Iterable[Split], target: int) -> list[list[Split]]:
     """Combine neighbouring splits into tasks of about ``target`` bytes."""
     tasks: list[list[Split]] = []
-    room = 0
+    free = 0
     for split in splits:
         cost = split.end - split.start + OPEN_COST
-        if not tasks or cost > room:
+        if not tasks or cost > free:
             tasks.append([])
-            room = target + OPEN_COST
+            free = target + OPEN_COST
         tasks[-1].append(split)
-        room -= cost
+        free -= cost
     return tasks
 
 
@@ -173,10 +177,10 @@ def _splits_between(
 def _whole_splits(log: PartitionLog, first: int, end: int | None, *, committed: bool) -> Iterator[Split]:
     """Yield the segments that can contain the offsets from ``first`` to before ``end``, each as one split."""
     for number, segment in enumerate(log.segments):
-        behind = segment.next_base_offset
-        is_before = behind is not None and behind <= first
-        is_behind = end is not None and segment.base_offset >= end
-        if not segment.size or is_before or is_behind:
+        following_base = segment.next_base_offset
+        is_before = following_base is not None and following_base <= first
+        is_after = end is not None and segment.base_offset >= end
+        if not segment.size or is_before or is_after:
             continue
         following = log.segments[number:] if committed else ()
         later = tuple(each for each in following if each.is_last or each.sizes.get("txnindex"))
@@ -184,7 +188,7 @@ def _whole_splits(log: PartitionLog, first: int, end: int | None, *, committed: 
 
 
 def _narrowed(split: Split, options: ReadOptions, predicates: Predicates, counter: Counter) -> Split | None:
-    """Restrict a split to the part that its index files prove sufficient; None if none of it is needed."""
+    """Restrict a split to the part that can have requested records, by its index files; None if no part can."""
     segment = split.segment
     if predicates.min_time is not None:
         largest = last_time_entry(segment, counter)
@@ -197,7 +201,7 @@ def _narrowed(split: Split, options: ReadOptions, predicates: Predicates, counte
             if older is not None:
                 split = replace(split, first_offset=max(split.first_offset, older + 1))
     if predicates.max_time is not None and options.max_timestamp_disorder is not None:
-        # From the record of that entry on, every record is younger than the bound.
+        # From the record of that entry on, every record is newer than the bound.
         younger = read_time_index(segment, counter).offset_at_or_above(
             predicates.max_time + options.max_timestamp_disorder + 1
         )
@@ -206,13 +210,13 @@ def _narrowed(split: Split, options: ReadOptions, predicates: Predicates, counte
             split = replace(split, end_offset=end_offset)
     if split.end_offset is not None and split.end_offset <= split.first_offset:
         return None
-    behind = segment.next_base_offset
-    cuts_end = split.end_offset is not None and (behind is None or split.end_offset < behind)
+    following = segment.next_base_offset
+    cuts_end = split.end_offset is not None and (following is None or split.end_offset < following)
     if split.first_offset == segment.base_offset and not cuts_end:
         return split
     entries = read_offset_index(segment, counter)
     start = min(entries.floor(split.first_offset), segment.size)
-    end = entries.behind(split.end_offset - 1) if cuts_end and split.end_offset is not None else None
+    end = entries.position_after(split.end_offset - 1) if cuts_end and split.end_offset is not None else None
     return replace(split, start=start, end=max(start, min(segment.size if end is None else end, segment.size)))
 
 
@@ -225,14 +229,14 @@ def _cut(split: Split, target: int, options: ReadOptions, counter: Counter) -> I
     entries = read_offset_index(split.segment, counter)
     rest = split
     parts = (split.end - split.start) / target
-    # The minimum applies to the whole query: every split is cut once more rather than once less.
+    # The minimum applies to the whole query, so the number of parts is rounded up.
     number = math.ceil(parts) if options.min_partitions is not None else round(parts)
     try:
         cuts = list(_cuts(split, entries, number, counter))
     except FileNotFoundError:  # the reader of the split plans it again
         cuts = []
     for position, offset in cuts:
-        yield replace(rest, end=position, end_offset=min(offset, split.behind), exact_end=True)
+        yield replace(rest, end=position, end_offset=min(offset, split.stop_offset), exact_end=True)
         rest = replace(rest, start=position, first_offset=max(offset, split.first_offset), is_continuation=True)
     yield rest
 

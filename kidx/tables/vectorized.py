@@ -41,7 +41,7 @@ OF_RECORDS: Final = frozenset({"key", "value", "headers"})
 
 
 def dense(rows: Array) -> NDArray[np.bool_]:
-    """Return which v2 batches have a record for each of their offsets, as every batch that was never compacted has."""
+    """Return True for each v2 batch that has a record for each of its offsets; only compaction removes records."""
     plain = rows["attributes"] & ATTRIBUTE_CODEC == 0
     most = np.where(plain, rows["size"] // _SMALLEST_RECORD, _MOST_BY_HEADER)
     counts = rows["count"]
@@ -50,7 +50,7 @@ def dense(rows: Array) -> NDArray[np.bool_]:
 
 
 class VectorizedBatches:
-    """A reader of runs of batches, which it takes from a walk.
+    """A reader that takes several batches at a time from a walk.
 
     Args:
         walk: the walk over the split.
@@ -73,7 +73,7 @@ class VectorizedBatches:
         committed: bool,
         compiled: bool,
     ) -> None:
-        self._walk, self._piece, self._predicates, self._buffer = walk, split, predicates, buffer
+        self._walk, self._split, self._predicates, self._buffer = walk, split, predicates, buffer
         self._checked, self._committed, self._compiled = checked, committed, compiled
         self._wants_records = not OF_RECORDS.isdisjoint(buffer.schema.names)
         self._window = b""
@@ -82,12 +82,12 @@ class VectorizedBatches:
         self._rows = np.empty(ROWS if compiled else 0, RECORD)
 
     @property
-    def are_any(self) -> bool:
-        """True if runs are possible: without kernels, records are read batch by batch."""
+    def is_possible(self) -> bool:
+        """True if batches can be taken together: without compiled kernels, records are read batch by batch."""
         return self._compiled or not self._wants_records
 
     def take(self, position: int) -> Generator[tuple[int, None], None, bool]:
-        """Add the batches of a run from a position on and move the walk past it; yield whenever some rows were added.
+        """Add consecutive batches from a position on, and move the walk past them; yield after rows were added.
 
         Returns:
             True if the walk was moved.
@@ -106,10 +106,10 @@ class VectorizedBatches:
         if not (by_header or self._compiled):
             return False
         taken &= dense(headers) if by_header else attributes & ATTRIBUTE_CODEC == 0
-        going = (headers["magic"] == 2) & (taken | skipped)
-        if self._piece.end_offset is not None:
-            going &= headers["last_offset"] < self._piece.end_offset - 1
-        run = headers if going.all() else headers[: int(going.argmin())]
+        leading = (headers["magic"] == 2) & (taken | skipped)
+        if self._split.end_offset is not None:
+            leading &= headers["last_offset"] < self._split.end_offset - 1
+        run = headers if leading.all() else headers[: int(leading.argmin())]
         wanted = run[~skipped[: len(run)]]
         add = self._by_header if by_header else self._decoded
         number = 0
@@ -117,16 +117,16 @@ class VectorizedBatches:
             number += added
             yield position, None
         if number < len(wanted):
-            behind = int(wanted["position"][number])
+            stop = int(wanted["position"][number])
         else:
-            behind = int(run["position"][-1] + run["size"][-1]) if len(run) else 0
-        if self._walk.base + behind <= position:
+            stop = int(run["position"][-1] + run["size"][-1]) if len(run) else 0
+        if self._walk.base + stop <= position:
             return False
-        self._walk.position = self._walk.base + behind
+        self._walk.position = self._walk.base + stop
         return True
 
     def _from(self, position: int) -> Array:
-        """Return the headers from a position on of batches complete in the window; positions are relative to it."""
+        """Return the headers of the complete batches in the window from a position on; positions are in the window."""
         walked, start = self._walk, position - self._walk.base
         if walked.window is not self._window or not len(self._headers) or start > self._headers["position"][-1]:
             self._window = walked.window
@@ -140,10 +140,12 @@ class VectorizedBatches:
         return self._headers[int(np.searchsorted(self._headers["position"], start)) :]
 
     def _skipped(self, headers: Array) -> NDArray[np.bool_]:
-        """Return which batches have no requested record, by their headers."""
+        """Return True for each batch whose header shows that it has no requested record."""
         predicates, stamps, attributes = self._predicates, headers["max_timestamp"], headers["attributes"]
         skipped = (attributes & ATTRIBUTE_CONTROL != 0) & headers["crc_ok"]
-        skipped |= (headers["last_offset"] < self._piece.first_offset) | (headers["base_offset"] >= self._piece.behind)
+        skipped |= (headers["last_offset"] < self._split.first_offset) | (
+            headers["base_offset"] >= self._split.stop_offset
+        )
         if predicates.min_time is not None:
             skipped |= stamps < predicates.min_time
         if predicates.max_time is not None:
@@ -152,7 +154,7 @@ class VectorizedBatches:
         return skipped  # type: ignore[no-any-return]
 
     def _bounds(self) -> tuple[int, int]:
-        return self._piece.first_offset, self._piece.behind - 1
+        return self._split.first_offset, self._split.stop_offset - 1
 
     def _by_header(self, headers: Array, *, fixed: bool) -> int:
         """Add records by the headers of some batches; return the number of these batches."""
@@ -161,7 +163,7 @@ class VectorizedBatches:
         headers = headers[:number]
         firsts = np.maximum(headers["base_offset"], first)
         counts = np.maximum(np.minimum(headers["last_offset"], last) - firsts + 1, 0)
-        extend_by_header(self._piece.segment, int(fixed), firsts, counts, headers["max_timestamp"], self._buffer)
+        extend_by_header(self._split.segment, int(fixed), firsts, counts, headers["max_timestamp"], self._buffer)
         return number
 
     def _decoded(self, headers: Array, *, fixed: bool) -> int:
@@ -178,5 +180,5 @@ class VectorizedBatches:
         if predicates.max_time is not None:
             there &= rows["timestamp"] <= predicates.max_time
         columns = RecordColumns(self._window, rows if there.all() else rows[there])
-        extend(self._piece.segment, int(fixed), columns, self._buffer)
+        extend(self._split.segment, int(fixed), columns, self._buffer)
         return number

@@ -86,7 +86,7 @@ def test_a_session_of_the_command_leaves_stderr_to_the_command(tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("kidx: text is no Parquet table: ")
+    assert done.stderr.startswith("kidx: cannot read the Parquet table text: ")
     assert done.stderr.count("\n") == 1
     assert "log4j" in (tmp_path / "state" / "kidx" / "spark.log").read_text("utf-8")
 
@@ -100,9 +100,15 @@ def test_an_impossible_request_is_one_line(run, tmp_path):
             ("verify", tmp_path / "no", "--engine", "spark", "--out", tmp_path / "o"),
             "kidx: there is nothing to verify: ",
         ),
-        (("compare", tmp_path / "a", tmp_path / "b"), f"kidx: {tmp_path / 'a'} is no Parquet table: "),
-        (("compare", text, text), f"kidx: {text} is no Parquet table: java.lang.RuntimeException: file:{text}"),
-        (("compare", "nosuch://a", "nosuch://b"), "kidx: nosuch://a is no Parquet table: org.apache.hadoop.fs."),
+        (("compare", tmp_path / "a", tmp_path / "b"), f"kidx: cannot read the Parquet table {tmp_path / 'a'}: "),
+        (
+            ("compare", text, text),
+            f"kidx: cannot read the Parquet table {text}: java.lang.RuntimeException: file:{text}",
+        ),
+        (
+            ("compare", "nosuch://a", "nosuch://b"),
+            "kidx: cannot read the Parquet table nosuch://a: org.apache.hadoop.fs.",
+        ),
     ):
         code, out, err = run(kidx.cli.main, *arguments)
         assert (code, out) == (2, "")

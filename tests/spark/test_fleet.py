@@ -104,7 +104,7 @@ def test_a_run_continues_where_it_was_and_has_the_same_result(spark, brokers, tm
     assert second.findings() == first.findings()
     with pytest.raises(ToolError, match="was started with other release"):
         fleet.verify(spark, [brokers], out=tmp_path, run_id="again", release="3.9.2")
-    with pytest.raises(ToolError, match="is no run id"):
+    with pytest.raises(ToolError, match="invalid run id"):
         fleet.verify(spark, [brokers], out=tmp_path, run_id="../x")
     with pytest.raises(ToolError, match=r"nothing to verify: .*nowhere"):
         fleet.verify(spark, [tmp_path / "nowhere"], out=tmp_path, run_id="none")

@@ -86,7 +86,7 @@ def test_an_older_spark_reads_and_follows_a_directory(version, data, tmp_path):
             assert (result["rows"], result["most"]) == (ROWS, 1)
             assert (len(result["sizes"]) > 1) == (name in SPLITTING), name
         else:
-            assert f"{name} needs Spark 4.2 or later, and this is {version}" in result["error"]
+            assert f"{name} requires Spark 4.2 or later; this is {version}" in result["error"]
     assert "unknown option 'subscripe' of kafka_segments" in results.pop("unknown")["error"]
     pushed = results.pop("pushed")
     assert pushed.pop("bytes") > 0

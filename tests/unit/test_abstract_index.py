@@ -460,7 +460,7 @@ def test_a_closed_index_knows_its_counters_and_nothing_else(kind, release, path)
 @EVERY_RELEASE
 @BOTH
 def test_trim_and_flush_when_unmapped(kind, release, path):
-    """Up to X3 a trim fails and brings a deleted file back, empty; later it does nothing, like X6's flush (AI-16)."""
+    """Up to 3.9.1 a trim re-creates a deleted file empty and fails; later it has no effect (AI-16)."""
     index = kind(path, 0, 120, dialect=release)
     add(index, 1)
     assert index.delete_if_exists()
@@ -483,7 +483,7 @@ def test_trim_and_flush_when_unmapped(kind, release, path):
 @EVERY_RELEASE
 @BOTH
 def test_a_with_block_closes_an_open_index(kind, release, path):
-    """An index that is deleted inside the block remains deleted; up to X3 Kafka's close would re-create it (AI-16b)."""
+    """An index deleted inside the block remains deleted; up to 3.9.1 Kafka's close would re-create it (AI-16b)."""
     with kind(path, 0, 120, dialect=release) as index:
         add(index, 1)
         index.delete_if_exists()
@@ -496,7 +496,7 @@ def test_a_with_block_closes_an_open_index(kind, release, path):
 
 @EVERY_RELEASE
 def test_appending_to_a_closed_index(release, path):
-    """Trimmed by close it says that it is full; 4.4 left room, so it is the mapping that is missing (AI-19d)."""
+    """Up to 4.3 close trims the file, so the index is full; in 4.4 the error is the missing mapping (AI-19d)."""
     index = OffsetIndex(path, 0, 80, dialect=release)
     add(index, 1)
     index.close()
@@ -507,7 +507,7 @@ def test_appending_to_a_closed_index(release, path):
 
 @BOTH
 def test_delete_unmaps_and_returns_whether_the_file_existed(kind, path):
-    """The length still counts the tail: deleting does not trim (AI-18, AI-20b)."""
+    """Deletion does not trim the file: ``length`` still includes the preallocated tail (AI-18, AI-20b)."""
     index = kind(path, 0, 120, dialect="4.3.1")
     assert index.delete_if_exists()
     assert not index.delete_if_exists()
@@ -517,7 +517,7 @@ def test_delete_unmaps_and_returns_whether_the_file_existed(kind, path):
 @EVERY_RELEASE
 @pytest.mark.parametrize("writable", [True, False])
 def test_flush_leaves_content_unchanged(release, writable, path, monkeypatch):
-    """Pages are forced in every dialect; X6 also syncs the file if it exists under the name of the index (AI-23)."""
+    """Every release writes changed pages; 4.4.0 also syncs the file if it has the index's name (AI-23)."""
     synced = []
     monkeypatch.setattr(os, "fsync", synced.append)
     path.write_bytes(file_of(OffsetIndex, 1, 2))

@@ -286,7 +286,7 @@ def test_the_index_is_a_sorted_list(steps, base, data, tmp_path_factory):
     release=st.sampled_from(RELEASES),
 )
 def test_appended_entries_are_read_again(pairs, base, release, tmp_path_factory):
-    """Closed, opened by any other release, iterated: the same entries (OI-1); only X6 leaves its tail."""
+    """An index closed by one release and opened by another has the same entries (OI-1); only 4.4.0 keeps the tail."""
     path = tmp_path_factory.getbasetemp() / "again.index"
     path.unlink(missing_ok=True)
     entries = [(base + relative, position) for relative, position in sorted(pairs.items())]

@@ -29,13 +29,13 @@ MADE = [SimpleRecord(5, None, b""), SimpleRecord(9, b"", None), SimpleRecord(7, 
 
 
 def read(data: bytes) -> tuple[list, str | None]:
-    """Return the records of the reference, batch by batch up to the first error, and its text; only v2 has columns."""
+    """Return the records of the reference, batch by batch up to the first error, and its text; only v2 is accepted."""
     found: list = []
     try:
         for batch in iter_memory_batches(data):
             if not isinstance(batch, DefaultRecordBatch):
-                where = f"a batch of format v{batch.magic} at position {batch.position}"
-                raise InvalidRecordError(f"{where}: only v2 has columns")
+                found = f"the batch at position {batch.position} has format v{batch.magic}"
+                raise InvalidRecordError(f"{found}; only v2 can be read as columns")
             found += [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in list(batch)]
     except KidxError as error:
         return found, repr(error)
@@ -130,7 +130,7 @@ def test_a_batch_that_corruption_makes_old_is_an_error_after_the_records_before_
     data[len(data) // 2 + 16] = magic
     found, error = read_columns(bytes(data))
     assert len(found) == len(MADE)
-    assert f"a batch of format v{magic} at position {len(data) // 2}: only v2 has columns" in error
+    assert f"the batch at position {len(data) // 2} has format v{magic}; only v2 can be read as columns" in error
     assert (found, error) == read(bytes(data))
 
 
@@ -193,7 +193,7 @@ def test_only_v2_has_columns():
     data = build_batch(MADE) + build_batch([SimpleRecord(5, b"key", b"value")], magic=1)
     found, problem = read_columns(data)
     assert found == read(build_batch(MADE))[0]
-    assert "a batch of format v1" in str(problem)
+    assert "has format v1" in str(problem)
 
 
 @pytest.mark.parametrize("data", [b"", b"x" * 11, build_batch(MADE)[:-1]])

@@ -155,7 +155,7 @@ def test_copying_from_a_file_stops_at_the_first_offset_out_of_range(segment, tmp
 
 
 def test_copying_from_a_file_is_chunked(segment, tmp_path):
-    """SEG-13: a chunk is below a mebibyte unless one batch is larger, and in A1 each chunk is one call."""
+    """SEG-13: a chunk is below a mebibyte unless one batch is larger; up to 3.9.0 each chunk is one append."""
     value = bytes(600_000)
     batches = [build_batch([(100 + n, None, value)], base_offset=n) for n in range(3)]
     path = tmp_path / "source"

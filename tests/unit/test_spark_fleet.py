@@ -130,7 +130,7 @@ def test_a_missing_batch_is_a_difference_unless_compaction_ran(tmp_path):
     overlapping = write("c", range(3))
     (overlapping / f"{0:020d}.log").write_bytes(build_batch([(n, b"k", b"v") for n in range(5)]))
     (found,) = differences(whole, overlapping)
-    assert found.message.endswith("the batch at offset 0 ends elsewhere")
+    assert found.message.endswith("the batch at offset 0 ends at another offset")
     (found,) = differences(whole, write("d", [0, 1, 2, 3, 6, 7, 8, 9]))
     assert found.message.endswith(f"{tmp_path / 'd' / 't-0'} lacks the batch at offset 4")
     cleaned = write("e", [0, 3])

@@ -151,7 +151,7 @@ def test_a_deleted_start_is_lost(tmp_path):
     (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\nrestarted 0 33\n")
     log = next(iter(find_partitions(read_options({"path": str(tmp_path)}).stores)))
     assert range_of(KEY, log, options(), Counter()) == (33, None)
-    with pytest.raises(ToolError, match="begins at offset 33, 5 is lost"):
+    with pytest.raises(ToolError, match="begins at offset 33; offset 5 was deleted"):
         range_of(KEY, log, options(startingOffsets=of_key(5)), Counter())
     assert range_of(KEY, log, options(startingOffsets=of_key(5), failOnDataLoss="false"), Counter()) == (33, None)
 

@@ -1,6 +1,6 @@
 """Compaction: the records that the cleaner of each release retains, and how it writes them (``Cleaner``; clauses CL).
 
-The cleaned segments, records and indexes, are predicted entirely from the segments before.
+The cleaned segments and their index files follow entirely from the segments before the round.
 """
 
 from __future__ import annotations

@@ -20,7 +20,13 @@ LARGEST_MESSAGE: Final = 1_048_588
 
 
 class Chunk(NamedTuple):
-    """Bytes of a segment, the number of bytes from there to its end, and the decompressor of their records."""
+    """Part of a segment.
+
+    Attributes:
+        data: the bytes.
+        bytes_left: number of bytes from the start of ``data`` to the end of the segment.
+        decompressor: codec libraries that read the records; kidx's libraries if None.
+    """
 
     data: bytes
     bytes_left: int
@@ -49,7 +55,7 @@ class CleanerBuffer:
         self.capacity = size
 
     def read(self, segment: LogSegment, position: int) -> Chunk:
-        """Return the bytes from a position on that fit.
+        """Return the bytes from a position on, as many as fit in the buffer.
 
         Raises:
             OSError: the log cannot be read.
@@ -63,8 +69,8 @@ class CleanerBuffer:
         """Grow the buffer to the batch that the chunk begins with, or at least to a larger size.
 
         Raises:
-            IllegalStateError: no batch begins there, or it exceeds the maximum size.
-            CorruptRecordError: it is longer than the rest of the segment.
+            IllegalStateError: the chunk begins with no batch, or the batch exceeds the maximum size.
+            CorruptRecordError: the batch is longer than the rest of the segment.
         """
         limit = self._largest
         if self.capacity >= limit:

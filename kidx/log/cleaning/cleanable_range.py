@@ -30,7 +30,9 @@ class CleanableLog(Protocol):
 
 
 def cleanable_range(log: CleanableLog, checkpoint: int | None) -> tuple[int, int] | None:
-    """Return the first dirty offset and the base offset of the first segment to keep, or None without dirty bytes.
+    """Return the first dirty offset and the base offset of the first segment that is not cleaned.
+
+    The result is None if no dirty bytes can be cleaned.
 
     Args:
         log: the log to clean.
@@ -43,13 +45,11 @@ def cleanable_range(log: CleanableLog, checkpoint: int | None) -> tuple[int, int
     known = checkpoint is not None and log.start_offset <= checkpoint <= log.end_offset
     first_dirty = checkpoint if known and checkpoint is not None else log.start_offset
     active = log.segments.active.base_offset
-    settled = _first_young(log, first_dirty, active)
-    stop = max(first_dirty, min(settled, log.last_stable_offset))
-    undecided = max(
-        first_dirty, settled if log.first_unstable_offset is None else min(settled, log.first_unstable_offset)
-    )
-    if stop != undecided and not log.dialect.cleans_only_below_lso:
-        stop = undecided
+    young = _first_young(log, first_dirty, active)
+    stop = max(first_dirty, min(young, log.last_stable_offset))
+    first_open = max(first_dirty, young if log.first_unstable_offset is None else min(young, log.first_unstable_offset))
+    if stop != first_open and not log.dialect.cleans_only_below_lso:
+        stop = first_open
     remaining = [] if stop > active else segments_between(log, stop, active)
     upper = remaining[0].base_offset if remaining else active
     dirty = segments_between(log, first_dirty, max(first_dirty, upper))
@@ -61,8 +61,8 @@ def _first_young(log: CleanableLog, first_dirty: int, active: int) -> int:
     lag = log.config.min_compaction_lag_ms
     if lag <= 0 or first_dirty > active:
         return active
-    settled = log.clock() - lag
-    young = (s.base_offset for s in segments_between(log, first_dirty, active) if s.largest_timestamp > settled)
+    newest = log.clock() - lag
+    young = (s.base_offset for s in segments_between(log, first_dirty, active) if s.largest_timestamp > newest)
     return next(young, active)
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 CrashPoint = Literal["chunk", "deletion"]
 """Point at which a crash may happen: before bytes are read, or after the files of a replaced segment were renamed."""
 CrashPointCallback = Callable[[CrashPoint], None]
+"""Function that is called at each point at which a crash may happen; it may raise an error to end the round there."""
 
 
 class CleanedLog(CleanableLog, Protocol):
@@ -51,6 +52,7 @@ class Cleaner:
         at: callback for each point at which a crash may happen.
     """
 
+    # Parts that a subclass may replace.
     record_filter: type[RecordFilter] = RecordFilter
     offset_map: type[OffsetMap] = OffsetMap
     transactions: type[CleanedTransactions] = CleanedTransactions
@@ -150,7 +152,10 @@ class Cleaner:
     # -- groups ------------------------------------------------------------------------------------------------
 
     def grouped(self, segments: Sequence[LogSegment], upper: int) -> list[list[LogSegment]]:
-        """Group segments that become one, by the former sizes of logs and indexes (``groupSegmentsBySize``; CL-4)."""
+        """Return groups of segments, each of which becomes one segment (``groupSegmentsBySize``; CL-4).
+
+        The sizes of logs and indexes before the round decide which segments fit together.
+        """
         config = self.log.config
         groups: list[list[LogSegment]] = []
         sizes = [0, 0, 0]

@@ -15,7 +15,7 @@ class OffsetMap:
         slots: number of slots of the map.
 
     Attributes:
-        latest: last offset whose records are mapped, as are all before it; -1 at first.
+        latest: offset up to which the records are mapped; -1 at first.
     """
 
     def __init__(self, slots: int) -> None:

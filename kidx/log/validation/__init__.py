@@ -1,7 +1,7 @@
 """Validation of batches before a log appends them (``UnifiedLog.append``, ``LogValidator``; clauses LG-50 to LG-59).
 
-Topics store messages of the current format here; ``message.format.version`` of releases up to 3.9 is ignored. Batches
-that remain unchanged get their final header in place; others are rebuilt.
+Every topic stores messages of the current format; ``message.format.version`` of releases up to 3.9 is ignored. A batch
+whose records remain unchanged gets its final header in place. Other batches are rebuilt.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ def checked_batches(
         records: the bytes of the call; a truncated last batch is ignored.
         name: name of the log's directory.
         max_message_bytes: maximum size of a batch, set by the topic.
-        from_client: True if a producer sent it, whose batches begin at offset 0.
+        from_client: True if a producer sent the batches, which must begin at offset 0 then.
         highest_epoch: highest leader epoch of accepted batches.
         skips_newer: function that returns True if batches of a newer epoch are skipped; called if one exists.
         checks_size: function that returns True if a batch can be rejected for its size; called if one is too large.

@@ -1,4 +1,4 @@
-"""Batches that arrive compressed, or are to be compressed (``validateMessagesAndAssignOffsetsCompressed``)."""
+"""Validation of batches that are or become compressed (``validateMessagesAndAssignOffsetsCompressed``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class CompressedBatches:
-    """Batches of one call.
+    """Batches of one append call, at least one of which is or becomes compressed.
 
     Args:
         batches: batches that have passed all checks except :meth:`validate`.

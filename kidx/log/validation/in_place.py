@@ -36,8 +36,8 @@ def with_offsets(batches: Sequence[RecordBatch], context: ValidationContext) -> 
     """Return one uncompressed v2 batch with its final header, if nothing is to be compressed.
 
     Returns:
-        Its bytes, and the offset of the first record with the largest timestamp, or -1 without timestamps. In a batch
-            that claims LogAppendTime (LG-51), all records have that timestamp, as long as it claims it.
+        The bytes of the batch, and the offset of the first record with the largest timestamp, or -1 without timestamps.
+            All records of an incoming batch with LogAppendTime have the timestamp of the batch (LG-51).
 
     Raises:
         InvalidRecordError, InvalidTimestampError: the batch, or its records, are rejected.
@@ -63,8 +63,8 @@ def final_batch(batch: RecordBatch, context: ValidationContext, count: int, larg
     Args:
         batch: the incoming batch.
         context: context of the leader.
-        count: number of its records.
-        largest: largest of their timestamps in milliseconds; the topic may require the clock's time instead.
+        count: number of records in the batch.
+        largest: largest timestamp of the records in milliseconds; the topic may require the clock's time instead.
     """
     data = bytearray(batch.to_bytes())
     header = cast("DefaultRecordBatch", batch)

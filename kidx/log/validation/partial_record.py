@@ -58,7 +58,7 @@ def read_since_3_6(source: ChunkReader, context: BatchContext, largest: int | No
     Args:
         source: reader of the decompressed bytes.
         context: fields of the batch.
-        largest: maximum size in bytes that it may state; None to ignore its size, as up to 4.3.
+        largest: maximum size in bytes that the record may state; None to ignore the size, as up to 4.3.
 
     Raises:
         InvalidRecordError: its structure is wrong.
@@ -149,7 +149,7 @@ class _Window:
 
 
 class _Stream:
-    """Fields of a record read from the stream, whatever its size. In a number, an end reads as a byte of -1 (LG-76)."""
+    """Fields of a record read from the stream, whatever its size. A missing byte of a number reads as -1 (LG-76)."""
 
     def __init__(self, source: ChunkReader) -> None:
         self._source = source

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from kidx.records import RecordBatch
 
 ReadRecord = Record | PartialRecord
-"""Record, or one whose key and value were skipped."""
+"""Whole record, or a record whose key and value were skipped."""
 
 
 class RecordErrors:
     """Errors of the rejected records of one batch.
 
     Args:
-        dialect: rules of a release: all records are checked before the batch is rejected, or the first error ends it.
+        dialect: rules of a release, which checks all records before it rejects the batch, or stops at the first error.
     """
 
     def __init__(self, dialect: Dialect) -> None:
@@ -39,7 +39,7 @@ class RecordErrors:
         Args:
             number: index of the record in its batch.
             message: reason of the rejection.
-            of_time: True if the reason is the timestamp, which the client is sent if it applies to any record.
+            of_time: True if the reason is the timestamp. The client gets this error if it applies to any record.
 
         Raises:
             InvalidTimestampError, RecordValidationError: as :meth:`ensure_none`, if the first error ends the check.
@@ -52,8 +52,8 @@ class RecordErrors:
         """Reject the batch if any of its records is rejected.
 
         Raises:
-            InvalidTimestampError: one of them is rejected for its timestamp.
-            RecordValidationError: all are rejected for other reasons.
+            InvalidTimestampError: a record is rejected for its timestamp.
+            RecordValidationError: records are rejected, and all of them for other reasons.
         """
         if not self._errors:
             return
@@ -93,7 +93,7 @@ def accepts(
 
 
 def describe_record(record: ReadRecord) -> str:
-    """Return a description of a record; for an old message it includes the sizes, which are read for it.
+    """Return a description of a record; for a v0 or v1 message it includes the sizes of key and value.
 
     Raises:
         InvalidArgumentError, OutOfBoundsError: codec or sizes of an old message are corrupt.

@@ -1,4 +1,4 @@
-"""DecompressedStream bytes, produced on demand.
+"""Reader of decompressed bytes, which are produced on demand.
 
 Kafka decompresses while it reads records, so a batch whose first record is wrong fails for that reason and not for a
 corrupt checksum after it. A record that claims two gigabytes costs only the bytes that are present.
@@ -22,7 +22,7 @@ class ChunkReader:
     __slots__ = ("_buffer", "_chunks", "_position")
 
     is_chunked: ClassVar = False
-    """True if there are empty blocks, so that records must be read as Kafka reads them; such a stream is short."""
+    """True if the stream has empty blocks. Each read must then request as many bytes as Kafka requests."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks

@@ -1,7 +1,7 @@
-"""Lz4 as 3.6 and later read it: through a buffer of 2 KiB (``ChunkedBytesStream``), which empty blocks confuse.
+"""Lz4 with empty blocks as 3.6 and later read it: through a buffer of 2 KiB (``ChunkedBytesStream``).
 
-An empty block fills the buffer with nothing, which counts as the end; the next read continues with the block after it.
-Skipping bypasses the buffer and reads the blocks, even where the buffer has just been filled (LG-76).
+An empty block leaves the buffer empty, which looks like the end of the stream. The next read continues with the block
+after it. Skipping bypasses the buffer and reads the blocks, even if the buffer has just been filled (LG-76).
 """
 
 from __future__ import annotations

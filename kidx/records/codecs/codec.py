@@ -87,7 +87,7 @@ class StreamEnd(Enum):
 class DecompressedStream(NamedTuple):
     """Output of a codec library for one stream: all bytes up to the end or the corruption, and the message of an error.
 
-    ``blocks`` has the sizes of the lz4 blocks if one of them is empty, because 3.6 and later read on past it (LG-76).
+    ``blocks`` has the sizes of the lz4 blocks if one of them is empty, because 3.6 and later continue after it (LG-76).
     """
 
     plain: bytes
@@ -119,7 +119,7 @@ class DecompressedStream(NamedTuple):
 _REJECTED: Final = "the codec's library rejects the stream"
 
 MAX_BORROWED_BYTES: Final = 8 << 20
-"""Maximum plain size in bytes up to which borrowed libraries decompress a stream."""
+"""Maximum plain size in bytes of a stream that borrowed libraries, those of a Kafka release, decompress for kidx."""
 
 _MAX_LZ4_INPUT: Final = MAX_BORROWED_BYTES >> 8
 """Size of lz4 input whose plain size cannot exceed that maximum."""
@@ -146,23 +146,26 @@ def decompress(
         mode: the way in which the caller reads; corruption may show earlier or later (LG-64).
 
     Raises:
-        RecordStreamError: ``data`` does not start as the codec's format does. Later corruption is raised by the reads
-            that reach it.
+        RecordStreamError: ``data`` does not begin like the codec's format. The reads that reach a later corruption
+            raise it, too.
     """
     if decompressor is not None and codec in _BORROWED:
         borrowed: DecompressedStream | None = decompressor(codec, data, magic, mode=mode)
         if borrowed is not None:
             return ChunkedStreamReader(borrowed.chunks()) if borrowed.blocks else ChunkReader(borrowed.chunks())
     chunks = _opened(codec, data, magic)
-    confusing = codec is Codec.LZ4 and len(data) <= _MAX_LZ4_INPUT and lz4.ONE_BYTE in data
-    return ChunkedStreamReader(chunks) if confusing else ChunkReader(chunks)
+    may_have_empty_block = codec is Codec.LZ4 and len(data) <= _MAX_LZ4_INPUT and lz4.ONE_BYTE in data
+    return ChunkedStreamReader(chunks) if may_have_empty_block else ChunkReader(chunks)
 
 
 def decompress_all(
     codec: Codec, data: bytes, magic: int = 2, *, mode: ReadMode = ReadMode.RECORDS
 ) -> DecompressedStream | None:
-    """Return the output of kidx's libraries for a whole stream, or None if it exceeds :data:`MAX_BORROWED_BYTES`."""
-    del mode
+    """Return the output of kidx's libraries for a whole stream, or None if it exceeds :data:`MAX_BORROWED_BYTES`.
+
+    The arguments are those of ``Dialect.decompressor``.
+    """
+    del mode  # the whole stream is read
     plain = bytearray()
     blocks: list[int] = []
 

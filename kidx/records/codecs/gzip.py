@@ -1,7 +1,7 @@
 """gzip, read by the rules of ``java.util.zip.GZIPInputStream`` (RFC 1952).
 
-It uses the standard library's zlib instead of cramjam: zlib inflates in steps, so memory remains bounded, and it leaves
-header and trailer to this module, because Java's rules for them are laxer than those in zlib.
+The module uses the standard library's zlib, not cramjam. zlib inflates in steps, so memory remains bounded. It leaves
+header and trailer to this module, because Java's rules for them are laxer than zlib's rules.
 """
 
 from __future__ import annotations

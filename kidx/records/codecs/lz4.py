@@ -86,7 +86,12 @@ def compress(data: bytes, *, broken_header: bool = False) -> bytes:
 
 
 def chunks(data: bytes, *, check_header: bool = True, read_on: bool = True) -> Iterator[bytes]:
-    """Yield the plain bytes, block by block, up to the first empty block; with ``read_on`` also those after it (LG-74).
+    """Yield the plain bytes, block by block.
+
+    Args:
+        data: the frame.
+        check_header: True to check the checksum of the header.
+        read_on: True to continue after an empty block, False to stop there (LG-74).
 
     Raises:
         RecordStreamError: immediately for a bad frame header, later for corruption further on.

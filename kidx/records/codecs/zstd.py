@@ -35,7 +35,7 @@ def compress(data: bytes) -> bytes:
 
 
 def chunks(data: bytes) -> Iterator[bytes]:
-    """Yield the plain bytes, also of corrupt or truncated frames, as Kafka gets them. Nothing is read before the first.
+    """Yield the plain bytes, also of corrupt or truncated frames, as Kafka gets them.
 
     Raises:
         RecordStreamError: corruption, or a frame of more than 2 GiB.

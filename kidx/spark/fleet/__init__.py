@@ -7,8 +7,8 @@
     result = fleet.verify(spark, ["/mnt/broker1", "/mnt/broker2"], out="/data/verified", run_id="2026-11-21")
     print(result.verdict, result.report)
 
-The tables under ``out`` are in :mod:`kidx.spark.fleet.tables`. An interrupted run continues when it is started again
-with the same ``run_id``; a complete one gives the same tables again.
+:mod:`kidx.spark.fleet.tables` describes the tables under ``out``. An interrupted run continues when it is started again
+with the same ``run_id``. A complete run writes the same tables again.
 """
 
 from kidx.spark.fleet.run import FleetVerification, verify

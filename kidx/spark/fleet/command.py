@@ -1,4 +1,4 @@
-"""Engine of ``kidx verify --engine spark``: a run of the fleet's pipeline, with the local engine's form of result."""
+"""Engine of ``kidx verify --engine spark``: a run on Spark whose result has the form of the local engine's result."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _ORDER = ("path", "slot", "position", "offset", "timestamp", "clause", "verdict"
 
 @dataclass(frozen=True)
 class _Rows(Generic[_T]):
-    """Rows of a table, fetched on demand and not kept."""
+    """Rows of a table, which are fetched from Spark at each iteration; ``made`` converts a row."""
 
     frame: DataFrame
     made: Callable[[Any], _T]
@@ -47,7 +47,7 @@ class _Rows(Generic[_T]):
 
 
 class FleetResult(Verification):
-    """Run as ``kidx verify`` prints it: counted by Spark, without any segment or file in this process.
+    """Result of a run in the form that ``kidx verify`` prints; Spark counts, and this process holds no segment.
 
     Args:
         result: result of the run.
@@ -114,7 +114,7 @@ def verify_paths(
     shown: bool = True,
     marked: bool = False,
 ) -> Verification:
-    """Call :func:`kidx.verify.verify_paths` on Spark; the session remains open, as the result is read from the tables.
+    """Verify paths on Spark, as :func:`kidx.verify.verify_paths` does. The session remains open to read the result.
 
     Args:
         paths: paths to verify.
@@ -122,8 +122,8 @@ def verify_paths(
         index_interval_bytes: the topics' setting.
         out: directory or URL of the tables; the user's state directory if None.
         run_id: name of the run; the time if None.
-        marked: True to verify directories of deleted topics and strays, too.
         shown: True to print the progress, and the location of the tables, on stderr.
+        marked: True to verify directories of deleted topics and strays, too.
 
     Raises:
         ToolError: an error of :func:`kidx.spark.fleet.verify`, or Spark does not start.
@@ -152,13 +152,13 @@ def verify_paths(
 
 
 def _lines(console: Console) -> Progress:
-    """Return a function that prints a plain line after each tenth of the work."""
-    said = -1
+    """Return a function that prints a line after each tenth of the work."""
+    printed = -1
 
-    def tell(done: int, total: int) -> None:
-        nonlocal said
-        if total and (tenths := 10 * done // total) != said:
-            said = tenths
+    def report(done: int, total: int) -> None:
+        nonlocal printed
+        if total and (tenths := 10 * done // total) != printed:
+            printed = tenths
             console.print(f"verified {done:,} of {counted(total, 'segment')}", highlight=False)
 
-    return tell
+    return report

@@ -1,4 +1,4 @@
-"""Contribution of a partition to the statistics of its run."""
+"""Contribution of one partition to the statistics of a run."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def count(settled: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of a partition for the summary: rows for :data:`WAYS`, and for the statistics of the run.
 
     Args:
-        settled: a row of :data:`kidx.spark.fleet.tables.SETTLED` without them.
+        settled: a row of :data:`kidx.spark.fleet.tables.SETTLED` without its counts.
     """
     counts: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0])
     now = datetime.now(UTC)

@@ -1,4 +1,4 @@
-"""Roots listed in the workers: a row for every partition's directory, and what the verdicts on its segments hang on."""
+"""Listing of the roots in the workers: one row per partition directory, with all inputs of its segments' verdicts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SEGMENT_COST: Final = 1 << 20
 """Cost of reading a segment in addition to its bytes, in bytes."""
 _ROWS_AT_ONCE: Final = 100
 _FORMAT: Final = 4
-"""Format of the tables: a verdict of another format has other columns, and does not count."""
+"""Version of the tables: a verdict of another version is not used again."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Root:
-    """Work of one listing task: a directory, files of one directory, or a URL.
+    """Input of one listing task: a directory, files of one directory, or a URL.
 
     Attributes:
         given: the given paths.
@@ -84,7 +84,7 @@ class Root:
 
 
 def roots_of(paths: Iterable[str | os.PathLike[str]], options: dict[str, Any]) -> list[Root]:
-    """Return the paths as work for tasks; files of one directory are together.
+    """Return the paths as inputs of tasks; files of one directory are one input.
 
     Raises:
         ToolError: the package for a URL's protocol is missing, or the URL is wrong.
@@ -94,7 +94,7 @@ def roots_of(paths: Iterable[str | os.PathLike[str]], options: dict[str, Any]) -
     for number, each in enumerate(os.fspath(path) for path in paths):
         store = Store(each, options)
         if not store.is_local:
-            assert store.root is not None  # which opens it: a wrong URL is reported here
+            assert store.root is not None  # the property opens the store: a wrong URL is reported here
             stores[number] = store
         path = each.removeprefix("file://") if store.is_local else each
         is_file = store.is_local and not os.path.isdir(path)  # noqa: PTH112
@@ -107,7 +107,7 @@ def roots_of(paths: Iterable[str | os.PathLike[str]], options: dict[str, Any]) -
 
 
 def list_roots(roots: Sequence[Root], request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """For ``mapInArrow``: numbers of roots to rows of :data:`~kidx.spark.fleet.tables.LISTING`."""
+    """Map the numbers of roots to rows of :data:`~kidx.spark.fleet.tables.LISTING`, for ``mapInArrow``."""
     for batch in batches:
         for number in batch.column(0).to_pylist():
             rows = []
@@ -159,7 +159,7 @@ def _found(paths: Iterable[str | Path], request: Request) -> Found:
 
 
 def _names(root: Root) -> Callable[[Path], str]:
-    """Return the name of a path below a root that was given as a relative path."""
+    """Return a function that returns the name of a path below a root, relative if the root was given so."""
     pairs = [(Path(path), Path(given)) for path, given in zip(root.paths, root.given, strict=True)]
     pairs += [(path.parent, given.parent) for path, given in pairs]
 
@@ -225,7 +225,7 @@ def _row(partition: Partition, place: Place, facts_of: Facts, request: Request) 
 
 
 def _key(segment: Segment, place: Place, files: Mapping[Any, FileFacts | None], request: Request) -> str:
-    """Return a name for all inputs of a segment's verdict; a new one each time if a file may have changed unseen."""
+    """Return a key of all inputs of a segment's verdict; a random key if a file may have changed without a trace."""
     tags = {suffix: facts and facts.tag for suffix, facts in files.items()}
     if None in tags.values():
         return uuid.uuid4().hex
@@ -284,7 +284,7 @@ def partition_of(row: Row, directory: Path) -> Partition:
         row["cleaned_to"],
         row["high_watermark"],
         row["complete"],
-        # What lies in a store is fetched segment by segment, and these are none yet.
+        # Files in a store are fetched segment by segment. Swap files are no segments yet, so they are not fetched.
         ()
         if row["root"]
         else tuple(swaps_in(directory, map(os.fsdecode, row["leftovers"]), row["topic"], row["partition"])),

@@ -1,4 +1,4 @@
-"""Location of a fleet's tables: a directory, a URL that Hadoop knows, or one that fsspec opens."""
+"""Location of a fleet's tables: a directory, or a URL that Hadoop or fsspec opens."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Output:
         self.url = self._store.root if self.is_local else self._store.url
         self._with_hadoop = self.is_local or knows(spark, self.url)
         if not self._with_hadoop:
-            assert self._store.root is not None  # which opens it
+            assert self._store.root is not None  # the property opens the store
             spark.dataSource.register(ParquetOverFsspec)
 
     def path(self, table: str, run_id: str) -> str:
@@ -62,7 +62,7 @@ class Output:
     def read(self, table: str, run_id: str) -> DataFrame:
         """Return a run's part of a table, with the columns in :data:`TABLES`; without rows if it does not exist."""
         schema = TABLES[table]
-        # With the schema given Spark does not take a topic called 007 for a number.
+        # With the schema given, Spark does not read a topic named 007 as a number.
         reader = self.spark.read.schema(ddl(schema))
         if not self._with_hadoop:
             by = "topic" if table in _PARTITIONED else ""
@@ -70,7 +70,7 @@ class Output:
             return reader.load(self.path(table, run_id))
         try:
             frame = reader.parquet(self.path(table, run_id)).select(*schema.names)
-            assert frame.schema is not None  # which Spark Connect reads from the path
+            assert frame.schema is not None  # Spark Connect reads the schema only here
         except AnalysisException as error:
             if error.getCondition() != "PATH_NOT_FOUND":
                 raise
@@ -106,13 +106,13 @@ class Output:
 
 
 def reason_of_spark(error: Exception) -> str:
-    """Return the reason for which Spark failed, in a line: the first cause in the JVM, or the exception of a worker."""
+    """Return the reason why Spark failed, as one line: the first cause in the JVM, or the exception of a worker."""
     lines = [line.strip() for line in str(error).splitlines()]
     lines = [line for line in lines if line and not line.startswith("SQLSTATE")] or [type(error).__name__]
     causes = [line.removeprefix("Caused by:").lstrip(": ") for line in lines if line.startswith((":", "Caused by:"))]
     if causes:
         return causes[-1]
-    return lines[-1] if lines[0].endswith(":") else lines[0]  # of a worker's traceback, the last line
+    return lines[-1] if lines[0].endswith(":") else lines[0]  # the last line of a worker's traceback
 
 
 def knows(spark: SparkSession, url: str) -> bool:
@@ -126,7 +126,7 @@ def knows(spark: SparkSession, url: str) -> bool:
     try:
         assert spark.read.schema("value string").text(url).schema is not None
     except AnalysisException:
-        return True  # there is no such path, or no text in it
+        return True  # Hadoop knows the protocol, but the path does not exist or is not text
     except Exception as error:
         if "UnsupportedFileSystem" in str(error) or "No FileSystem for scheme" in str(error):
             return False

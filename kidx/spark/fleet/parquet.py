@@ -1,4 +1,4 @@
-"""Parquet tables wherever fsspec leads, as a data source: for URLs that Spark's own has no file system for."""
+"""Data source for Parquet tables at URLs that fsspec opens and Hadoop does not."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ NAME: Final = "kidx_parquet"
 
 @dataclass(frozen=True)
 class _Table:
-    """A directory of Parquet files, below ``by=…`` if that is not empty."""
+    """Directory of Parquet files; the files are in directories ``COLUMN=…`` if ``by`` names a column."""
 
     store: Store
     by: str
 
     def files(self) -> list[str]:
-        """Their paths within the store."""
+        """Return the paths of the files within the store."""
         self.store.refresh()
         return sorted(path for path in self.store.filesystem.find(self.store.root) if path.endswith(".parquet"))
 
@@ -48,11 +48,14 @@ class _Table:
 
 
 class ParquetOverFsspec(DataSource):
-    """``format("kidx_parquet")``; options: ``path``, ``by``: a column of directories, ``storage``: fsspec's in JSON."""
+    """``format("kidx_parquet")``, with three options.
+
+    ``path`` is the URL, ``by`` the column that names directories, ``storage`` the options of fsspec in JSON.
+    """
 
     @classmethod
     def name(cls) -> str:
-        """Of the format."""
+        """Return the name of the format."""
         return NAME
 
     def schema(self) -> StructType:
@@ -61,7 +64,7 @@ class ParquetOverFsspec(DataSource):
         Raises:
             ToolError: always.
         """
-        raise ToolError(f"{NAME} needs .schema(...)")
+        raise ToolError(f"{NAME} requires a schema; call .schema(...) before .load(...)")
 
     def _table(self) -> _Table:
         store = Store(self.options["path"], json.loads(self.options.get("storage", "{}")))
@@ -72,7 +75,7 @@ class ParquetOverFsspec(DataSource):
         return _Reader(self._table(), schema.names)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: ARG002
-        """Of a file or more for each task; what is overwritten goes when all tasks are done."""
+        """Return a writer of at least one file per task; overwritten files are deleted after all tasks have ended."""
         return _Writer(self._table(), overwrite=overwrite)
 
 
@@ -91,7 +94,7 @@ class _Reader(DataSourceReader):
             return
         root = self._table.store.root
         found = dataset.dataset([partition.value], partition_base_dir=root, **self._table.dataset_options())
-        utc = pa.timestamp("us", "UTC")  # as Spark calls it; a file says what its session did
+        utc = pa.timestamp("us", "UTC")  # Spark's type; a file may have the time zone of the session that wrote it
         for batch in found.to_batches(columns=self._columns):
             fields = [each.with_type(utc) if pa.types.is_timestamp(each.type) else each for each in batch.schema]
             yield batch.cast(pa.schema(fields))

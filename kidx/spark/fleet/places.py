@@ -1,8 +1,8 @@
 """Location of a partition's directory, and access to its files for the code of one machine.
 
-Discovery and verifier read files of this machine. For a store of fsspec, discovery gets the names (a mirror of empty
-files, except for the checkpoints of a log directory), and the verifier gets one segment at a time. Their messages have
-the store's names.
+Discovery and verifier read files of this machine. For a store of fsspec, discovery gets a mirror: a local directory of
+empty files with the same names, and copies of the checkpoints. The verifier gets copies of one segment at a time. In
+their messages, local names are replaced by names in the store.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CHECKPOINTS: Final = (META_PROPERTIES, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS)
 _KNOWN: Final = {EPOCHS, CLEAN_SHUTDOWN, *_CHECKPOINTS}
 _LISTED_AT_ONCE: Final = 16
 _SETTLED: Final = 2.0
-"""Seconds after which a time stamp cannot hide another change: clocks of file systems tick that coarsely."""
+"""Seconds after which a further change also changes the time stamp, whatever the resolution of the file system."""
 
 
 class FileFacts(NamedTuple):
@@ -46,8 +46,8 @@ class FileFacts(NamedTuple):
 
     Attributes:
         size: bytes.
-        modified: microseconds since the epoch; None if the store does not say.
-        tag: a value that changes with the content; None if nothing guarantees that.
+        modified: microseconds since the epoch; None if the store does not report it.
+        tag: a value that changes with the content; None if no such value is known.
     """
 
     size: int
@@ -56,12 +56,15 @@ class FileFacts(NamedTuple):
 
 
 def reason_of(error: Exception) -> str:
-    """Return the reason for which something could not be read."""
+    """Return the reason why a file or directory could not be read."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def local_facts(path: Path) -> FileFacts | None:
-    """Of a file of this machine; None if it is gone. No call sets back the time of the last change of an inode."""
+    """Return the facts about a file of this machine, or None if it does not exist.
+
+    The tag contains the time of the last change of the inode, because no system call can set it back.
+    """
     try:
         status = path.stat()
     except OSError:
@@ -95,7 +98,7 @@ class Place:
 
     @contextmanager
     def holding(self, names: Iterable[str]) -> Iterator[Path]:
-        """Return the directory with some of its files, on this machine, except files that were deleted in the meantime.
+        """Provide the directory with some of its files on this machine; files that were deleted are skipped.
 
         Raises:
             OSError: a file cannot be fetched.
@@ -110,8 +113,8 @@ class Place:
                 self.store.fetch(f"{self.path}/{name}", directory / name)
             yield directory
 
-    def told(self, value: Any, directory: Path) -> Any:
-        """Return a message about :meth:`holding`'s directory with the store's names."""
+    def with_store_names(self, value: Any, directory: Path) -> Any:
+        """Return a value in whose messages the directory of :meth:`holding` is replaced by the name in the store."""
         before, after = _prefix(str(directory)), _prefix(self.name)
         return value if before == after else _replaced(value, before, after)
 
@@ -130,7 +133,7 @@ def _replaced(value: Any, before: str, after: str) -> Any:
 
 @dataclass
 class Mirror:
-    """Names below a root of a store, for discovery.
+    """Local copy of the file names below a root of a store, for discovery.
 
     Args:
         store: store with the root.
@@ -176,7 +179,7 @@ class Mirror:
                 (self.top / CLEAN_SHUTDOWN).touch()
 
     def _list(self, path: str) -> list[Entry]:
-        # No segment has a name that leads elsewhere.
+        # A segment has no such name, and the mirror must not write outside its directory.
         return [each for each in self.store.list(path) if each.name not in {"", ".", ".."} and "\0" not in each.name]
 
     def _look(self, directory: Path, listed: Future[list[Entry]], depth: int, pool: ThreadPoolExecutor) -> None:

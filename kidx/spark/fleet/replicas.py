@@ -1,9 +1,9 @@
-"""Replicas of a partition on several brokers, batch by batch.
+"""Comparison of the replicas of a partition on several brokers, batch by batch.
 
-A follower's log contains the same batches as its leader, with a checksum that excludes the epoch. Segments may begin
-elsewhere, old ones may be deleted, and the end may not be replicated yet; a cleaner that ran on only one broker has
-removed records. It is an error if the same batch, by offsets, size and count, has other bytes; or, without a cleaner,
-if one replica lacks a batch.
+A follower's log contains the batches of its leader; the checksum does not cover the leader epoch. Replicas may differ:
+segments begin at other offsets, old segments are deleted, the end is not replicated yet, or a cleaner on one broker has
+removed records. It is an error if two batches with the same offsets, size and count have different bytes, or if one
+replica lacks a batch although no cleaner ran.
 """
 
 from __future__ import annotations
@@ -144,20 +144,20 @@ def _first_fault(one: Replica, two: Replica, start: int) -> _Fault | None:
     while mine is not None and yours is not None:
         if mine.base_offset == yours.base_offset:
             offset = mine.base_offset
-            if mine.last_offset != yours.last_offset:  # which a cleaner keeps (RB-2)
-                return _Fault(offset, mine, yours, f"the batch at offset {offset} ends elsewhere")
+            if mine.last_offset != yours.last_offset:  # a cleaner does not change it (RB-2)
+                return _Fault(offset, mine, yours, f"the batch at offset {offset} ends at another offset")
             if (mine.size, mine.records) == (yours.size, yours.records) and mine.crc != yours.crc:
                 return _Fault(offset, mine, yours, f"the batch at offset {offset} has other bytes")
             mine, yours = next(left, None), next(right, None)
             continue
-        behind, ahead = sorted((mine, yours))
-        if ahead.base_offset <= behind.last_offset:
-            return _Fault(behind.base_offset, mine, yours, f"batches overlap at offset {ahead.base_offset}")
+        first, second = sorted((mine, yours))
+        if second.base_offset <= first.last_offset:
+            return _Fault(first.base_offset, mine, yours, f"batches overlap at offset {second.base_offset}")
         cleaned = _are_cleaned(one, two) if cleaned is None else cleaned
         if not cleaned:
-            lacks = (one if behind is yours else two).place.name
-            return _Fault(behind.base_offset, mine, yours, f"{lacks} lacks the batch at offset {behind.base_offset}")
-        if behind is mine:
+            lacks = (one if first is yours else two).place.name
+            return _Fault(first.base_offset, mine, yours, f"{lacks} lacks the batch at offset {first.base_offset}")
+        if first is mine:
             mine = next(left, None)
         else:
             yours = next(right, None)
@@ -165,7 +165,7 @@ def _first_fault(one: Replica, two: Replica, start: int) -> _Fault | None:
 
 
 def _are_cleaned(one: Replica, two: Replica) -> bool:
-    """Return True if a cleaner has been at work: its batches have fewer records than offsets, or gaps everywhere."""
+    """Return True if a cleaner ran: a batch has fewer records than offsets, or both replicas have gaps."""
     gaps = []
     for replica in (one, two):
         following, gap = None, False
@@ -181,8 +181,8 @@ def _are_cleaned(one: Replica, two: Replica) -> bool:
 def _from(replica: Replica, offset: int) -> Iterator[_Batch]:
     """Yield the batches of a replica whose offsets are all at least an offset."""
     store = replica.place.store or Store("/")
-    for (_, log), behind in pairwise([*replica.logs, (None, "")]):
-        if behind[0] is not None and behind[0] <= offset:
+    for (_, log), following in pairwise([*replica.logs, (None, "")]):
+        if following[0] is not None and following[0] <= offset:
             continue
         with store.open(f"{replica.place.path}/{log}") as reader:
             for _, batch, _ in BatchWalk(reader, 0, reader.size, source=f"{replica.place.name}/{log}", wanted=_nothing):

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
 _TITLES: Final = {
     "broker": "By broker",
     "topic": "By topic",
-    "release": "By the releases that write these very bytes",
+    "release": "By the releases that write exactly these bytes",
     "age": "By age of the file",
 }
 _LEAST: Final = 1.0
-"""Percent of a bar that a verdict has at least: one bad file of ten thousand is to be seen."""
+"""Minimum share of a verdict in a bar, in percent, so that one bad file in ten thousand is visible."""
 _SHOWN: Final = 40
-"""Values of a picture at most: those with the most trouble."""
+"""Maximum number of bars in a picture; the bars with the most faults are shown."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """A piece of a bar: its verdict, files, and where it lies in percent of the bar."""
+    """Part of a bar: a verdict, the number of its files, and start and width in percent of the bar."""
 
     verdict: str
     files: int
@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Bar:
-    """A value of a picture, from best verdict to worst."""
+    """Bar of a picture: its parts from the best verdict to the worst; ``trouble`` is the number of faulty files."""
 
     label: str
     files: int
@@ -51,7 +51,7 @@ class Bar:
 
 @dataclass(frozen=True)
 class Picture:
-    """Stacked bars."""
+    """Chart of stacked bars; ``left_out`` is the number of bars that are not shown."""
 
     title: str
     bars: tuple[Bar, ...]
@@ -59,7 +59,7 @@ class Picture:
 
 
 def picture(title: str, counts: Mapping[str, Mapping[str, int]]) -> Picture:
-    """Return a picture of files by value and verdict: the gravest trouble first, then the largest.
+    """Return a picture of files by value and verdict; the bars with the worst verdicts come first.
 
     All bars have one length: each shows shares, followed by its numbers.
 
@@ -104,7 +104,8 @@ def render_report(summary: Summary, request: Mapping[str, Any], problems: Iterab
         lstrip_blocks=True,
     )
     counts = {way: summary.by(way) for way in _TITLES}
-    counts["age"] = {age.lstrip("12345 "): each for age, each in counts["age"].items()}  # which sort by their number
+    # The numbers at the start of the ages are only for sorting.
+    counts["age"] = {age.lstrip("12345 "): each for age, each in counts["age"].items()}
     pictures = [picture(title, counts[way]) for way, title in _TITLES.items()]
     return environment.get_template("report.html").render(
         summary=summary,
@@ -114,7 +115,7 @@ def render_report(summary: Summary, request: Mapping[str, Any], problems: Iterab
         verdicts=list(SEVERITY),
         steps=_next_steps(summary, request),
         causes=sorted(causes_of(summary.worst), key=lambda cause: -SEVERITY[cause.finding.verdict]),
-        # Ours; nothing of a file is in it.
+        # The style sheet is this package's own file and contains no text from verified files.
         palette=Markup(resources.files("kidx.report").joinpath("templates", "palette.css").read_text("utf-8")),  # noqa: S704
     )
 
@@ -131,7 +132,7 @@ def _next_steps(summary: Summary, request: Mapping[str, Any]) -> list[str]:
         )
         steps.append(f"with the broker stopped, `kidx repair DIRECTORY{release} --dry-run` says what can be rebuilt")
     if summary.differing_replicas:
-        steps.append("of replicas that differ, compare the brokers' logs before a leader is elected among them")
+        steps.append("if replicas differ, compare the brokers' logs before one of these replicas is elected leader")
     if found:
-        steps.append("after it, verify again; `kidx compare` compares two runs")
+        steps.append("after the repair, verify again; `kidx compare` compares two runs")
     return steps

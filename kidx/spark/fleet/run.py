@@ -1,4 +1,4 @@
-"""A fleet's verification from paths to report; see :mod:`kidx.spark.fleet`."""
+"""Run of a fleet's verification, from paths to report; see :mod:`kidx.spark.fleet`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 Progress = Callable[[int, int], None]
-"""Told how many segments have been verified, and of how many."""
+"""Function that receives the number of verified segments and the number of all segments."""
 
 _RUN_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _FOUND: Final = {
@@ -46,7 +46,7 @@ _FOUND: Final = {
     "bytes": "coalesce(sum(aggregate(segments.bytes, 0L, (one, two) -> one + two)), 0)",
     "several": "coalesce(min(broker) < max(broker), false)",
 }
-"""Counts that are made while the listing is written; replicas of a partition are on several brokers."""
+"""Counts that are computed while the listing is written; ``several`` is true if there is more than one broker."""
 _OF_A_PARTITION: Final = (
     "*",
     "row_number() over (partition by resolved, complete order by number) as rank",
@@ -136,13 +136,13 @@ def verify(
 
     Args:
         spark: a session, of Spark Connect as well; the paths must lead to the same files on every worker.
-        paths: log directories, directories of such, partition directories or segment files; or URLs of fsspec.
+        paths: log directories, directories above them, partition directories or segment files; or URLs of fsspec.
         out: a directory that driver and workers share, or a URL for Hadoop or fsspec.
-        run_id: name of the run; with an earlier name, the run continues with unverified and changed segments.
+        run_id: name of the run. If a run of this name exists, it continues with unverified and changed segments.
         release: release for the verdict *exact*; any release if None.
         index_interval_bytes: the topics' setting; inferred, partition by partition, if None.
         storage_options: options of fsspec, for URLs among the paths and for ``out``.
-        progress: function of the number of verified segments, and of all; not called with Spark Connect.
+        progress: function that receives the number of verified segments and of all; not called with Spark Connect.
         marked: True to verify directories of deleted topics and strays, too.
 
     Raises:
@@ -171,7 +171,7 @@ def verify(
 def check_run_id(run_id: str) -> None:
     """Raise :class:`~kidx.errors.ToolError` if the id is not a name of a run."""
     if not _RUN_ID.fullmatch(run_id):
-        raise ToolError(f"{run_id!r} is no run id: letters, digits, dots, dashes and underscores, at most 100")
+        raise ToolError(f"invalid run id {run_id!r}; use at most 100 letters, digits, dots, dashes and underscores")
 
 
 class _Run:
@@ -185,14 +185,14 @@ class _Run:
 
     def verify(self, paths: list[str], about: dict[str, Any]) -> FleetVerification:
         document = f"runs/{self.run_id}/run.json"
-        before = self._asked_before(document, about)
+        before = self._exists_already(document, about)
         listing, found = self._list(paths)
-        told: dict[bool, list[tuple[str, str]]] = {False: [], True: []}
+        unread: dict[bool, list[tuple[str, str]]] = {False: [], True: []}
         if found["problems"] or found["left_out"]:
             rows = listing.where("problem is not null").orderBy("place", "problem")
             for row in rows.select("place", "problem", "left_out").collect():
-                told[bool(row["left_out"])].append((row["place"], row["problem"]))
-        problems, left_out = tuple(told[False]), tuple(told[True])
+                unread[bool(row["left_out"])].append((row["place"], row["problem"]))
+        problems, left_out = tuple(unread[False]), tuple(unread[True])
         if not found["partitions"]:
             why = "; ".join(map(": ".join, problems or left_out))
             raise ToolError(f"there is nothing to verify: {why or 'the directories hold no partitions'}")
@@ -231,14 +231,14 @@ class _Run:
         now = time.monotonic()
         self.seconds[name], self._last = now - self._last, now
 
-    def _asked_before(self, document: str, about: dict[str, Any]) -> bool:
-        """Return True after an earlier attempt; raise ToolError if its options were others."""
+    def _exists_already(self, document: str, about: dict[str, Any]) -> bool:
+        """Return True if an earlier attempt exists; raise ToolError if it had other options."""
         text = self.output.get(document)
         before = about if text is None else json.loads(text)
         changed = [name for name in about if before.get(name) != about[name]]
         if changed:
             raise ToolError(
-                f"the run {self.run_id} was started with other {' and '.join(changed)}: choose another run id"
+                f"the run {self.run_id} was started with other {' and '.join(changed)}; choose another run id"
             )
         return text is not None
 
@@ -265,9 +265,9 @@ class _Run:
             known = self.output.read("verdicts", self.run_id).select("key")
             resumed = wanted.join(known, "key", "left_semi").count()
             wanted = wanted.join(known, "key", "left_anti")
-        told = _Told(self.progress, resumed, segments)
-        context = getattr(self.spark, "sparkContext", None)  # which Spark Connect does not have
-        counter = None if self.progress is None or context is None else context.accumulator(0, told)
+        counted = _ProgressCounter(self.progress, resumed, segments)
+        context = getattr(self.spark, "sparkContext", None)  # Spark Connect does not have it
+        counter = None if self.progress is None or context is None else context.accumulator(0, counted)
 
         def perform(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return verify_rows(request, _ignore if counter is None else counter.add, batches)
@@ -292,14 +292,14 @@ def _ignore(_: int) -> None:
     pass
 
 
-class _Told(AccumulatorParam[int]):
-    """Progress of a run: the driver reports it when a task has ended, and the workers only count."""
+class _ProgressCounter(AccumulatorParam[int]):
+    """Accumulator of verified segments: the workers add to it, and the driver reports it when a task has ended."""
 
     def __init__(self, progress: Progress | None = None, done: int = 0, total: int = 0) -> None:
         self._progress, self._done, self._total = progress, done, total
 
-    def __reduce__(self) -> tuple[type[_Told], tuple[()]]:
-        return _Told, ()
+    def __reduce__(self) -> tuple[type[_ProgressCounter], tuple[()]]:
+        return _ProgressCounter, ()
 
     def zero(self, value: int) -> int:
         return value * 0

@@ -12,10 +12,10 @@ from typing import Final
 from kidx.spark.fleet.listing import SEGMENT_COST
 
 SMALLEST: Final = 2 << 30
-"""Approximate bytes of a task: two seconds of work, compared with which its start is negligible."""
+"""Approximate number of bytes per task: two seconds of work, so that the start of the task is negligible."""
 _LEAST: Final = 256 << 20
 _FEW: Final = 8
-"""Number of tasks of a smaller fleet that are smaller, so that its work is distributed at all."""
+"""Number of tasks for a small fleet, whose tasks are smaller so that its work is distributed."""
 MOST: Final = 100_000
 """Approximate maximum of tasks that a driver can track. The tasks of a petabyte are larger instead."""
 
@@ -23,11 +23,11 @@ _SETTLED_AT_ONCE: Final = 2500
 
 # Measured with segments of three files each, a hundred in a partition: 1,000 of them, and 10,000 for KEPT.
 LISTED: Final = 105e-6
-"""Seconds to list a segment, on a local disk, in the one task of its root; a store has a round trip a directory."""
+"""Seconds to list a segment on a local disk, in one task per root; a store needs a round trip per directory."""
 KEPT: Final = 150
 """Bytes of a verdict on a segment with one epoch and no transactions, and of its row in the listing."""
 ROWS: Final = 123
-"""Bytes of its rows in the tables, without findings."""
+"""Bytes of the rows of a segment in the tables, without findings."""
 
 
 def tasks_of(cost: int) -> int:
@@ -45,7 +45,7 @@ def settling_tasks(segments: int, cost: int, *, compared: bool) -> int:
     Args:
         segments: number of segments.
         cost: cost as in :func:`tasks_of`.
-        compared: True if replicas are read once more.
+        compared: True if the logs of replicas are read once more to compare them.
     """
     return max(-(-segments // _SETTLED_AT_ONCE), tasks_of(cost) if compared else 1)
 
@@ -56,7 +56,7 @@ class Size:
 
     Attributes:
         tasks: number of tasks of the verification.
-        task_bytes: bytes of logs and indexes that one of them reads, approximately.
+        task_bytes: approximate number of bytes of logs and indexes that one task reads.
         listing: seconds of the listing.
         kept_bytes: bytes of listing and verdicts.
         table_bytes: bytes of the other tables, without findings.
@@ -74,7 +74,7 @@ def size_of(segments: int, total_bytes: int) -> Size:
 
     Args:
         segments: number of segments.
-        total_bytes: bytes of their logs.
+        total_bytes: bytes of the logs of these segments.
     """
     tasks = tasks_of(total_bytes + segments * SEGMENT_COST)
     return Size(tasks, total_bytes // tasks, segments * LISTED, segments * KEPT, segments * ROWS)

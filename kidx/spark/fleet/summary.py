@@ -17,12 +17,15 @@ if TYPE_CHECKING:
     from kidx.findings import Verdict
 
 _SHOWN: Final = 100
-"""Findings and differences on the page at most."""
+"""Maximum number of findings, and of differences, on the page."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """One row: files of a verdict among those with a value."""
+    """Row of the summary: number and size of the files with one verdict and one value, such as one topic.
+
+    ``by`` is one of :data:`WAYS`, or the name of a number.
+    """
 
     by: str
     value: str
@@ -77,7 +80,7 @@ class Summary:
         return cast("set[Verdict]", {*self.by_verdict, *self.findings})
 
     def by(self, way: str) -> dict[str, dict[str, int]]:
-        """Return files by value and verdict, of one of :data:`WAYS`."""
+        """Return the number of files by value and verdict for one of :data:`WAYS`."""
         found: dict[str, dict[str, int]] = {}
         for count in self.counts:
             if count.by == way:
@@ -86,7 +89,7 @@ class Summary:
 
 
 def summarize(settled: DataFrame, problems: int) -> Summary:
-    """Return the sum over the partitions of a run.
+    """Return the statistics of a run, summed over its partitions.
 
     Args:
         settled: a row for every partition.

@@ -1,13 +1,13 @@
 """Tables of a fleet's verification under its directory or URL, for any number of runs.
 
 ===================================== ==============================================================================
-``findings/run_id=…/topic=…``         the table of findings, the same rows as of ``kidx verify``
+``findings/run_id=…/topic=…``         the findings, with the same rows as those of ``kidx verify``
 ``files/run_id=…/topic=…``            a verdict on every file, with broker, size and time
 ``partitions/run_id=…``               counts of every partition
 ``replicas/run_id=…``                 differences between replicas of a partition (:mod:`kidx.spark.fleet.replicas`)
 ``summary/run_id=…``                  counts by verdict, topic, release, broker and age (``by``, ``value``)
 ``listing/run_id=…``                  the partitions and segments that were found, as the last attempt listed them
-``verdicts/run_id=…``                 a verdict on every segment by all its inputs; later attempts add to them
+``verdicts/run_id=…``                 a verdict on every segment, by a key of its inputs; later attempts add rows
 ``runs/…``                            options of a run, and its report
 ===================================== ==============================================================================
 """
@@ -69,10 +69,10 @@ SUMMARY: Final = pa.schema([
     ("bytes", pa.int64()),
 ])  # fmt: skip
 LISTING: Final = pa.schema([
-    ("place", pa.string()),  # the directory, as messages name it; at the end there is one row for each directory
+    ("place", pa.string()),  # the directory, as messages name it
     ("together", pa.string()),  # one name for all replicas of a partition, which are settled together
-    ("raw", pa.binary()),  # its path for system calls, or within the store
-    ("root", pa.string()),  # the URL that it was found below; null on this machine
+    ("raw", pa.binary()),  # path of the directory for system calls, or within the store
+    ("root", pa.string()),  # the URL below which the directory was found; null on this machine
     ("resolved", pa.string()),
     ("number", pa.int64()),
     ("topic", pa.string()),
@@ -98,14 +98,14 @@ LISTING: Final = pa.schema([
         ("bytes", pa.int64()),
         ("key", pa.string()),
     ]))),
-    ("problem", pa.string()),  # why the path could not be read: then all else is null
+    ("problem", pa.string()),  # why the path could not be read; the other columns are null then
     ("clause", pa.string()),
-    ("left_out", pa.bool_()),  # that is no fault
+    ("left_out", pa.bool_()),  # true if the path was skipped and this is not a fault
 ])  # fmt: skip
 VERDICTS: Final = pa.schema([
     ("together", pa.string()),
     ("key", pa.string()),
-    ("verdict", pa.string()),  # JSON: what :class:`kidx.verify.SegmentVerdict` has
+    ("verdict", pa.string()),  # JSON: the fields of :class:`kidx.verify.SegmentVerdict`
 ])  # fmt: skip
 SETTLED: Final = pa.schema([
     *PARTITIONS,
@@ -165,5 +165,5 @@ def _escaped(value: Any) -> Any:
 
 
 def findings_of(frame: DataFrame) -> list[Finding]:
-    """Return the rows of a findings table in its order."""
+    """Return the findings in a table, in the order of ``kidx verify``."""
     return in_order(Finding(**row.asDict()) for row in frame.select(*COLUMNS).collect())

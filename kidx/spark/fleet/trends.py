@@ -1,7 +1,7 @@
-"""Two runs compared: what is new, what went away.
+"""Comparison of two runs: the rows that are new, and the rows that are gone.
 
-Rows are matched by what they say, not by numbers that move when a log grows: for findings file, clause and verdict, for
-campaigns release, machine, implementation and clauses.
+Rows are matched by columns that do not change when a log grows: findings by file, clause and verdict; rows of campaigns
+by release, machine, implementation, clause and verdict.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KEYS: Final[tuple[tuple[str, ...], ...]] = (
     ("path", "clause", "verdict"),  # findings
     ("release", "machine", "implementation", "clause", "verdict"),  # a campaign
 )
-"""By which rows of the tables that there are are matched."""
+"""Columns by which rows are matched, for each kind of table."""
 
 BAD: Final = frozenset({"broken", "missing", "unreadable", "diverges"})
 """Verdicts that an operator has to act on."""
@@ -35,6 +35,7 @@ class Trend:
     """Changes between two tables; every row once, with its number of occurrences.
 
     Attributes:
+        key: columns by which rows were matched.
         new: rows only in the later table.
         gone: rows only in the earlier table.
         in_both: The number of different rows in both tables.
@@ -47,7 +48,7 @@ class Trend:
 
     @property
     def is_worse(self) -> bool:
-        """True if something bad is new: a fault, or a clause that diverges."""
+        """True if a fault, or a clause that diverges, is new."""
         return any(row["verdict"] in BAD for row in self.new)
 
     def to_json(self) -> dict[str, Any]:
@@ -61,7 +62,7 @@ def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = No
     Args:
         earlier: a table.
         later: a table with the same columns.
-        key: columns to match rows by; the columns in :data:`KEYS` that the tables have if None.
+        key: columns by which rows are matched; None for the first of :data:`KEYS` that both tables have.
 
     Raises:
         ToolError: the tables have no known key in common, or one cannot be read.
@@ -69,7 +70,10 @@ def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = No
     shared = set(earlier.columns) & set(later.columns)
     chosen = tuple(key) if key is not None else next((each for each in KEYS if shared.issuperset(each)), ())
     if not chosen or not shared.issuperset(chosen):
-        raise ToolError(f"these are no two tables of the same kind: both have the columns {sorted(shared)}")
+        raise ToolError(
+            "the two tables are not of the same kind: both need the columns of findings or of campaigns, and share only"
+            f" {', '.join(sorted(shared)) or 'none'}"
+        )
     before = earlier.groupBy(*chosen).count().withColumnRenamed("count", "before")
     after = later.groupBy(*chosen).count().withColumnRenamed("count", "after")
     same = [before[name].eqNullSafe(after[name]) for name in chosen]
@@ -83,10 +87,10 @@ def compare(earlier: DataFrame, later: DataFrame, key: Sequence[str] | None = No
 
 
 def read_tables(spark: SparkSession, earlier: str, later: str) -> tuple[DataFrame, DataFrame]:
-    """Two Parquet tables by their paths or URLs; one that a run has left without a row is as the other.
+    """Return two Parquet tables by their paths or URLs; a table without rows gets the columns of the other.
 
     Raises:
-        ToolError: one cannot be read.
+        ToolError: a table cannot be read.
     """
     before, after = _read(spark, earlier), _read(spark, later)
     columns = next((frame.schema for frame in (before, after) if frame is not None), ddl(FINDINGS))
@@ -102,9 +106,9 @@ def _read(spark: SparkSession, path: str) -> DataFrame | None:
         return Output(spark, above).read(table, name)
     try:
         frame = spark.read.parquet(path)
-        assert frame.schema is not None  # which Spark Connect reads from the path
+        assert frame.schema is not None  # Spark Connect reads the schema only here
     except Exception as error:
         if isinstance(error, AnalysisException) and error.getCondition() == "UNABLE_TO_INFER_SCHEMA":
             return None
-        raise ToolError(f"{path} is no Parquet table: {reason_of_spark(error)}") from error
+        raise ToolError(f"cannot read the Parquet table {path}: {reason_of_spark(error)}") from error
     return frame

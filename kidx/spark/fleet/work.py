@@ -1,4 +1,4 @@
-"""Work of the workers: verify segments, and settle partitions from the verdicts on their segments."""
+"""Functions that workers run: verify segments, and combine the verdicts on a partition's segments."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from kidx.spark.fleet.places import Place
 
 _ROWS_AT_ONCE: Final = 64
-"""Verdicts in one piece of a task's answer."""
+"""Number of verdicts in one Arrow batch of a task's output."""
 _KEPT: Final = tuple(each.name for each in fields(SegmentVerdict) if each.name != "segment")
 
 
 _seen: Final = Counter({"bytes": 0})
-"""Amount of logs that this process has received, in all its tasks."""
+"""Number of bytes of logs that this process has verified, in all its tasks."""
 
 
 def verify_rows(
@@ -46,13 +46,13 @@ def verify_rows(
 
     Args:
         request: options of the verification.
-        done: accumulator of the number of verified segments.
+        done: function that receives the number of segments verified since its last call.
         batches: rows of the listing.
     """
     for batch in batches:
         for start in range(0, len(batch), _ROWS_AT_ONCE):
             listed = batch.slice(start, _ROWS_AT_ONCE).to_pylist()
-            # Each worker loads compiled kernels for itself, as soon as it has enough to do with them.
+            # Each worker process loads the compiled kernels when it has verified enough bytes for them to pay off.
             _seen["bytes"] += sum(each["bytes"] - SEGMENT_COST for row in listed for each in row["segments"])
             if worth_compiling(_seen["bytes"]):
                 importlib.import_module("kidx.scan.batch_kernels")
@@ -76,39 +76,39 @@ def _verdict_row(row: Row, request: Request) -> Row:
 
 
 def _written(verdict: SegmentVerdict, place: Place, directory: Path) -> str:
-    """Return a verdict as JSON, which Spark only carries. Files have their names without directories."""
+    """Return a verdict as JSON. Files are named without their directories."""
 
     def fields_of(one: Any) -> Any:
-        told = {name: getattr(one, name) for name in one.__dataclass_fields__}
-        if "path" in told:
-            told["path"] = told["path"].rpartition("/")[2]
-        return place.told(told, directory)
+        values = {name: getattr(one, name) for name in one.__dataclass_fields__}
+        if "path" in values:
+            values["path"] = values["path"].rpartition("/")[2]
+        return place.with_store_names(values, directory)
 
     return json.dumps({name: getattr(verdict, name) for name in _KEPT}, default=fields_of)
 
 
 def _read(text: str, segment: Segment, directory: Path) -> SegmentVerdict:
-    told = json.loads(text)
-    for each in (*told["files"], *told["findings"]):
+    values = json.loads(text)
+    for each in (*values["files"], *values["findings"]):
         each["path"] = f"{directory}/{each['path']}"
-    for file in told["files"]:
+    for file in values["files"]:
         file["interval"] = file["interval"] and Interval(**file["interval"])
-    told["files"] = tuple(FileVerdict(**file) for file in told["files"])
-    told["findings"] = tuple(Finding(**each) for each in told["findings"])
-    told["transactions"] = tuple(TransactionEvent(*event) for event in told["transactions"])
-    told["epochs"] = tuple(map(tuple, told["epochs"]))
-    told["signature"] = tuple(each and tuple(each) for each in told["signature"])
-    told["aborted"] = told["aborted"] and tuple(map(tuple, told["aborted"]))
-    return SegmentVerdict(segment, **told | {"counts": Counter(told["counts"])})
+    values["files"] = tuple(FileVerdict(**file) for file in values["files"])
+    values["findings"] = tuple(Finding(**each) for each in values["findings"])
+    values["transactions"] = tuple(TransactionEvent(*event) for event in values["transactions"])
+    values["epochs"] = tuple(map(tuple, values["epochs"]))
+    values["signature"] = tuple(each and tuple(each) for each in values["signature"])
+    values["aborted"] = values["aborted"] and tuple(map(tuple, values["aborted"]))
+    return SegmentVerdict(segment, **values | {"counts": Counter(values["counts"])})
 
 
 def settle_rows(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Map partitions and the verdicts on their segments to combined verdicts, replicas compared, for ``mapInArrow``.
+    """Combine the verdicts on the segments of each partition and compare its replicas, for ``mapInArrow``.
 
     Args:
         request: options of the verification.
-        batches: ``together``, by which they are sorted, and a row of the listing in ``listed`` or a verdict in
-            ``found``. Outdated verdicts of earlier attempts are skipped.
+        batches: rows sorted by ``together``, each with a row of the listing in ``listed`` or a verdict in ``found``.
+            Outdated verdicts of earlier attempts are skipped.
     """
     rows: list[Row] = []
     every = (row for batch in batches for row in batch.to_pylist())
@@ -127,11 +127,11 @@ def settle_rows(request: Request, batches: Iterator[pa.RecordBatch]) -> Iterator
 
 
 def settle(request: Request, listed: Iterable[Row], known: Mapping[str, str]) -> list[Row]:
-    """Return the rows of :func:`settle_rows` for replicas of a partition.
+    """Return the rows of :func:`settle_rows` for the replicas of one partition.
 
     Args:
         request: options of the verification.
-        listed: their rows of the listing.
+        listed: rows of the listing, one per replica.
         known: verdicts by their keys.
     """
     replicas = sorted(listed, key=itemgetter("place"))
@@ -171,6 +171,6 @@ def _settled_row(row: Row, place: Place, directory: Path, verdict: PartitionVerd
         found["modified"] = None if stamp is None else datetime.fromtimestamp(stamp / 1e6, UTC)
         files.append(found)
     counts = {name: getattr(verdict, name) for name in ("segments", "batches", "bytes_read")}
-    told: Row = {"files": files, "findings": [finding.to_json() for finding in verdict.findings]}
-    told = place.told(told, directory)
-    return where | counts | {"path": place.name} | told
+    values: Row = {"files": files, "findings": [finding.to_json() for finding in verdict.findings]}
+    values = place.with_store_names(values, directory)
+    return where | counts | {"path": place.name} | values
