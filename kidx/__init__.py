@@ -40,7 +40,7 @@ __all__ = [
     "read",
 ]
 
-_HOMES: Final = {
+_EXPORTS: Final = {
     "dialect": ("DIALECTS", "Dialect", "dialect_of"),
     "index.entries": ("AbortedTxn", "OffsetPosition", "TimestampOffset", "TxnIndexSearchResult"),
     "index.lazy": ("LazyIndex",),
@@ -51,21 +51,22 @@ _HOMES: Final = {
     "segment": ("LogSegment",),
     "tables.read": ("read",),
 }
-_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names}
+_MODULE_OF: Final = {name: module for module, names in _EXPORTS.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name == "errors":
         return import_module("kidx.errors")
-    if name not in _HOME_OF:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'kidx' has no attribute {name!r}")
     try:
-        home = import_module(f"kidx.{_HOME_OF[name]}")
+        module = import_module(f"kidx.{_MODULE_OF[name]}")
     except ModuleNotFoundError as error:
         if name != "read" or error.name != "pyarrow":
             raise
-        raise import_module("kidx.errors").ToolError("kidx.read needs pyarrow: pip install 'kidx[arrow]'") from error
-    value = globals()[name] = getattr(home, name)
+        message = "kidx.read requires pyarrow; install with: pip install 'kidx[arrow]'"
+        raise import_module("kidx.errors").ToolError(message) from error
+    value = globals()[name] = getattr(module, name)
     return value
 
 

@@ -8,7 +8,7 @@ from kidx.signals import held_signals, signalled_exit
 def main() -> None:
     """Run the command line and end the process."""
     with signalled_exit("kidx"):
-        with held_signals():  # the loader of modules makes other errors of an exception
+        with held_signals():  # the import system would convert the exception of a signal to another error
             from kidx.cli import main as command_line  # noqa: PLC0415
         command_line()
 

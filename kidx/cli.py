@@ -1,4 +1,4 @@
-"""The command line ``kidx``: look into, verify and repair real log directories; reading never changes them."""
+"""Command line ``kidx``, which reads, verifies and repairs log directories."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def common(
 
 
 def main() -> None:
-    """Entry point."""
+    """Run the command line and exit."""
     run_app(app, "kidx")
 
 

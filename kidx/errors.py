@@ -3,8 +3,8 @@
 Every class derives from the builtin that a Python programmer would catch anyway, so ``except ValueError`` around an
 append works without knowing this module. ``kind`` is the word that the line protocol, the traces and the reports use.
 
-``str(error)`` names the file, the value and the limit. ``error.kafka_message`` is the text of the exception in the
-dialect's release, which is compared with Kafka's letter for letter; None if Kafka's exception has no text.
+``str(error)`` names the file, the value and the limit. ``error.kafka_message`` is the text of Kafka's exception in the
+dialect's release, letter for letter; None if Kafka's exception has no text.
 """
 
 from __future__ import annotations
@@ -91,5 +91,5 @@ class ToolError(Exception):
     """The work could not be done; the message is one line that can be printed unchanged."""
 
     def __init__(self, message: str) -> None:
-        # Causes such as HTTP errors bring line breaks along; the promise is one line.
+        # Causes such as HTTP errors contain line breaks, but the message must be one line.
         super().__init__(" ".join(message.split()))

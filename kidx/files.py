@@ -1,8 +1,8 @@
 """Safe opening of files: the name of a file says nothing about its type, size or lifetime.
 
 A FIFO with the name of a checkpoint blocks the process that opens it. A sparse file of terabytes takes no disk space.
-A mapped file that is truncated kills the process that reads it. kidx opens every file that it did not write itself
-here, and maps none of them.
+A mapped file that is truncated kills the process that reads it. So kidx uses this module to open every file that it has
+not written, and maps none of them.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ CHUNK: Final = 1 << 20
 """Bytes per read when a whole file is read."""
 
 TEXT_LIMIT: Final = 64 << 20
-"""Bytes that a checkpoint may have: more than a million lines."""
+"""Maximum size of a checkpoint in bytes: more than a million lines."""
 
 
 NO_SPACE: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""Numbers of the errors of a full disk, or of a full share of it."""
+"""Error numbers of a full disk and of an exhausted quota."""
 
 
 def signature_of(paths: Iterable[Path]) -> Signature:
-    """Return what changes whenever one of the files does."""
+    """Return a value that changes whenever one of the files changes."""
     return tuple(map(_signature, paths))
 
 
@@ -54,7 +54,7 @@ def open_regular(path: str | os.PathLike[str]) -> int:
         OSError: it cannot be opened, or is a directory, FIFO, socket or device.
     """
     _check_regular(Path(path).stat().st_mode, path)  # opening a device can have effects
-    # A file that replaces it in the meantime must not block either.
+    # O_NONBLOCK: a FIFO that has replaced the file since the check must not block, either.
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         _check_regular(os.fstat(descriptor).st_mode, path)
@@ -70,7 +70,7 @@ def _check_regular(mode: int, path: str | os.PathLike[str]) -> None:
     if not stat.S_ISREG(mode):
         kinds = ((stat.S_ISFIFO, "FIFO"), (stat.S_ISSOCK, "socket"))
         kind = next((name for test, name in kinds if test(mode)), "device")
-        raise OSError(errno.EINVAL, f"Is a {kind} and no regular file", os.fspath(path))
+        raise OSError(errno.EINVAL, f"Is a {kind}, not a regular file", os.fspath(path))
 
 
 @contextlib.contextmanager
@@ -139,10 +139,10 @@ def _read_all(descriptor: int, limit: int) -> bytes:
 
 
 def pieces_with_data(descriptor: int, size: int, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Position and bytes of the pieces of a file that are not all zeros, in order; each of at most :data:`CHUNK` bytes.
+    """Yield position and bytes of the pieces of a file that are not all zeros, each of at most :data:`CHUNK` bytes.
 
-    They are looked for from byte ``start`` on. Holes of a sparse file are not read where the system knows them. Zeros
-    at the end of a piece are omitted.
+    The pieces are in order, from byte ``start`` on. Holes of a sparse file are not read if the system reports them.
+    Zeros at the end of a piece are omitted.
 
     Raises:
         OSError: the file cannot be read.
@@ -158,7 +158,7 @@ def pieces_with_data(descriptor: int, size: int, start: int = 0) -> Iterator[tup
 
 
 def _next_data(descriptor: int, position: int, size: int) -> int:
-    """Return the end of the hole at ``position``; ``position`` itself outside a hole, or if holes cannot be found."""
+    """Return the end of the hole at ``position``; outside a hole, or if holes cannot be found, ``position`` itself."""
     if not hasattr(os, "SEEK_DATA"):
         return position
     try:
@@ -174,7 +174,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     If the block raises, the new file is removed.
 
     Raises:
-        OSError: it cannot replace ``path``.
+        OSError: the new file cannot replace ``path``.
     """
     target = Path(path)
     partial = target.with_name(f".{target.name[:40]}.{uuid.uuid4().hex}.partial")

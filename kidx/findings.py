@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Verdict = Literal["exact", "sound", "changing", "unreadable", "missing", "broken"]
 """Verdict on a file. *exact*: byte-identical with what a release writes for this log; *sound*: different, but every
 lookup is right; *changing*: it changed during every read, so that nothing is certain; *unreadable*: it cannot be read;
-*missing*: it should exist; *broken*: it can lead to a wrong result."""
+*missing*: it should exist; *broken*: it can lead to a wrong result of a lookup."""
 
 SEVERITY: Final[dict[str, int]] = {
     name: number for number, name in enumerate(("exact", "sound", "changing", "unreadable", "missing", "broken"))
@@ -37,7 +37,7 @@ HARMLESS: Final = frozenset({"exact", "sound", "changing"})
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst of some verdicts; *exact* without any."""
+    """Return the worst of some verdicts, or *exact* without verdicts."""
     return max(verdicts, key=SEVERITY.__getitem__, default="exact")
 
 
@@ -123,7 +123,7 @@ _NUMBERS: Final = ("partition", "base_offset", "slot", "position", "offset", "ti
 
 
 def _order(finding: Finding) -> tuple[Any, ...]:
-    """By file, then by place in it; None before any number."""
+    """Return the sort key of a finding: its file, then its location in the file; None before any number."""
     numbers = (finding.slot, finding.position, finding.offset, finding.timestamp)
     places = tuple((number is not None, number or 0) for number in numbers)
     return finding.path, places, finding.clause, finding.verdict, finding.message, finding.expected, finding.actual
@@ -197,14 +197,14 @@ def write_findings(findings: Iterable[Finding], path: str | os.PathLike[str]) ->
 
                 parquet.write_table(table, partial)
     except OSError as error:
-        raise ToolError(f"{target} cannot be written: {error.strerror or error}") from error
+        raise ToolError(f"cannot write {target}: {error.strerror or error}") from error
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Check that :func:`write_findings` knows the suffix, and has the library for it.
+    """Check that :func:`write_findings` can write a file with this suffix.
 
     Raises:
-        ToolError: it does not.
+        ToolError: the suffix is unknown, or pyarrow is not installed.
     """
     _check_suffix(Path(path))
     if Path(path).suffix == ".parquet":
@@ -219,12 +219,12 @@ def ndjson_lines(findings: Iterable[Finding]) -> Iterator[str]:
 
 def _check_suffix(path: Path) -> None:
     if path.suffix not in {".parquet", ".ndjson"}:
-        raise ToolError(f"{path}: findings are written as .parquet or .ndjson")
+        raise ToolError(f"unknown suffix of the findings {path}; choose from .parquet, .ndjson")
 
 
 def _pyarrow() -> Any:
     try:
         import pyarrow  # noqa: PLC0415, ICN001 -- an extra
     except ImportError as error:
-        raise ToolError("findings as Parquet need pyarrow: pip install 'kidx[scan]'") from error
+        raise ToolError("findings as Parquet require pyarrow; install with: pip install 'kidx[scan]'") from error
     return pyarrow

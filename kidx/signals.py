@@ -18,16 +18,17 @@ from typing import Any, Final
 SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
 _DEFAULTS: Final = (signal.SIG_DFL, signal.default_int_handler)
 _AGAIN: Final = 0.02
-"""Seconds after which a signal is raised again whose exception got lost."""
+"""Seconds after which a signal is raised again if Python has dropped its exception."""
 
 
 class SignalledError(BaseException):
     """Raised in the main thread by a signal that ends the process; only the code that ends it may catch this.
 
-    No KeyboardInterrupt and no SystemExit: click makes an Abort of the one, Hypothesis a failing example of the other.
+    It derives neither from KeyboardInterrupt, which click converts to Abort, nor from SystemExit, which Hypothesis
+    reports as a failing example.
 
     Attributes:
-        exit_code: 128 and the number of the signal, as shells have it.
+        exit_code: 128 plus the number of the signal, as in shells.
     """
 
     def __init__(self, number: int) -> None:
@@ -80,7 +81,7 @@ def raised_signals() -> Iterator[None]:
         with _raised_again(mine, end):
             yield
     except Exception as error:
-        # Code in C, and what catches everything, make another error of the exception.
+        # Code in C, and code that catches every exception, may have converted the exception to another one.
         if len(_raised) > known:
             raise SignalledError(_raised[known]) from error
         raise
@@ -92,7 +93,7 @@ def raised_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _raised_again(numbers: list[signal.Signals], end: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Raise a signal again whose exception came where Python drops exceptions, such as in a finalizer."""
+    """Raise a signal again if its exception was raised where Python drops exceptions, such as in a finalizer."""
     usual = sys.unraisablehook
 
     def hook(dropped: Any) -> None:
@@ -115,8 +116,8 @@ def _raised_again(numbers: list[signal.Signals], end: Callable[[int, FrameType |
 
 @contextlib.contextmanager
 def held_signals() -> Iterator[None]:
-    """Hold signals back until the block ends. A process that is created in it begins with them blocked."""
-    held = int(threading.current_thread() is threading.main_thread())  # where handlers run
+    """Hold signals back until the block ends. A process that is created in the block starts with blocked signals."""
+    held = int(threading.current_thread() is threading.main_thread())  # handlers run only in the main thread
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     _Held.depth += held
     try:
@@ -133,7 +134,7 @@ def held_signals() -> Iterator[None]:
 def signalled_exit(name: str) -> Iterator[None]:
     """Exit with one line on stderr and an exit code if a signal ends the block.
 
-    After it an interrupt ends the process immediately: everything is cleaned up.
+    After the block, an interrupt ends the process immediately, because everything is cleaned up.
 
     Args:
         name: beginning of the line.

@@ -53,7 +53,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Store:
-    """A root below which segments are stored; pickled into every task, and opened where it is used.
+    """A root below which segments are stored. It is pickled into every task, and opened when it is first used.
 
     Attributes:
         url: a local path, or a URL of fsspec, chained URLs included.
@@ -213,7 +213,7 @@ def _entry_of(info: dict[str, Any]) -> Entry:
 
 
 class RangeReader:
-    """A file with range reads, which counts the bytes read in ``bytes_read``."""
+    """A file with range reads; ``bytes_read`` counts the bytes read, ``size`` is the size in bytes."""
 
     bytes_read = 0
     size: int
@@ -279,8 +279,8 @@ class RemoteReader(RangeReader):
     def __init__(self, filesystem: AbstractFileSystem, path: str) -> None:
         self._filesystem, self._path = filesystem, path
         self.size = int(filesystem.info(path)["size"])
-        # Where fsspec has no range requests, ranges are read from an open file, whose cache would read megabytes more.
-        # Some file systems do not allow the choice of a cache, but only a small block size.
+        # If fsspec has no range requests, ranges are read from an open file. Its cache would read megabytes more, so it
+        # is disabled; file systems that do not allow this at least get a small block size.
         self._file = None if filesystem.async_impl else filesystem.open(path, "rb", block_size=1, cache_type="none")
 
     def _read(self, start: int, end: int) -> bytes:

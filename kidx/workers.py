@@ -1,4 +1,4 @@
-"""Worker processes that leave signals to the process that started them, and never outlive it.
+"""Worker processes that ignore interrupts, and that end with the process that started them.
 
 An interrupt from the terminal goes to the whole group of processes. A worker ignores it: the process that started the
 worker ends it immediately, even if it holds a lock.
@@ -22,12 +22,12 @@ T = TypeVar("T")
 
 
 class WorkerPool(ProcessPoolExecutor):
-    """Executor whose workers are ended, and not waited for, when its block is left by an exception.
+    """Executor whose workers are killed if an exception ends its block.
 
     Args:
         workers: number of processes.
         context: start method of the processes.
-        initializer: function called first in each of them.
+        initializer: function that each process calls first, or None.
         arguments: arguments of the initializer.
     """
 
@@ -69,13 +69,13 @@ class WorkerPool(ProcessPoolExecutor):
 
 
 def start_quietly(process: multiprocessing.process.BaseProcess) -> None:
-    """Start a process whose target calls :func:`begin_worker` first; until then it holds signals back."""
+    """Start a process whose target calls :func:`begin_worker` first; until then, its signals are blocked."""
     with held_signals():
         process.start()
 
 
 def begin_worker() -> None:
-    """In a worker: interrupts are for the process that started it, whose end is its own."""
+    """Prepare a worker process: ignore interrupts, and end when the process that started the worker ends."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)

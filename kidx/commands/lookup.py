@@ -101,16 +101,16 @@ def lookup_command(
 
 def _tiered(begins: int, first: int, directory: Path) -> str:
     return (
-        f"kidx: note: the log of {directory} begins with offset {begins} and its first segment here with {first}: "
-        "the records between are in the remote tier, which a broker also searches, and kidx only with --remote"
+        f"kidx: note: the log of {directory} begins at offset {begins}, and its first local segment at {first}; "
+        "the earlier records are in the remote tier, which kidx searches only with --remote"
     )
 
 
 def _partition_of(path: Path) -> Path:
-    """Return the partition directory that a path denotes: as in other commands, but only one partition.
+    """Return the partition directory that a path denotes: the directory itself, or the only one in it.
 
     Raises:
-        ToolError: the path denotes several.
+        ToolError: the path contains several partition directories.
     """
     if path.is_file():
         return path.absolute().parent if path.parent == Path() else path.parent
@@ -119,7 +119,7 @@ def _partition_of(path: Path) -> Path:
     except OSError:
         return path
     if len(below) > 1:
-        raise ToolError(f"{path} is not the directory of one partition, but of {len(below)}; such as {below[0]}")
+        raise ToolError(f"{path} contains {len(below)} partitions; choose one, such as {below[0]}")
     return below[0] if below else path
 
 
@@ -164,7 +164,7 @@ def _long(text: str, where: str) -> int:
 
 
 def _date(text: str) -> int:
-    """Return the milliseconds of an ISO 8601 date or time, in UTC by default; rounded up, because it is a bound."""
+    """Return an ISO 8601 date or time, in UTC by default, in milliseconds: rounded up, because it is a lower bound."""
     try:
         time = datetime.fromisoformat(text)
     except ValueError:

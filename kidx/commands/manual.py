@@ -1,4 +1,4 @@
-"""``man`` of both command lines: their help as man pages, one per command."""
+"""The ``man`` command of ``kidx`` and ``conformance``, which writes their help as man pages, one per command."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def man_command(
             (section / f"{name}.1").write_text(text, "utf-8")
     except OSError as error:
         raise ToolError(f"cannot write {section}: {error.strerror}") from error
-    say(f"{counted(len(pages), 'page')} in {section}; MANPATH={directory}: man {root.command.name}")
+    say(f"{counted(len(pages), 'page')} in {section}; read them with: MANPATH={directory} man {root.command.name}")
 
 
 def man_pages(command: Any, names: list[str]) -> Iterator[tuple[str, str]]:
@@ -54,16 +54,16 @@ def man_pages(command: Any, names: list[str]) -> Iterator[tuple[str, str]]:
     paragraphs = [" ".join(each.split()) for each in (command.help or "").split("\n\n")]
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [
-        f'.TH "{_plain(page.upper())}" 1 "" "kidx {version("kidx")}" "{names[0]}"',
-        *(".SH NAME", f"{_plain(page)} \\- {_plain(paragraphs[0])}"),
-        *(".SH SYNOPSIS", f"\\fB{_plain(' '.join(names))}\\fR {_plain(usage)}"),
-        *(".SH DESCRIPTION", *(line for each in paragraphs for line in (".PP", _plain(each)))),
+        f'.TH "{_roff(page.upper())}" 1 "" "kidx {version("kidx")}" "{names[0]}"',
+        *(".SH NAME", f"{_roff(page)} \\- {_roff(paragraphs[0])}"),
+        *(".SH SYNOPSIS", f"\\fB{_roff(' '.join(names))}\\fR {_roff(usage)}"),
+        *(".SH DESCRIPTION", *(line for each in paragraphs for line in (".PP", _roff(each)))),
         *_list("OPTIONS", [record for each in command.params if (record := _record(each, context))]),
         *_list("COMMANDS", [(name, (each.help or "").split("\n\n")[0]) for name, each in below.items()]),
-        *(".SH EXIT STATUS", _plain(_EXIT)),
+        *(".SH EXIT STATUS", _roff(_EXIT)),
     ]
     if len(names) > 1:
-        lines += [".SH SEE ALSO", f"{_plain('-'.join(names[:-1]))}(1)"]
+        lines += [".SH SEE ALSO", f"{_roff('-'.join(names[:-1]))}(1)"]
     yield page, "\n".join(lines) + "\n"
     for name, each in below.items():
         yield from man_pages(each, [*names, name])
@@ -78,12 +78,12 @@ def _record(parameter: Any, context: Any) -> tuple[str, str] | None:
 
 
 def _list(title: str, records: list[tuple[str, str]]) -> list[str]:
-    lines = [line for name, text in records for line in (".TP", f"\\fB{_plain(name)}\\fR", _plain(text))]
+    lines = [line for name, text in records for line in (".TP", f"\\fB{_roff(name)}\\fR", _roff(text))]
     return [f".SH {title}", *lines] if lines else []
 
 
-def _plain(text: str) -> str:
-    """Return a text without roff commands except Markdown's emphasis."""
+def _roff(text: str) -> str:
+    """Return a text escaped for roff, with Markdown's emphasis as italics."""
     line = " ".join(text.split()).replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
     line = "".join(each if each.isascii() else f"\\[u{ord(each):04X}]" for each in line)
     line = _EMPHASIS.sub(r"\\fI\1\\fR", line)

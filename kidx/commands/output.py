@@ -25,7 +25,7 @@ class _Pipe(io.FileIO):
         try:
             return super().write(data) or 0
         except BrokenPipeError:
-            # Python writes the rest when it exits.
+            # Python writes the rest of its buffer when it exits, so the pipe is replaced.
             with open(os.devnull, "wb") as nowhere:  # noqa: PTH123 -- not a path of the user
                 os.dup2(nowhere.fileno(), self.fileno())
             raise ReaderGoneError from None

@@ -64,7 +64,7 @@ def rebuild_command(
             rebuilt, backups = _rebuild(log, targets.get(log), dialect, intervals[log])
         except KidxError as error:
             complain(f"kidx: {log}: {error}")
-            return 1 if log.name.partition(".")[0].isdecimal() else 2  # 2: a wrong name; 1: a bad log
+            return 1 if log.name.partition(".")[0].isdecimal() else 2  # 2: the name is wrong, 1: the log is corrupt
         except OSError as error:
             raise ToolError(f"cannot rebuild the indexes of {log}: {error.strerror or error}") from error
         if not quiet:
@@ -118,7 +118,8 @@ def _targets(logs: list[Path], out: Path, *, force: bool) -> dict[Path, Path]:
     """Return the directory for the index files of each log, which has the name of the log's directory.
 
     Raises:
-        ToolError: it is the log's own, two logs would have the same files, or files exist and must not be overwritten.
+        ToolError: the directory is the log's own, two logs would have the same files, or existing files would be
+            overwritten.
     """
     targets: dict[Path, Path] = {}
     owners: dict[Path, Path] = {}
@@ -165,7 +166,7 @@ def _show(log: Path, rebuilt: Rebuilt, backups: list[Path], *, as_json: bool) ->
         return
     say(
         *(f"{path}: {counted(path.stat().st_size, 'byte')}" for path in written),
-        *(f"{path}: the old file" for path in backups),
+        *(f"{path}: backup of the old file" for path in backups),
     )
     if rebuilt.invalid_bytes:
         size = counted(rebuilt.invalid_bytes, "byte")

@@ -148,7 +148,7 @@ def verify_command(
 
 
 def _check_engine(engine: str, **of_local: bool) -> None:
-    """Raise ToolError for an unknown engine, or for an option of the local engine that a different one is given."""
+    """Raise ToolError for an unknown engine, or if the engine spark is given an option of the local engine."""
     if engine not in _ENGINES:
         raise ToolError(f"unknown engine {engine!r}; choose from {', '.join(_ENGINES)}")
     for option, is_given in of_local.items():
@@ -157,7 +157,7 @@ def _check_engine(engine: str, **of_local: bool) -> None:
 
 
 def _add_remote(result: Verification, paths: list[str], remote: str | None, **options: Any) -> None:
-    """Verify remote storage, too; the prediction and the next steps are about the local files alone."""
+    """Add the verification of remote storage, which the prediction and the next steps do not consider."""
     if remote is not None:
         from kidx.verify.remote import verify_remote  # noqa: PLC0415 -- numpy is only loaded to work
 
@@ -182,7 +182,7 @@ def _on_spark(paths: list[str], **options: Any) -> Verification:
 
 
 def _check_targets(findings: Path | None, html: Path | None) -> None:
-    """Raise the errors of writing the results before the work begins."""
+    """Check before the verification that the results can be written."""
     from kidx.findings import check_writable  # noqa: PLC0415
 
     if findings is not None:
@@ -263,7 +263,7 @@ def _line(finding: Finding) -> str:
 
 
 def _folded(group: Sequence[Cause]) -> list[str]:
-    """Return the line of the first of some causes that differ in their places only, and one line for the others."""
+    """Return the lines for causes that differ only in their locations: the first cause, and a count of the others."""
     first, *others = group
     lines = [_line(first.finding) + _follows(first)]
     if others:
@@ -321,7 +321,7 @@ def _left_out(result: Verification, *, verbose: bool) -> list[str]:
 
 
 def _verdict_line(result: Verification, *, harmful: bool) -> str:
-    """Return the verdict on the files. Where a start would do harm, the line says so.
+    """Return the last line: the verdict on the files, or DO NOT START if a start would do harm.
 
     Args:
         result: result of the verification.

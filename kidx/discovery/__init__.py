@@ -1,7 +1,7 @@
-"""From paths to segments: partitions, their files, and what lies around them (``LogManager``, ``LocalLog``).
+"""Discovery of partitions and segments below paths, and of the files next to them (``LogManager``, ``LocalLog``).
 
 A path may be a segment file, a partition directory, a log directory (``log.dirs``) or a directory of several of them.
-Nothing is opened but checkpoints; files that come and go while a broker works are no error.
+Only checkpoints are opened. A file that appears or disappears while a broker runs is not an error.
 """
 
 from kidx.discovery.checkpoints import read_offset_checkpoint

@@ -21,7 +21,7 @@ def read_offset_checkpoint(path: str | os.PathLike[str]) -> dict[tuple[str, int]
     """
     lines = read_text(path).splitlines()
     if not lines:
-        return {}  # as a broker makes it, a minute before it writes the first offsets
+        return {}  # a broker creates the file empty, a minute before it writes the first offsets
     try:
         version, count = int(lines[0]), int(lines[1])
     except (IndexError, ValueError):

@@ -34,7 +34,15 @@ Offsets = dict[tuple[str, int], int]
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """Checkpoints of a log directory, and the kind of its broker's last stop."""
+    """Checkpoints of a log directory, each by topic and partition.
+
+    Attributes:
+        clean: True if the broker's last shutdown was clean.
+        start_offsets: log start offsets.
+        recovery_points: recovery points.
+        cleaned: offsets up to which the logs have been compacted.
+        high_watermarks: high watermarks.
+    """
 
     clean: bool = False
     start_offsets: Offsets = field(default_factory=dict)
@@ -44,7 +52,7 @@ class LogDirectory:
 
 
 def read_log_directory(directory: Path, found: Found) -> LogDirectory:
-    """Return what the checkpoints of a log directory say; unreadable ones are problems."""
+    """Return the checkpoints of a log directory; an unreadable checkpoint is added to the problems of ``found``."""
     offsets: list[Offsets] = []
     for name, clause in (
         (START_OFFSETS, "LG-12"),
@@ -60,8 +68,8 @@ def read_log_directory(directory: Path, found: Found) -> LogDirectory:
         except OSError as error:
             offsets.append({})
             if clause:  # the other checkpoints only explain gaps and lost records
-                said = getattr(error, "strerror", None) or str(error).removeprefix(f"{path} ")
-                problem = Problem(path, said, clause)
+                reason = getattr(error, "strerror", None) or str(error).removeprefix(f"{path} ")
+                problem = Problem(path, reason, clause)
                 found.problems += [problem] if problem not in found.problems else []
     return LogDirectory((directory / CLEAN_SHUTDOWN).exists(), *offsets)
 
@@ -130,7 +138,7 @@ def partition_in(
 
 
 def swaps_in(directory: Path, names: Iterable[str], topic: str | None, number: int | None) -> Iterator[Segment]:
-    """Yield the segments that a start swaps in; the names of their files end with ``.swap``."""
+    """Yield the segments that the broker swaps in when it starts; their file names end with ``.swap``."""
     present: dict[int, set[str]] = {}
     for name in names:
         if name.endswith(SWAP) and (parsed := parse_segment_file(name.removesuffix(SWAP))) is not None:

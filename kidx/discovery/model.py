@@ -1,4 +1,4 @@
-"""Partitions and segments as they were found: plain, picklable values."""
+"""Results of a discovery: partitions, segments and problems as plain, picklable values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Segment:
         base_offset: base offset in the names of the files.
         topic: name of the topic; None outside a partition directory.
         partition: number of the partition; None outside a partition directory.
-        existing: suffixes, out of four, whose files exist.
+        existing: suffixes of the files that exist: ``.log``, ``.index``, ``.timeindex``, ``.txnindex``.
         is_last: True if no later segment exists, so that the broker may be writing to this one.
         next_base_offset: base offset of the next segment; None for the last one.
         clean: True if the broker of the log directory shut down cleanly, so that nothing is being written.
@@ -36,20 +36,20 @@ class Segment:
     mark: str = ""
 
     def path(self, suffix: str) -> Path:
-        """Return the path of one of its files."""
+        """Return the path of the file with a suffix."""
         if self.mark:
             return self.log.with_name(f"{self.base_offset:020d}{suffix}{self.mark}")
         return self.log.with_suffix(suffix)
 
     @property
     def paths(self) -> list[Path]:
-        """Paths of all its files, whether they exist or not."""
+        """Paths of the four files of the segment, whether they exist or not."""
         return [self.path(suffix) for suffix in SEGMENT_SUFFIXES]
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """A file that a broker renames before it deletes or replaces: ``mark`` is .deleted, .cleaned or .swap."""
+    """File that a broker has renamed to delete it or to replace others; ``mark`` is .deleted, .cleaned or .swap."""
 
     path: Path
     mark: str
@@ -72,7 +72,7 @@ class Partition:
         recovery_point: recovery point in the log directory's checkpoint; None without one.
         cleaned_to: offset in the checkpoint of compaction, below which the log has been cleaned; None without one.
         high_watermark: high watermark in the log directory's checkpoint; None without one.
-        complete: True if all segments were requested, and not some of their files.
+        complete: True if the whole partition was requested, False if only some of its files were.
         swaps: segments among the leftovers that replace segments of the same offsets at the next start.
     """
 
@@ -98,13 +98,13 @@ class Partition:
 
     @property
     def is_marked(self) -> bool:
-        """True if its topic was deleted or it is a stray: no broker serves it."""
+        """True if the topic was deleted or the partition is a stray, so that no broker serves it."""
         return self.state in {DELETE, STRAY}
 
 
 @dataclass(slots=True)
 class Problem:
-    """Path that was skipped, with the reason; ``clause`` is the clause that needs it."""
+    """Path that was skipped, with the reason; ``clause`` is the clause that requires a readable path."""
 
     path: Path
     message: str
@@ -118,7 +118,7 @@ class Found:
     Attributes:
         partitions: partitions, by directory.
         problems: paths that cannot be read.
-        left_out: paths that were skipped and are not faults.
+        left_out: paths that were skipped, which is not a fault.
     """
 
     partitions: list[Partition] = field(default_factory=list)

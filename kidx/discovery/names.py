@@ -1,4 +1,4 @@
-"""The names of what lies in a log directory (``LogFileUtils``, ``UnifiedLog``, ``Snapshots``)."""
+"""Names of the files and directories in a log directory (``LogFileUtils``, ``UnifiedLog``, ``Snapshots``)."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ _OF_A_LOG_DIRECTORY: Final = frozenset({META_PROPERTIES, CLEAN_SHUTDOWN, CLEANED
 
 
 def parse_partition(name: str) -> tuple[str, int, str] | None:
-    """Return topic, partition and state of a directory's name; topics may hold dashes, and the last number counts.
+    """Return topic, partition and state of a partition directory's name; None for any other name.
 
-    None if it is no such name. The state is ``delete``, ``future`` or ``stray``, or empty.
+    A topic may contain dashes: the partition is the number after the last dash. The state is ``delete``, ``future``,
+    ``stray`` or empty.
     """
     match = _PARTITION.fullmatch(name)
     if match is None:
@@ -50,7 +51,7 @@ def parse_partition(name: str) -> tuple[str, int, str] | None:
 
 
 def parse_segment_file(name: str) -> tuple[int, str] | None:
-    """Return base offset and suffix of the name of a segment's file; None if it is no such name."""
+    """Return base offset and suffix of the name of a segment's file; None for any other name."""
     match = _SEGMENT_FILE.fullmatch(name)
     if match is None or int(match["base"]) > LONG_MAX:
         return None
@@ -58,21 +59,21 @@ def parse_segment_file(name: str) -> tuple[int, str] | None:
 
 
 def leftover_mark(name: str) -> str | None:
-    """Return ``.deleted``, ``.cleaned`` or ``.swap`` of a file that a broker has renamed; None of any other."""
+    """Return the mark of a file that a broker has renamed: ``.deleted``, ``.cleaned`` or ``.swap``; else None."""
     match = _LEFTOVER.fullmatch(name)
     return match and match["mark"]
 
 
 def snapshot_start(names: Iterable[str]) -> int | None:
-    """Return the offset of the oldest snapshot of KRaft's metadata, where its log starts; None without any."""
+    """Return the offset of the oldest snapshot of KRaft's metadata, at which its log starts; None without snapshots."""
     return min((int(match["offset"]) for name in names if (match := _SNAPSHOT.fullmatch(name))), default=None)
 
 
 def are_of_a_partition(names: Iterable[str]) -> bool:
-    """Return True if one of the names is a name of a file in a partition's directory."""
+    """Return True if one of the names is the name of a file in a partition directory."""
     return any(_SEGMENT_FILE.fullmatch(name) or _LEFTOVER.fullmatch(name) or name == EPOCHS for name in names)
 
 
 def are_of_a_log_directory(files: Iterable[str], directories: Iterable[str]) -> bool:
-    """Tell whether these lie in a log directory: files that only a broker puts there, or partitions."""
+    """Return True if the names are in a log directory: a file that only a broker creates there, or a partition."""
     return not _OF_A_LOG_DIRECTORY.isdisjoint(files) or any(map(parse_partition, directories))

@@ -1,4 +1,4 @@
-"""Search for partitions under paths: the directories that are entered, and the paths that are reported as skipped."""
+"""Search for partitions below paths, with a report of the paths that are skipped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kidx.discovery.names import (
 from kidx.printable import counted
 
 DEPTH: Final = 6
-"""Levels below a path that are descended into: disks, directories of brokers, ``log.dirs``, partitions."""
+"""Number of levels below a path that are searched: disks, directories of brokers, ``log.dirs``, partitions."""
 
 
 class _Listing(NamedTuple):
@@ -45,7 +45,7 @@ class _Walk:
         self._about: dict[Path, LogDirectory] = {}
 
     def along(self, paths: Iterable[str | os.PathLike[str]]) -> Found:
-        """Return what lies under the paths."""
+        """Return the contents of the paths."""
         found = self.found
         files: dict[Path, list[Path]] = {}
         for each in paths:
@@ -68,7 +68,7 @@ class _Walk:
     def _search(self, path: Path) -> None:
         known = path.resolve() in self._seen
         before = len(self.found.partitions), len(self.found.problems), len(self.found.left_out)
-        listing = self._list(path, asked=True)
+        listing = self._list(path, is_given=True)
         if listing is None:
             return
         self._look(path, listing, DEPTH)
@@ -77,29 +77,32 @@ class _Walk:
         if are_of_a_log_directory(listing.files, ()):
             self.found.left_out.append(Problem(path, "is a log directory without any partition"))
         else:
-            message = "is no log directory: no partition and no segment in it"
+            message = "is not a log directory: it contains no partition and no segment"
             if more := self.found.left_out[before[2] :]:
-                message += f"; {counted(len(more), 'path')} below it skipped, such as {more[0].path}, {more[0].message}"
+                message += f"; skipped in it: {counted(len(more), 'path')}, such as {more[0].path}, {more[0].message}"
             self.found.problems.append(Problem(path, message))
 
-    def _list(self, directory: Path, *, asked: bool = False) -> _Listing | None:
-        """Return what lies in a directory; None if it cannot be read, which is no fault of one that is no partition."""
+    def _list(self, directory: Path, *, is_given: bool = False) -> _Listing | None:
+        """Return the contents of a directory, or None if it cannot be read.
+
+        An unreadable directory is a problem if it is a given path or is named like a partition. Any other is skipped.
+        """
         listing = _Listing([], [])
         try:
             with os.scandir(directory) as entries:
                 for entry in entries:
                     listing[_is_directory(entry)].append(entry.name)
         except FileNotFoundError:
-            if not asked:
+            if not is_given:
                 return None  # a topic was deleted in the meantime
             self.found.problems.append(Problem(directory, "No such file or directory"))
             return None
         except OSError as error:
             problem = _problem(directory, error)
-            if asked or parse_partition(directory.name):
+            if is_given or parse_partition(directory.name):
                 self.found.problems.append(problem)
             else:
-                problem.message += "; its name does not name a partition"
+                problem.message += "; it is not named like a partition"
                 self.found.left_out.append(problem)
             return None
         listing.files.sort()
@@ -107,7 +110,7 @@ class _Walk:
         return listing
 
     def _look(self, directory: Path, listing: _Listing, depth: int) -> None:
-        """Add a partition's directory, or look for some below any other."""
+        """Add a partition directory, or search for partitions in any other directory."""
         try:
             resolved = directory.resolve()
         except (OSError, RuntimeError) as error:
@@ -119,23 +122,24 @@ class _Walk:
         holds_segments = are_of_a_partition(listing.files)
         if holds_segments and not are_of_a_log_directory(listing.files, listing.directories):
             self._add(directory, listing.files)
-            self._name_what_lies_in_a_partition(directory, listing.directories)
+            self._report_inner_partitions(directory, listing.directories)
             return
         if holds_segments and META_PROPERTIES not in listing.files and parse_partition(directory.name):
-            self._add(directory, listing.files)  # with a copy of another partition in it, perhaps
+            self._add(directory, listing.files)  # a partition that may contain a copy of another one
         elif holds_segments:
             stray = [name for name in listing.files if are_of_a_partition([name])]
-            message = f"{counted(len(stray), 'file')} of no partition in a log directory, such as {stray[0]}"
-            self.found.left_out.append(Problem(directory / stray[0], f"{message}: a broker passes over them"))
+            message = f"{counted(len(stray), 'file')} of segments outside a partition directory, such as {stray[0]}"
+            self.found.left_out.append(Problem(directory / stray[0], f"{message}; a broker ignores them"))
         elif parse_partition(directory.name) and not listing.directories and depth < DEPTH:
-            message = "is named as a partition, and has no segment: a broker begins an empty log there"
+            message = "is named like a partition but has no segment: a broker creates an empty log in it"
             self.found.left_out.append(Problem(directory, message))
         for name in listing.directories:
             self._descend(directory / name, depth - 1)
 
     def _descend(self, directory: Path, depth: int) -> None:
         if depth < 0:
-            self.found.left_out.append(Problem(directory, f"lies more than {DEPTH} levels below the path: name it"))
+            message = f"is more than {DEPTH} levels below the given path; give its own path to search it"
+            self.found.left_out.append(Problem(directory, message))
             return
         listing = self._list(directory)
         if listing is not None:
@@ -144,15 +148,15 @@ class _Walk:
     def _add(self, directory: Path, names: list[str]) -> None:
         self.found.partitions.append(partition_in(directory, names, self._log_directory(directory.parent)))
 
-    def _name_what_lies_in_a_partition(self, directory: Path, names: list[str]) -> None:
+    def _report_inner_partitions(self, directory: Path, names: list[str]) -> None:
         for name in names:
             inner = self._list(directory / name)
             if inner is not None and are_of_a_partition(inner.files):
-                message = "lies in a partition's directory, where no broker looks into directories"
+                message = "is inside a partition directory; a broker ignores directories there"
                 self.found.left_out.append(Problem(directory / name, message))
 
     def _add_files(self, directory: Path, wanted: list[Path]) -> None:
-        listing = self._list(directory, asked=True)
+        listing = self._list(directory, is_given=True)
         if listing is None:
             return
         bases = {int(path.name.partition(".")[0]) for path in wanted}
@@ -180,5 +184,5 @@ def _problem(path: Path, error: OSError) -> Problem:
 def _wrong_path(path: Path) -> Problem:
     if not path.exists():
         return Problem(path, "No such file or directory")
-    message = "is no segment file: its name is not an offset with .log, .index, .timeindex or .txnindex"
+    message = "is not a segment file: its name is not an offset with .log, .index, .timeindex or .txnindex"
     return Problem(path, message)

@@ -36,7 +36,7 @@ class Entry:
 
     @property
     def is_error(self) -> bool:
-        """True if Kafka prints it on stderr."""
+        """True if Kafka prints the line on stderr."""
         return self.kind in ("unknown", "corrupt")
 
     def line(self) -> str:

@@ -30,7 +30,7 @@ class IndexOptions:
 
     Attributes:
         sanity_only: True for only the checks of a starting broker (``--index-sanity-check``).
-        verify_only: True for no lines for the entries (``--verify-index-only``).
+        verify_only: True to omit the lines for the entries (``--verify-index-only``).
         max_message_size: number of bytes of the log that are read from an entry's position.
     """
 
@@ -81,10 +81,10 @@ def dump_offset_index(
 def dump_time_index(
     path: Path, shown: str, options: IndexOptions, mismatches: Mismatches, dialect: Dialect
 ) -> Iterator[Entry]:
-    """Yield the entries of a ``.timeindex``, located in the log with the ``.index``; both must be next to it.
+    """Yield the entries of a ``.timeindex``; ``.log`` and ``.index`` must be in its directory.
 
-    Args and errors: as :func:`dump_offset_index`. Mismatches are timestamps that are not the largest of their batch,
-    timestamps that do not increase, and offsets at which no batch ends.
+    Arguments and errors are those of :func:`dump_offset_index`. Mismatches are timestamps that are not the largest of
+    their batch, timestamps that do not increase, and offsets at which no batch ends.
     """
     base_offset = base_offset_of(path)
     index_path = _sibling(path, OFFSET_INDEX_SUFFIX)

@@ -1,4 +1,4 @@
-"""Records of the topics that a broker writes for itself, as a release's dump shows them (``DumpLogSegments``)."""
+"""Records of internal topics, which a broker writes for its own use, as a release's dump shows them."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def _read(reader: Reader, message: Message, version: int, what: str, shown: int)
 
 
 def _open_members(release: str, content: dict[str, Any]) -> None:
-    """Decode subscription and assignment of members that are consumers, whose protocol Kafka knows."""
+    """Decode the subscription and the assignment of each member, which Kafka can do for consumers."""
     for member in content.get("members") or ():
         for field, name in (("subscription", "Subscription"), ("assignment", "Assignment")):
             try:

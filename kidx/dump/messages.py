@@ -1,4 +1,4 @@
-"""Records that a broker writes for itself, read with the definitions of its release, and printed as Kafka prints them.
+"""Records of internal topics, read with the message definitions of a release, and printed as Kafka prints them.
 
 The definitions are in ``messages.json``: names, types, versions and defaults of fields, by first release. They are
 extracted from Kafka's jars (``python -m conformance.kafka.messages``).
@@ -40,7 +40,7 @@ _ABSENT: Final[dict[str, Any]] = {"string": "", "bytes": "", "bool": False, "flo
 
 
 class MessageError(KidxError):
-    """Malformed bytes of a message; the text is from Java."""
+    """Malformed bytes of a message; the text is the text of Java's exception."""
 
 
 @cache
@@ -53,7 +53,7 @@ def _definitions() -> dict[str, dict[str, list[tuple[str, Message | None]]]]:
 
 @cache
 def definitions(home: str, release: str) -> dict[str, Message]:
-    """Return the messages of a release by name; a release before any definition gets the first ones.
+    """Return the message definitions of a release by name; a release older than all definitions gets the oldest.
 
     Args:
         home: ``metadata``, ``coordinator``, ``client`` or ``remote``.

@@ -1,4 +1,4 @@
-"""Texts of groups and transactions in dumps before they were JSON."""
+"""Texts of groups and transactions in the dumps of releases that do not print JSON."""
 
 from __future__ import annotations
 

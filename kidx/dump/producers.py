@@ -82,7 +82,7 @@ def _entry(producer: tuple[int, ...], wording: Wording) -> Entry:
 
 
 def _decrement(sequence: int, decrement: int) -> int:
-    """Return the sequence number before (``DefaultRecordBatch.decrementSequence``): 0 is preceded by 2**31 - 1."""
+    """Return the sequence number ``decrement`` records earlier (``decrementSequence``); 0 follows 2**31 - 1."""
     return sequence - decrement if sequence >= decrement else INT_MAX - (decrement - sequence) + 1
 
 

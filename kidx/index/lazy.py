@@ -1,6 +1,6 @@
 """Index that is opened by its first use (clauses LZ, ``LazyIndex.java``).
 
-A broker has tens of thousands of segments and uses few of them; until ``get`` an index costs one file name.
+A broker has tens of thousands of segments and uses few of them. Until ``get`` is called, only the path is in memory.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ Index = TypeVar("Index", bound=AbstractIndex[Any])
 
 
 class LazyIndex(Generic[Index]):
-    """File name that becomes an index. Create one with :meth:`for_offset` or :meth:`for_time` (LZ-2)."""
+    """Path of an index file, which the first :meth:`get` opens (LZ-2).
+
+    :meth:`for_offset` and :meth:`for_time` create one.
+
+    Args:
+        path: path of the index file.
+        load: function that opens the index at a path.
+    """
 
     def __init__(self, path: str | os.PathLike[str], load: Callable[[Path], Index]) -> None:
         self._path = Path(path)
@@ -73,10 +80,10 @@ class LazyIndex(Generic[Index]):
         return self._index is not None
 
     def get(self) -> Index:
-        """Return the index, which the first call opens; safe from several threads (LZ-1).
+        """Return the index, which the first call opens. Several threads may call it (LZ-1).
 
         Raises:
-            InvalidArgumentError, OSError: as raised when the index is opened.
+            InvalidArgumentError, OSError: the index cannot be opened.
         """
         if self._index is None:
             with self._lock:
@@ -105,7 +112,7 @@ class LazyIndex(Generic[Index]):
         return True
 
     def rename_to(self, path: str | os.PathLike[str]) -> None:
-        """Move the file; a file that was never opened may be missing (LZ-3).
+        """Move the file. If the index was never opened, a missing file is not an error (LZ-3).
 
         Raises:
             OSError: the move failed.

@@ -1,4 +1,4 @@
-"""Replacement of index files by rebuilt ones, such that the segment never lacks a file or has half of one.
+"""Replacement of index files by rebuilt files. At no moment does the segment lack a file or have half a file.
 
 The new files are written in a directory next to the log and synced. Each old file then gets a second name, which is
 synced too, and only then the new file replaces it, in one step. The next rebuild removes the files that a crash leaves.
@@ -62,7 +62,7 @@ def rebuild_in_place(
             producer_state=producer_state,
         )
         paths = [segment_log.with_suffix(suffix) for suffix in SUFFIXES]
-        # A first backup is new_file of an unchanged file, too, so that the set of old files is complete.
+        # The first backup contains the unchanged files, too, so that the set of old files is complete.
         changing = [path for path in paths if not (_same(work, path) and os.path.lexists(_old(path, 1)))]
         backups = list(swap_in(work, changing, segment_log).values())
     offset_index, time_index = (directory / path.name for path in (rebuilt.offset_index, rebuilt.time_index))
@@ -75,8 +75,8 @@ def work_directory(directory: Path) -> Iterator[Path]:
     """Provide an empty directory for new files on the file system of the old ones, for one process at a time.
 
     Raises:
-        ToolError: another process uses it.
-        OSError: it cannot be created.
+        ToolError: another process uses the directory.
+        OSError: the directory cannot be created.
     """
     lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -134,7 +134,7 @@ def swap_in(work: Path, paths: Iterable[Path], like: Path) -> dict[Path, Path]:
         if new_file.exists():
             new_file.replace(path)
         else:
-            path.unlink()  # no transaction was aborted, and then Kafka has no such file
+            path.unlink()  # a segment without an aborted transaction has no .txnindex
     _sync(directory)
     return backups
 

@@ -31,7 +31,7 @@ def log_directories_of(partition: Path) -> set[Path]:
 def lock_owner(log_directory: Path) -> int | None:
     """Return the process id that holds the lock of a log directory, 0 if it is unknown, or None without a lock.
 
-    Nothing is locked and nothing written: a running broker does not notice.
+    Nothing is locked or written, so a running broker is not affected.
     """
     try:
         with regular(log_directory / LOCK_FILE) as descriptor:
@@ -46,10 +46,10 @@ def lock_owner(log_directory: Path) -> int | None:
 def broker_locks(directories: Iterable[Path]) -> Iterator[None]:
     """Hold the locks of log directories, so that no broker starts with them.
 
-    The file is created in a log directory that lacks it, as a broker does; any other directory has no lock.
+    A missing lock file is created in a log directory, as a broker does. Any other directory has no lock.
 
     Raises:
-        ToolError: a broker holds one, or it cannot be opened.
+        ToolError: a broker holds a lock, or a lock file cannot be opened.
     """
     with contextlib.ExitStack() as stack:
         for directory in sorted(set(directories)):

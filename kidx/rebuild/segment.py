@@ -1,7 +1,7 @@
 """Index files that a release's recovery writes for a ``.log``, built without touching the log (SEG-30).
 
-They are byte for byte what a broker writes on recovering the segment, not what it wrote when it appended. The grouping
-of records into calls, and the restarts of the broker, are not in the log (SEG-7, SEG-9).
+The files are identical to those that a broker writes when it recovers the segment. They may differ from those that it
+wrote when it appended, because the log does not show the append calls and the restarts of the broker (SEG-7, SEG-9).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Rebuilt(NamedTuple):
         time_index: the ``.timeindex`` file.
         txn_index: the ``.txnindex`` file; None if no transaction was aborted, because Kafka then has no such file.
         valid_bytes: bytes of the log that the indexes cover; a recovery would truncate the rest.
-        invalid_bytes: size of that rest.
+        invalid_bytes: number of bytes that a recovery would truncate.
     """
 
     offset_index: Path
@@ -59,7 +59,7 @@ class _UntouchedLog(FileRecords):
 def base_offset_of(path: Path) -> int:
     """Return the base offset that a segment file is named after: the digits before the first dot.
 
-    The files of remote segments have the id of the segment between the two.
+    In the names of remote segments, the id of the segment follows the digits.
 
     Raises:
         InvalidArgumentError: the file is not named after an offset.
@@ -100,7 +100,7 @@ def rebuild(
     source, target = Path(segment_log), Path(out)
     base_offset = base_offset_of(source)
     if target.resolve() == source.resolve().parent:
-        raise InvalidArgumentError(f"{target} holds the log itself; its indexes must not be replaced")
+        raise InvalidArgumentError(f"{target} holds the log itself; choose another directory for its indexes")
     rules = dialect_of(dialect)
     paths = tuple(target / file_name(base_offset, suffix) for suffix in _INDEXES)
     config = SegmentConfig(index_interval_bytes=index_interval_bytes, segment_index_bytes=segment_index_bytes)

@@ -1,6 +1,6 @@
-"""Index files that are built in memory and written at the end, so that a full disk is an error.
+"""Index files that are built in memory and written at the end, so that a full disk causes an ordinary error.
 
-A broker maps a sparse file. A process that touches a page for which the disk has no free block is killed.
+A broker maps a sparse file instead. If the disk is full when a process writes to a mapped page, the process is killed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Unwritten(AbstractIndex[Any]):
         """Write the file.
 
         Raises:
-            OSError: it cannot be created or written; a part of it may exist.
+            OSError: the file cannot be created or written; a part of it may exist.
         """
         Path(self._file).write_bytes(memoryview(self._mapped().data)[: self.length])
 

@@ -1,4 +1,4 @@
-"""Page of ``kidx verify --html``: one file that fetches nothing."""
+"""Page of ``kidx verify --html``: one HTML file that loads no other file."""
 
 from __future__ import annotations
 
@@ -29,9 +29,13 @@ if TYPE_CHECKING:
     from kidx.verify import FileVerdict, Verification
 
 _PARTS: Final = 200
+"""Maximum number of faults on the page, each with the findings that follow from it."""
 _ROWS: Final = 2000
+"""Maximum number of findings, of topics, and of partitions per topic."""
 _REMARKS: Final = 200
+"""Maximum number of remarks."""
 _REASONS: Final = 5
+"""Number of obstacles to a start that are visible without unfolding the others."""
 
 
 def _now() -> str:
@@ -122,7 +126,7 @@ def displayed(value: Any) -> Any:
 
 
 def render(result: Verification, about: About | None = None, advice: Advice | None = None) -> str:
-    """Return the page as HTML that fetches nothing.
+    """Return the page as HTML that loads no other file.
 
     Args:
         result: result of :func:`kidx.verify.verify_paths`.
@@ -180,7 +184,7 @@ def _content(result: Verification) -> dict[str, Any]:
 
 
 def _reasons(lines: Iterable[str]) -> tuple[list[_Reason], str]:
-    """Parse the lines of obstacles by their indentation; return also the remedy that belongs to all of them, or ''."""
+    """Parse the lines of obstacles by their indentation; return them, and the remedy for all of them or ``""``."""
     reasons: list[_Reason] = []
     closing = ""
     for line in lines:

@@ -91,7 +91,7 @@ class SegmentPicture:
 def segment_strip(verdicts: Sequence[tuple[str, Verdict]]) -> str:
     """Return the segments of a partition as a row of cells, coloured by their worst file.
 
-    With more than 300 segments, neighbours share a cell, which has the colour of the worst.
+    With more than 300 segments, neighbours share a cell, which has the colour of the worst verdict.
 
     Args:
         verdicts: name and verdict of each segment.

@@ -79,7 +79,7 @@ def test_the_steps_from_segment_to_record_are_shown(lookup):
         ),
         ((PARTITION, "--targets", "/nowhere"), "cannot read /nowhere: "),
         ((PARTITION, "--timestamp", 1 << 63), "--timestamp is not a timestamp in milliseconds"),
-        ((PARTITION.parent, "--time", "latest"), "is not the directory of one partition, but of 8; such as"),
+        ((PARTITION.parent, "--time", "latest"), "contains 8 partitions; choose one, such as"),
         (("/nowhere", "--time", "latest"), "/nowhere is missing"),
         ((PARTITION, "--time", "latest", "--kafka", "1.0"), "unknown Kafka release '1.0'"),
     ],

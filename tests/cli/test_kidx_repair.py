@@ -238,7 +238,7 @@ def test_two_repairs_do_not_meet(disk, kidx):
     [
         (("/nowhere",), "/nowhere: No such file or directory"),
         ((GOLDEN, "--kafka", "0.8"), "unknown Kafka release '0.8'"),
-        ((Path(__file__),), "is no segment file"),
+        ((Path(__file__),), "is not a segment file"),
         (("--dry-run",), "Missing argument 'PATH ...'"),
     ],
 )

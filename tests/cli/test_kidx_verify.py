@@ -133,8 +133,8 @@ def test_the_page_has_the_overview_first_and_folds_the_consequences(disk, tmp_pa
 
 BAD = {
     "nothing there": (lambda d: [d / "none"], "none: No such file or directory"),
-    "no log directory": (lambda d: [(d / "empty").mkdir() or d / "empty"], "is no log directory"),
-    "no segment file": (lambda d: [(d / "a.txt").touch() or d / "a.txt"], "is no segment file"),
+    "no log directory": (lambda d: [(d / "empty").mkdir() or d / "empty"], "is not a log directory"),
+    "no segment file": (lambda d: [(d / "a.txt").touch() or d / "a.txt"], "is not a segment file"),
     "an unknown release": (lambda d: [d, "--kafka", "1.0"], "unknown Kafka release '1.0'"),
     "an unknown engine": (lambda d: [d, "--engine", "flink"], "unknown engine 'flink'; choose from local, spark"),
     "an unknown format": (lambda d: [d, "--findings", d / "x.csv"], "written as .parquet or .ndjson"),

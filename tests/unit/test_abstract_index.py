@@ -87,7 +87,7 @@ def test_a_new_file_cannot_be_created_read_only(kind, path):
 
 @BOTH
 def test_a_missing_directory_is_an_io_error(kind, tmp_path):
-    """No directory is made (AI-4c)."""
+    """Opening an index creates no directory (AI-4c)."""
     with pytest.raises(FileNotFoundError):
         kind(tmp_path / "missing" / "a", 0, 80)
     assert list(tmp_path.iterdir()) == []
@@ -416,8 +416,8 @@ def test_a_length_that_the_system_rejects(kind, release, path):
 
 @EVERY_RELEASE
 @BOTH
-def test_close_trims_up_to_x5(kind, release, path):
-    """A clean close leaves entries only, in 4.4 the whole preallocated file; twice is once (AI-20a, AI-42)."""
+def test_close_trims_up_to_4_3(kind, release, path):
+    """A close leaves only the entries, from 4.4 on the whole preallocated file; it may be repeated (AI-20a, AI-42)."""
     with kind(path, 0, 120, dialect=release) as index:
         add(index, 1, 2)
     content = file_of(kind, 1, 2)
@@ -532,7 +532,7 @@ def test_flush_leaves_content_unchanged(release, writable, path, monkeypatch):
 
 @pytest.mark.parametrize("release", RELEASES[:-1])
 def test_closing_a_read_only_index_trims_a_partial_entry(release, path):
-    """Kafka's close does not ask what it was opened for (AI-16a, AI-42a); close_handler is what changes nothing."""
+    """Kafka's close trims a read-only file, too (AI-16a, AI-42a); close_handler changes nothing."""
     path.write_bytes(file_of(OffsetIndex, 1) + b"part")
     OffsetIndex(path, 0, writable=False, dialect=release).close_handler()
     assert path.stat().st_size == 12
@@ -572,7 +572,7 @@ def test_a_failed_rename_changes_the_name(kind, path):
 
 
 def test_a_directory_that_moved(tmp_path, path):
-    """Only the name changes, mapped or not; the file is where another program has put it (AI-22)."""
+    """Only the name changes, mapped or not; another program has moved the file (AI-22)."""
     with OffsetIndex(path, 0, 80, dialect="4.3.1") as index:
         moved = tmp_path / "moved"
         moved.mkdir()

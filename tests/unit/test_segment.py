@@ -105,7 +105,7 @@ def test_the_interval_must_be_exceeded(segment, release):
 
 @pytest.mark.parametrize(("release", "files"), [("2.4.1", True), ("3.6.2", True), ("3.7.2", False), ("4.4.0", False)])
 def test_an_offset_out_of_range_is_rejected_before_anything_is_written(segment, tmp_path, release, files):
-    """SEG-2: naming the segment creates the time index up to 3.6."""
+    """SEG-2: up to 3.6 the message of the error opens, and so creates, the time index."""
     s = segment(release, base_offset=10)
     with pytest.raises(SegmentOffsetOverflowError, match="Detected offset overflow at offset 9 in segment LogSegment"):
         s.append(batch(9, 100))
@@ -174,7 +174,7 @@ def test_copying_from_a_file_is_chunked(segment, tmp_path):
     ("release", "offset"), [("2.4.1", 4), ("3.6.2", 4), ("3.7.2", 5), ("3.8.1", 5), ("3.9.0", 5), ("4.4.0", 5)]
 )
 def test_a_leader_names_the_record_up_to_3_6(release, offset):
-    """SEG-8, SEG-9: batch 3..5 with timestamps 40, 60, 50. A follower says the batch's last offset."""
+    """SEG-8, SEG-9: batch 3..5 with timestamps 40, 60, 50. A follower indexes the batch's last offset."""
     records = batch(3, 40, 60, 50)
     assert leader_append_info(records, dialect=release) == AppendInfo(5, 60, offset)
     assert follower_append_info(records) == AppendInfo(5, 60, 5)
@@ -201,7 +201,7 @@ def test_the_offset_of_a_leaders_time_index_entry_differs(release, options, rebu
 
 
 def test_records_without_timestamps_or_without_batches():
-    """SEG-8: what has no timestamp has no offset either, except where a builder of before 3.8 says the last."""
+    """SEG-8: without a timestamp there is no offset, except that up to 3.7 a rebuilt batch has its last offset."""
     nothing = batch(3, -1, -1)
     assert follower_append_info(b"") == leader_append_info(b"") == AppendInfo(-1, -1, -1)
     assert follower_append_info(nothing) == leader_append_info(nothing, dialect="3.6.2") == AppendInfo(4, -1, -1)
@@ -242,7 +242,7 @@ def test_without_timestamps_the_clock_decides(segment):
 
 
 def test_jitter_is_below_its_limit():
-    """SEG-21: none by default; never more than the segment's age; the one int without an opposite is 0."""
+    """SEG-21: none by default; below both limits; the smallest int, which has no positive counterpart, gives 0."""
     assert SegmentConfig().random_segment_jitter() == 0
     config = SegmentConfig(segment_jitter_ms=50, segment_ms=40)
     assert 0 <= config.random_segment_jitter() < 40
@@ -251,7 +251,7 @@ def test_jitter_is_below_its_limit():
 
 
 def test_becoming_inactive_finishes_all_files(segment, tmp_path):
-    """SEG-22: the last time entry goes in even without an entry due, and the files keep what is used."""
+    """SEG-22: the last time entry is appended although no entry is due, and all files are trimmed."""
     s = segment(config=SegmentConfig(segment_index_bytes=96), init_file_size=500, preallocate=True)
     assert sizes(tmp_path) == {".log": 500}
     s.append(batch(0, 100))
@@ -289,7 +289,7 @@ def test_files_after_a_close(segment, tmp_path, release):
 
 @pytest.mark.parametrize("release", EACH_CLOSE)
 def test_closing_twice(segment, release):
-    """SEG-24: up to 4.0.0 the second close fails inside and says nothing, since then there is nothing to fail."""
+    """SEG-24: up to 4.0.0 the second close ignores its own error; from 4.0.1 on it has no effect."""
     s = segment(release)
     s.append(batch(0, 100))
     s.close()
@@ -413,7 +413,7 @@ def test_where_an_offset_is(segment, release):
 
 
 def test_results_of_a_read(segment):
-    """Sizes are cut at the limit; one batch is given whole where the caller insists; no size gives nothing."""
+    """Sizes end at the limit; with min_one_message a batch is returned whole; a size of 0 returns no bytes."""
     s = segment()
     s.append(batch(0, 100, 101) + batch(5, 102, 103))
     assert s.read(6, 1000) == FetchDataInfo(5, 79, 79, first_entry_incomplete=False)
@@ -448,7 +448,7 @@ def test_finding_an_offset_by_timestamp(segment, release):
 
 
 def test_the_largest_timestamp(segment):
-    """SEG-53: without one, when the log was written; without a log, 0."""
+    """SEG-53: without a timestamp, the time of the last write to the log; without a log, 0."""
     s = segment()
     s.append(batch(0, -1))
     s.set_last_modified(7_000)
@@ -459,8 +459,8 @@ def test_the_largest_timestamp(segment):
     assert s.last_modified == 0
 
 
-def test_a_large_log_is_mapped_and_reads_the_same(segment):
-    """A log above a mebibyte is read through a mapping, which is given up before the log is cut."""
+def test_a_large_log_is_read_on_demand(segment):
+    """A log above a mebibyte is not read as a whole; results are right after a truncation and an append, too."""
     s = segment(config=SegmentConfig(index_interval_bytes=100_000))
     value = bytes(300_000)
     for n in range(6):
@@ -474,7 +474,7 @@ def test_a_large_log_is_mapped_and_reads_the_same(segment):
 
 
 def test_aborted_transactions_given_by_the_log(segment):
-    """TX-15: commits are not written down."""
+    """TX-15: committed transactions are not written to the index."""
     s = segment()
     s.update_txn_index(CompletedTxn(1, 0, 4, is_aborted=False), 5)
     s.update_txn_index(CompletedTxn(2, 3, 6, is_aborted=True), 7)

@@ -130,7 +130,7 @@ class Epochs:
 
 @pytest.mark.parametrize(("release", "zero"), [("2.6.0", []), ("2.6.1", [(0, 0)]), ("4.4.0", [(0, 0)])])
 def test_leader_epochs_are_noted(segment, release, zero):
-    """SEG-31: each when it first grows; epoch 0 is forgotten up to 2.6.0 (KAFKA-10432)."""
+    """SEG-31: an epoch is recorded if it is larger than all before it; up to 2.6.0, epoch 0 is not (KAFKA-10432)."""
     epochs = (0, -1, 3, 2, 3, 4)
     s = segment(b"".join(batch(n, 100, partition_leader_epoch=e) for n, e in enumerate(epochs)), release)
     cache = Epochs()
@@ -174,7 +174,7 @@ def test_transactions_known_from_before(segment):
 
 @pytest.mark.parametrize(("release", "gap"), [("2.4.1", " "), ("3.5.2", ""), ("3.6.2", ", "), ("4.4.0", ", ")])
 def test_a_plain_batch_inside_a_transaction(segment, release, gap):
-    """It is no corruption: the recovery fails."""
+    """The batch does not count as corruption: the recovery fails."""
     s = segment(data(0, 1) + data(1, 1, transactional=False), release)
     with pytest.raises(InvalidTxnStateError) as refusal:
         s.recover()
@@ -286,7 +286,7 @@ def test_input_that_a_rebuild_rejects(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-# -- markers that are none -------------------------------------------------------------------------------------
+# -- control records that are no markers ------------------------------------------------------------------------
 
 ABORT_KEY, VALUE = bytes(4), bytes(6)
 
@@ -308,7 +308,7 @@ def test_a_marker_that_makes_no_sense_ends_the_log(segment, release, key, value)
 
 @pytest.mark.parametrize(("release", "fails"), [("4.0.2", False), ("4.1.0", True), ("4.4.0", True)])
 def test_a_marker_cut_short(segment, release, fails):
-    """From 4.1 on it is no corruption: the recovery fails."""
+    """From 4.1 on the marker does not count as corruption: the recovery fails."""
     s = segment(control(ABORT_KEY, VALUE[:2]) + batch(1, 200), release)
     if fails:
         with pytest.raises(ShortMarkerError):
@@ -342,7 +342,7 @@ def test_a_control_record_of_another_type(segment, release, number, name):
         segment(control(b"\x00\x00" + number.to_bytes(2, signed=True), VALUE), release).recover()
 
 
-# -- what a segment knows --------------------------------------------------------------------------------------
+# -- the largest timestamp and the handles of a segment ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(("release", "known"), [("2.8.2", True), ("3.4.1", False), ("3.7.2", True)])
@@ -367,7 +367,7 @@ def test_a_maximum_half_read(segment):
 
 
 @pytest.mark.parametrize(("release", "files"), [("2.5.1", 3), ("2.6.3", 1), ("4.4.0", 1)])
-def test_closing_the_handles_alone(segment, tmp_path, release, files):
+def test_closing_only_the_handles(segment, tmp_path, release, files):
     """A broker does this when a disk has failed; up to 2.5 it creates the missing index files."""
     segment(b"", release).close_handlers()
     assert len(list(tmp_path.iterdir())) == files

@@ -151,7 +151,7 @@ def test_a_rejected_offset_leaves_a_stray_timestamp(release, path):
         assert list(index) == [(9, 102)]
 
 
-def test_a_stray_timestamp_takes_the_room_of_an_offset(path):
+def test_a_stray_timestamp_takes_the_space_of_an_offset(path):
     """In a full file the entry after a stray timestamp does not fit any more (TI-20b)."""
     with TimeIndex(path, 100, 12) as index:
         with pytest.raises(IndexOffsetOverflowError):
@@ -225,7 +225,7 @@ def test_truncation_is_by_offset(index, path, offset, kept):
 
 
 def test_truncation_may_keep_an_equal_offset(path):
-    """Of the two entries at 105 the halving meets the later one, and only that goes with the rest (TI-9, AI-36)."""
+    """The search finds the later of the two entries at 105; only that one and the rest are removed (TI-9, AI-36)."""
     with TimeIndex(path, 100, 120) as index:
         for timestamp, offset in ((1, 101), (2, 105), (3, 105), (4, 120)):
             index.maybe_append(timestamp, offset)

@@ -52,7 +52,7 @@ def test_a_record_is_34_bytes(release, path):
 
 
 def test_the_first_append_creates_the_file(path):
-    """Opening, asking and truncating create nothing (TX-2, TX-10, TX-14a)."""
+    """Opening, reading and truncating create no file (TX-2, TX-10, TX-14a)."""
     with TransactionIndex(0, path) as index:
         assert (index.is_empty, len(index), list(index), index.last_offset) == (True, 0, [], None)
         index.truncate_to(0)
@@ -118,7 +118,7 @@ def test_a_field_that_is_no_long_is_rejected(index, path):
 
 
 def test_a_record_is_written_whole_or_the_error_of_the_system_is_raised(tmp_path):
-    """A file that may grow to 50 bytes: the second record is torn, and the error says so instead of a short count."""
+    """In a file that may grow to 50 bytes, the second record is torn, and the append raises the error of the system."""
     program = """
 import resource, sys
 from kidx import AbortedTxn, TransactionIndex
