@@ -51,7 +51,7 @@ def open_regular(path: str | os.PathLike[str]) -> int:
     """Return a read-only descriptor of a regular file, or of a link to one.
 
     Raises:
-        OSError: it cannot be opened, or is a directory, FIFO, socket or device.
+        OSError: the file cannot be opened, or is a directory, FIFO, socket or device.
     """
     _check_regular(Path(path).stat().st_mode, path)  # opening a device can have effects
     # O_NONBLOCK: a FIFO that has replaced the file since the check must not block, either.
@@ -87,7 +87,7 @@ def read_range(path: str | os.PathLike[str], position: int, size: int) -> bytes:
     """Return up to ``size`` bytes of a regular file from byte ``position``.
 
     Raises:
-        OSError: it cannot be read, or is not a regular file.
+        OSError: the file cannot be read, or is not a regular file.
     """
     with regular(path) as descriptor:
         return os.pread(descriptor, size, position)
@@ -101,7 +101,7 @@ def read_small(path: str | os.PathLike[str], *, limit: int) -> bytes:
         limit: maximum size in bytes.
 
     Raises:
-        OSError: it cannot be read, is not a regular file, or is larger than ``limit``.
+        OSError: the file cannot be read, is not a regular file, or is larger than ``limit``.
     """
     with regular(path) as descriptor:
         data = _read_all(descriptor, limit + 1)
@@ -119,7 +119,7 @@ def read_text(path: str | os.PathLike[str], *, limit: int = TEXT_LIMIT, errors: 
         errors: error handler of ``bytes.decode``.
 
     Raises:
-        OSError: it cannot be read, is not a regular file, is larger than ``limit``, or is not UTF-8.
+        OSError: the file cannot be read, is not a regular file, is larger than ``limit``, or is not UTF-8.
     """
     data = read_small(path, limit=limit)
     try:

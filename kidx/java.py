@@ -38,7 +38,7 @@ class JavaNotFoundError(ToolError):
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java that can be used: its home, version text, launcher, JVM library, and where it was found."""
+    """A Java that can be used; ``source`` is the candidate under which it was found, such as ``JAVA_HOME``."""
 
     home: Path
     version: str

@@ -44,7 +44,7 @@ def counted(number: int, noun: str) -> str:
 
 
 def shell_word(text: str | os.PathLike[str]) -> str:
-    r"""Return the text as a word of a shell's command line: quoted where needed, ``$'\x1b'`` if it is not printable."""
+    r"""Return the text as a word of a shell's command line: quoted if necessary, ``$'\x1b'`` if it is not printable."""
     word = os.fspath(text)
     if word.isprintable():
         return shlex.quote(word)

@@ -161,7 +161,7 @@ class Store:
         """Write a small file, and create the directories above it.
 
         Raises:
-            OSError: it cannot be written.
+            OSError: the file cannot be written.
         """
         self._opened[0].makedirs(path.rpartition("/")[0], exist_ok=True)
         self._opened[0].pipe_file(path, data)
@@ -170,7 +170,7 @@ class Store:
         """Copy a file to this machine; remove ``target`` if the file does not exist.
 
         Raises:
-            OSError: it cannot be read.
+            OSError: the file cannot be read.
         """
         filesystem = self._opened[0]
         try:
@@ -228,7 +228,7 @@ class RangeReader:
         """Return up to ``length`` bytes from ``start``; fewer at the end of the file.
 
         Raises:
-            OSError: they cannot be read.
+            OSError: the bytes cannot be read.
         """
         end = min(start + length, self.size)
         if end <= start:
@@ -244,7 +244,7 @@ class RangeReader:
         """Return True if the file has only zeros from a position to its end.
 
         Raises:
-            OSError: they cannot be read.
+            OSError: the bytes cannot be read.
         """
         return not any(any(self._read(at, min(at + CHUNK, self.size))) for at in range(position, self.size, CHUNK))
 

@@ -283,7 +283,7 @@ class Dialect:
         "A batch has its own delete horizon for its tombstones or its marker (KIP-534).")
     keeps_last_batch_cleaned: ClassVar[Behaviour[Literal["", "round", "replicated"]]] = cleaning.choice(
         {"": "<=3.9.1", "round": "3.9.2..4.3.1", "replicated": ">=4.4.0"}, "CL-14",
-        "The batch that is retained although it is empty: the batch that ends where the round ends, or at the "
+        "The batch that is retained although it is empty: the batch that ends with the round, or at the "
         "high watermark.")
     maps_markers_by_key = cleaning.flag("<=3.0.1, 3.1.0..3.1.1, 3.2.0", "CL-9",
         "A transaction marker is removed when a later record has the bytes of its key (KAFKA-14055).")

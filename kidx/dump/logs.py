@@ -40,7 +40,7 @@ class LogOptions:
         print_data: True for key and value in each line (``--print-data-log``); implies ``deep``.
         skip_metadata: True to omit all except key and value (``--skip-record-metadata``).
         key_decoder, value_decoder: decoders of key and value.
-        internal: parser of records that a broker writes for itself, used instead of the decoders.
+        internal: parser of the records of an internal topic, used instead of the decoders; or None.
         max_bytes: maximum number of bytes of the log to read.
     """
 

@@ -132,7 +132,7 @@ class Reader:
         """Return the next unsigned number of variable length.
 
         Raises:
-            MessageError: it does not end.
+            MessageError: the number does not end within five bytes.
         """
         value = 0
         for shift in range(0, 35, 7):

@@ -1,6 +1,6 @@
 """Base class of `.index` and `.timeindex`: a mapped file of fixed-size entries (clauses AI).
 
-It follows ``AbstractIndex.java`` / ``AbstractIndex.scala`` step by step where the order of steps is observable: an
+It follows ``AbstractIndex.java`` / ``AbstractIndex.scala`` step by step if the order of steps is observable: an
 operation that fails half way leaves exactly the state that Kafka leaves.
 """
 
@@ -178,14 +178,14 @@ class AbstractIndex(ABC, Generic[Entry]):
     # -- offsets ---------------------------------------------------------------------------------------------------
 
     def can_append_offset(self, offset: int) -> bool:
-        """Return True if ``offset`` lies in ``base .. base + 2**31 - 1`` (AI-8)."""
+        """Return True if ``offset`` is within ``base .. base + 2**31 - 1`` (AI-8)."""
         return 0 <= to_long(offset - self.base_offset) <= INT_MAX
 
     def relative_offset(self, offset: int) -> int:
         """Return ``offset`` relative to the base, as the index stores it.
 
         Raises:
-            IndexOffsetOverflowError: it does not fit (AI-8).
+            IndexOffsetOverflowError: ``offset`` is not within ``base .. base + 2**31 - 1`` (AI-8).
         """
         relative = offset - self.base_offset
         if not 0 <= relative <= INT_MAX:

@@ -169,7 +169,7 @@ class OffsetIndex(AbstractIndex[OffsetPosition]):
         """Reject a last offset below the base and a length that is not a multiple of 8 (OI-11). Works when closed.
 
         Raises:
-            CorruptIndexError: either of these; nothing else is checked.
+            CorruptIndexError: one of the two checks failed; nothing else is checked.
         """
         last, base = self._last_offset, self.base_offset
         scala = self.dialect.scala_texts

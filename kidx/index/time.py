@@ -184,7 +184,7 @@ class TimeIndex(AbstractIndex[TimestampOffset]):
         """Reject a last timestamp before the first, a last offset below the base, and a partial entry (TI-11).
 
         Raises:
-            CorruptIndexError: any of these, in this order; nothing else is checked.
+            CorruptIndexError: the first of these checks that fails, in this order; nothing else is checked.
             ClosedError: the index is closed and not empty.
         """
         last, base = self._last_entry, self.base_offset

@@ -153,7 +153,7 @@ class LeaderEpochCache(LeaderEpochs):
         """Record the start of an epoch unless it is the newest one already, and remove entries that contradict it.
 
         Raises:
-            InvalidArgumentError: one of the numbers is negative.
+            InvalidArgumentError: ``epoch`` or ``start_offset`` is negative.
         """
         if self._add(EpochEntry(epoch, start_offset)):
             self._write()

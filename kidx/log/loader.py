@@ -86,7 +86,7 @@ class Loader:
         """Return a segment of this log.
 
         Raises:
-            OSError: its log cannot be opened.
+            OSError: the log of the segment cannot be opened.
         """
         return self.segment_type.open(
             self.directory,

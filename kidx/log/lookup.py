@@ -64,7 +64,7 @@ class ReadableLog(Protocol):
 
     @property
     def search_start(self) -> int:
-        """Offset where a search begins in 3.5."""
+        """Offset at which a search by time begins in 3.5."""
 
     @property
     def end_offset(self) -> int:

@@ -148,6 +148,6 @@ class LogOffsets:
         """Record that a leader epoch begins at ``offset``, as a new leader does.
 
         Raises:
-            InvalidArgumentError: one of the numbers is negative.
+            InvalidArgumentError: ``epoch`` or ``offset`` is negative.
         """
         self.epochs.assign(epoch, offset)

@@ -395,6 +395,6 @@ class UnifiedLog(SegmentedLog):
             segment.close()
 
     def release_handles(self) -> None:
-        """Close all files without changing them, as the end of a killed process does."""
+        """Close all files without changing them, as a killed process does."""
         for segment in self.segments:
             segment.close_handlers()

@@ -92,7 +92,7 @@ class ProducerEntry:
             self.producer_epoch = producer_epoch
 
     def update(self, later: ProducerEntry) -> None:
-        """Apply the changes of a later entry."""
+        """Apply the entry of the same producer after an append."""
         self.update_epoch(later.producer_epoch)
         self.batches.extend(later.batches)
         self.coordinator_epoch = later.coordinator_epoch

@@ -114,7 +114,7 @@ class ProducerState:
         """End a transaction, which remains unstable until its marker is replicated.
 
         Raises:
-            InvalidArgumentError: it is not open.
+            InvalidArgumentError: the transaction is not open.
         """
         transaction = self.ongoing.pop(completed.first_offset, None)
         if transaction is None:

@@ -118,7 +118,7 @@ class RecordBatch(Protocol):
         """Check size and checksum.
 
         Raises:
-            CorruptRecordError: one of them is wrong.
+            CorruptRecordError: the size or the checksum is wrong.
         """
 
     def to_bytes(self) -> bytes:

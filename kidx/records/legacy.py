@@ -134,7 +134,7 @@ class Message:
         """Key of the record.
 
         Raises:
-            OutOfBoundsError, InvalidArgumentError: its size is corrupt.
+            OutOfBoundsError, InvalidArgumentError: the size of the key is corrupt.
         """
         return self._sized_at(self._key_size_at)
 

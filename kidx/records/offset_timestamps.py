@@ -108,7 +108,7 @@ def offset_timestamp_of(source: ChunkReader, size: int, context: BatchContext) -
         context: fields of the batch.
 
     Raises:
-        InvalidRecordError: its size or structure is wrong.
+        InvalidRecordError: the size or structure of the record is wrong.
         RecordStreamError: the compressed bytes are corrupt.
     """
     if size <= LARGE_RECORD or source.is_chunked:

@@ -197,7 +197,7 @@ def read_record(data: bytes, start: int, size: int, context: BatchContext) -> tu
         context: fields of the batch.
 
     Raises:
-        InvalidRecordError: its size or structure is wrong.
+        InvalidRecordError: the size or structure of the record is wrong.
     """
     if len(data) - start < size:
         raise TruncatedRecordError(

@@ -40,7 +40,7 @@ def iter_batches(
 ) -> Iterator[RecordBatch]:
     """Yield the batches of a segment file, as ``FileLogInputStream`` does (RB-4).
 
-    Only the first 17 bytes of each are read. The stream ends where fewer than 18 bytes remain before ``end``, or where
+    Only the first 17 bytes of each are read. The sequence ends if fewer than 18 bytes remain before ``end``, or if
     a batch would exceed ``end``, both without an error. The magic is not checked: from 2 on it is read as v2, and
     negative values as v0 or v1.
 

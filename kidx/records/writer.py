@@ -142,7 +142,7 @@ def write_message(
         timestamp_type: timestamp type in the attributes of v1.
 
     Raises:
-        InvalidArgumentError: another magic, a timestamp below -1, an offset that does not fit 64 bits.
+        InvalidArgumentError: the magic is not 0 or 1, the timestamp is below -1, or the offset exceeds 64 bits.
     """
     if magic not in (0, 1):
         raise InvalidArgumentError(f"Invalid magic value {magic}")

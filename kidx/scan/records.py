@@ -181,7 +181,7 @@ def decode_batch(batch: RecordBatch) -> RecordColumns:
 
     Raises:
         InvalidRecordError: the batch is not v2.
-        LargeBatchError: its records decompress to more than 256 MiB; iteration yields them one at a time.
+        LargeBatchError: the records of the batch decompress to more than 256 MiB; iteration yields them one at a time.
         KidxError: any error of iterating over the batch.
     """
     if not isinstance(batch, DefaultRecordBatch):

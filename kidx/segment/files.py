@@ -258,7 +258,7 @@ def _replace_suffix(path: Path, old: str, new: str) -> Path:
     """Return ``path`` with another suffix.
 
     Raises:
-        InvalidArgumentError: it does not end with ``old``.
+        InvalidArgumentError: the name does not end with ``old``.
     """
     if not path.name.endswith(old):
         raise InvalidArgumentError(f"Expected string to end with '{old}' but string is '{path}'")

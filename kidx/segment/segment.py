@@ -100,7 +100,7 @@ class LogSegment(SegmentReader):
             directory: directory of the partition.
             base_offset: base offset of the segment; the files are named after it.
             config: settings of the topic; Kafka's defaults if None.
-            file_already_exists: True to keep the content in spite of ``preallocate``.
+            file_already_exists: True to keep the content of an existing log, even if ``preallocate`` is True.
             init_file_size: bytes to reserve for a new log if ``preallocate`` is True.
             preallocate: True to reserve them.
             file_suffix: suffix after the regular ones, e.g. ``".cleaned"``.

@@ -37,7 +37,7 @@ class BatchWalk:
         window, base: the bytes that were read, and their position in the log.
         hard_end: the end of the log.
         is_over: True if the walk reached its end.
-        ends_in_zeros: True if it ended where only zeros follow, in a preallocated log.
+        ends_in_zeros: True if only zeros follow the last batch, as in a preallocated log.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ def read_log_directory(store: Store, path: str, names: Iterable[str] = FILES) ->
     """Read the metadata files of a log directory that are among ``names``.
 
     Raises:
-        OSError: one of them cannot be read.
+        OSError: a file cannot be read.
     """
     there = FILES.intersection(names)
 

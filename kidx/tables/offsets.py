@@ -196,7 +196,7 @@ def check_tables(keys: set[TopicPartition], options: ReadOptions) -> None:
     """Check that a table of offsets or times names exactly the partitions read, as Spark's Kafka source requires.
 
     Raises:
-        ToolError: it names others, or not all of them.
+        ToolError: the table names another partition, or lacks a partition that is read.
     """
     for side, bound in (("starting", options.start), ("ending", options.end)):
         if not isinstance(bound.value, int) and set(bound.value) != keys:

@@ -40,7 +40,7 @@ def check(pattern: str) -> None:
     """Check that a pattern compiles.
 
     Raises:
-        ToolError: it is not a regular expression, or the package ``regex`` is missing.
+        ToolError: the pattern is not a regular expression, or the package ``regex`` is missing.
     """
     _compiled(pattern)
 

@@ -71,7 +71,7 @@ class Segment:
     Attributes:
         store: the store that contains it.
         directory: the directory of its partition, within the store.
-        topic, partition, base_offset: its identity.
+        topic, partition, base_offset: the identity of the segment.
         sizes: bytes of each of its files, by suffix: ``log``, ``index``, ``timeindex``, ``txnindex``, ``snapshot``.
         modified: the modification time of the log, in milliseconds; None if the store does not report it.
         next_base_offset: the base offset of the next segment; None for the last, to which a broker may be appending.
@@ -182,7 +182,7 @@ def find_partitions(
 
 
 def list_again(log: PartitionLog) -> PartitionLog | None:
-    """List the segments of a partition again; None if its directory is gone or has no segments.
+    """List the segments of a partition again; None if its directory no longer exists or has no segments.
 
     Raises:
         OSError: the directory cannot be read.

@@ -36,7 +36,7 @@ def cleanable_range(log: CleanableLog, checkpoint: int | None) -> tuple[int, int
 
     Args:
         log: the log to clean.
-        checkpoint: offset where the last round ended, or None; an offset outside the log is ignored.
+        checkpoint: offset at which the last round ended, or None; an offset outside the log is ignored.
 
     Raises:
         InvalidArgumentError: See :func:`segments_between`.

@@ -10,7 +10,7 @@ class CleanerStats:
     """Statistics of one round of cleaning (``CleanerStats``).
 
     Attributes:
-        next_dirty_offset: offset where the next round begins.
+        next_dirty_offset: offset at which the next round begins.
         map_records_read, map_bytes_read: records and bytes read to build the offset map.
         records_read, bytes_read: records and bytes read to copy segments; a batch that is discarded as a whole counts
             only its bytes.

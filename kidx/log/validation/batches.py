@@ -27,8 +27,8 @@ def check_batch(batch: RecordBatch, first: RecordBatch, context: ValidationConte
     """Check that a header does not contradict itself.
 
     Raises:
-        InvalidRecordError: another magic than the first batch of the call; or, in a client's batch, offsets that do not
-            match its number of records, control records, or a producer without a sequence number.
+        InvalidRecordError: the batch has another magic than the first batch. Or a batch of a client has offsets that
+            do not match its number of records, control records, or a producer without a sequence number.
     """
     if batch.magic != first.magic:
         raise InvalidRecordError(f"Batch magic {batch.magic} is not the same as the first batch's {first.magic}")

@@ -37,8 +37,8 @@ def read_before_3_6(source: ChunkReader, context: BatchContext) -> PartialRecord
     """Return the next record as releases up to 3.5 read it.
 
     Raises:
-        InvalidArgumentError: the varint of its size does not end.
-        InvalidRecordError: its structure is wrong.
+        InvalidArgumentError: the varint of the record's size does not end.
+        InvalidRecordError: the structure of the record is wrong.
         RecordStreamError: the compressed bytes are corrupt.
     """
     try:
@@ -61,7 +61,7 @@ def read_since_3_6(source: ChunkReader, context: BatchContext, largest: int | No
         largest: maximum size in bytes that the record may state; None to ignore the size, as up to 4.3.
 
     Raises:
-        InvalidRecordError: its structure is wrong.
+        InvalidRecordError: the structure of the record is wrong.
         RecordStreamError: the compressed bytes are corrupt.
     """
     fields = _Stream(source)

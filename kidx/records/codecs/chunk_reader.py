@@ -82,8 +82,8 @@ class ChunkReader:
         """Return the next ``int``.
 
         Raises:
-            InvalidArgumentError: it does not end within five bytes.
-            EOFError: the stream ends inside it.
+            InvalidArgumentError: the number does not end within five bytes.
+            EOFError: the stream ends inside the number.
         """
         if len(self._buffer) - self._position >= 5:
             value, self._position = read_varint(self._buffer, self._position)

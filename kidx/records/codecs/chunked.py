@@ -63,7 +63,7 @@ class ChunkedStreamReader(ChunkReader):
         """Return the next ``int``.
 
         Raises:
-            InvalidArgumentError: it does not end within five bytes.
+            InvalidArgumentError: the number does not end within five bytes.
         """
         return read_varint(self.head(5), 0)[0]
 
