@@ -138,7 +138,14 @@ def partition_in(
 
 
 def swaps_in(directory: Path, names: Iterable[str], topic: str | None, number: int | None) -> Iterator[Segment]:
-    """Yield the segments that the broker swaps in when it starts; their file names end with ``.swap``."""
+    """Yield the segments that the broker swaps in when it starts; their file names end with ``.swap``.
+
+    Args:
+        directory: path of the partition.
+        names: names of the files in it.
+        topic: name of the topic, or None.
+        number: number of the partition, or None.
+    """
     present: dict[int, set[str]] = {}
     for name in names:
         if name.endswith(SWAP) and (parsed := parse_segment_file(name.removesuffix(SWAP))) is not None:

@@ -62,7 +62,7 @@ class Mismatches:
     found: list[Mismatch] = field(default_factory=list)
 
     def add(self, kind: MismatchKind, path: str, found: int, expected: int) -> None:
-        """Add an error."""
+        """Add an error; the arguments are the fields of :class:`Mismatch`."""
         self.found.append(Mismatch(kind, path, found, expected))
 
     def __bool__(self) -> bool:

@@ -173,7 +173,15 @@ class ProducerStateManager(ProducerState):
     def verify(
         self, producer_id: int, sequence: int, epoch: int, now: int, *, raises_epochs: bool
     ) -> VerificationStateEntry:
-        """Return the verification of a producer's next transaction, and start it if necessary."""
+        """Return the verification of a producer's next transaction, and start it if necessary.
+
+        Args:
+            producer_id: the producer.
+            sequence: sequence number of the batch that the transaction may begin with.
+            epoch: epoch of the producer.
+            now: the wall clock in milliseconds.
+            raises_epochs: True if the producer raises its epoch with each transaction.
+        """
         found = self.verifications.get(producer_id)
         if found is None:
             found = self.verifications[producer_id] = VerificationStateEntry(now, sequence, epoch, raises_epochs)

@@ -46,7 +46,13 @@ class Replaced(NamedTuple):
 def rebuild_in_place(
     segment_log: Path, dialect: Dialect, index_interval_bytes: int, producer_state: ProducerState | None
 ) -> Replaced:
-    """Rebuild the indexes of a segment and replace the old ones, which are kept as ``.old``.
+    """Rebuild the indexes of a segment and replace the old files, which are kept as ``.old``.
+
+    Args:
+        segment_log: the ``.log`` file.
+        dialect: rules of a release.
+        index_interval_bytes: the topic's ``index.interval.bytes``.
+        producer_state: the producers at the start of the segment; None for no producers.
 
     Raises:
         ToolError: a broker holds the log directory.

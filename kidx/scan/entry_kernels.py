@@ -111,7 +111,10 @@ def gather_entries(keys: Array, values: Array, slots: Array, none: tuple[int, in
 
 
 def lookup_slots(keys: Array, targets: Array, warm: int, *, ordered: bool) -> Array:
-    """Return the slots found for some targets, -1 for none: int64; ``warm`` is the number of warm entries."""
+    """Return the slots found for some targets, -1 for none: int64.
+
+    ``warm`` is the number of entries in the warm section; ``ordered`` is True if the keys increase.
+    """
     slots = np.full(len(targets), -1, np.int64)
     if len(keys) and ordered:
         _guess_slots(keys, targets, slots)

@@ -39,6 +39,13 @@ def rows(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a split, for all contents except ``records``.
 
+    Args:
+        content: name of the content.
+        split: the split.
+        predicates: the predicates that the query pushed down.
+        buffer: collects the rows; the last rows remain in it.
+        counter: the counter of bytes read.
+
     Raises:
         OSError: an index file cannot be read.
     """

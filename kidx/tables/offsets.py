@@ -139,7 +139,7 @@ def _nothing(_: RecordBatch) -> bool:
 
 
 def range_of(key: TopicPartition, log: PartitionLog, options: ReadOptions, counter: Counter) -> tuple[int, int | None]:
-    """Return the first offset that the options request, and the offset after the last one, None for the end of the log.
+    """Return the first offset that the options request, and the offset after the last; None for the end of the log.
 
     Raises:
         ToolError: no record has the requested time and the strategy is ``error``; or an offset is out of range and

@@ -74,7 +74,7 @@ def plan_splits(options: ReadOptions, predicates: Predicates, counter: Counter) 
 def plan_range(
     log: PartitionLog, first: int, end: int | None, options: ReadOptions, predicates: Predicates, counter: Counter
 ) -> list[Split]:
-    """Plan the splits of a partition that contain the offsets from ``first`` to before ``end``.
+    """Plan the splits of a partition that contain the offsets from ``first`` to before ``end``; None for no end.
 
     Raises:
         OSError: a file cannot be read.

@@ -293,7 +293,15 @@ class Cleaner:
     def write(
         self, cleaned: LogSegment, pieces: Iterable[bytes], largest_offset: int, timestamp: int, offset: int
     ) -> None:
-        """Append the remaining batches of one buffer in one call, which indexes them as the release does (CL-5)."""
+        """Append the remaining batches of one buffer in one call, which indexes them as the release does (CL-5).
+
+        Args:
+            cleaned: the output segment.
+            pieces: the batches.
+            largest_offset: last offset of the batches.
+            timestamp: largest timestamp of the batches in milliseconds.
+            offset: offset to index with that timestamp.
+        """
         cleaned.append(
             b"".join(pieces), largest_offset=largest_offset, largest_timestamp=timestamp, shallow_offset=offset
         )

@@ -42,7 +42,14 @@ class Filtered:
     shallow_offset: int = -1
 
     def add(self, data: bytes, timestamp: int, last_retained: int, shallow: int) -> None:
-        """Add a batch to write."""
+        """Add a batch to write.
+
+        Args:
+            data: the batch.
+            timestamp: largest timestamp of the batch in milliseconds.
+            last_retained: offset of the last retained record, or of the batch.
+            shallow: offset to index with the timestamp.
+        """
         self.pieces.append(data)
         self.size += len(data)
         if timestamp > self.largest_timestamp:
@@ -181,7 +188,10 @@ class RecordFilter:
         self.stats.bytes_written += len(data)
 
     def next_delete_horizon(self, batch: RecordBatch, retained: list[Record], *, marks_nothing: bool) -> int | None:
-        """Return the delete horizon to set now for the tombstones of a batch, or its marker; otherwise None (CL-10)."""
+        """Return the delete horizon to set now for the tombstones of a batch, or its marker; otherwise None (CL-10).
+
+        ``marks_nothing`` is True for the marker of a transaction without remaining batches.
+        """
         if not (marks_nothing or any(record.value is None for record in retained)):
             return None
         if batch.magic < _NEWEST_MAGIC and not self.dialect.cleaning_converts_old_formats:
@@ -192,6 +202,12 @@ class RecordFilter:
 
     def rebuild(self, batch: RecordBatch, retained: list[Record], horizon: int | None, magic: int) -> bytes:
         """Return a batch with fewer records, a delete horizon or another magic, and unchanged end offsets (CL-7).
+
+        Args:
+            batch: the original batch.
+            retained: the records to write, at least one.
+            horizon: delete horizon in milliseconds, or None.
+            magic: format of the new batch.
 
         Raises:
             KidxError: the builder rejects the records.

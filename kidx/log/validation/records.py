@@ -69,7 +69,9 @@ class RecordErrors:
 def accepts(
     batch: RecordBatch, record: ReadRecord, number: int, context: ValidationContext, errors: RecordErrors
 ) -> bool:
-    """Return True if a record of a batch may be appended; otherwise add its error.
+    """Return True if a record of a batch may be appended; otherwise add its error to ``errors``.
+
+    ``number`` is the index of the record in the batch.
 
     Raises:
         CorruptRecordError: an inner message has a wrong checksum.

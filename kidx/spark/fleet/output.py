@@ -49,7 +49,10 @@ class Output:
         return f"{self.url}/{table}/run_id={run_id}"
 
     def write(self, frame: DataFrame, table: str, run_id: str, *, append: bool = False) -> None:
-        """Write a run's part of a table; the rows of a task are readable as soon as it has ended."""
+        """Write a run's part of a table; the rows of a task are readable as soon as the task has ended.
+
+        ``append`` is True to keep the existing rows of the run, False to replace them.
+        """
         writer = frame.write.mode("append" if append else "overwrite")
         path = self.path(table, run_id)
         if self._with_hadoop:
