@@ -81,7 +81,7 @@ def raised_signals() -> Iterator[None]:
         with _raised_again(mine, end):
             yield
     except Exception as error:
-        # Code in C, and code that catches every exception, may have converted the exception to another one.
+        # Code in C, and code that catches every exception, may have converted the exception to a different error.
         if len(_raised) > known:
             raise SignalledError(_raised[known]) from error
         raise

@@ -125,7 +125,7 @@ class _Walk:
             self._report_inner_partitions(directory, listing.directories)
             return
         if holds_segments and META_PROPERTIES not in listing.files and parse_partition(directory.name):
-            self._add(directory, listing.files)  # a partition that may contain a copy of another one
+            self._add(directory, listing.files)  # a partition that may contain a copy of another partition
         elif holds_segments:
             stray = [name for name in listing.files if are_of_a_partition([name])]
             message = f"{counted(len(stray), 'file')} of segments outside a partition directory, such as {stray[0]}"

@@ -83,7 +83,7 @@ def dump_time_index(
 ) -> Iterator[Entry]:
     """Yield the entries of a ``.timeindex``; ``.log`` and ``.index`` must be in its directory.
 
-    Arguments and errors are those of :func:`dump_offset_index`. Mismatches are timestamps that are not the largest of
+    Arguments and errors are as in :func:`dump_offset_index`. Mismatches are timestamps that are not the largest of
     their batch, timestamps that do not increase, and offsets at which no batch ends.
     """
     base_offset = base_offset_of(path)

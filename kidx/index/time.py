@@ -30,7 +30,7 @@ _NO_TIMESTAMP = -1
 class TimeIndex(AbstractIndex[TimestampOffset]):
     """Map from a timestamp to an offset: no record before the offset has a later timestamp.
 
-    The arguments are those of the base class.
+    The base class describes the arguments.
     """
 
     layout: ClassVar[Layout] = TIME_INDEX

@@ -48,7 +48,7 @@ class FileSegment:
     Attributes:
         base_offset: base offset of the segment.
         tier: ``local`` or ``remote``.
-        remark: description of files that differ from those of a clean shutdown, and of the action taken; else empty.
+        remark: description of files that a clean shutdown does not leave so, and of the action taken; else empty.
     """
 
     tier = "local"

@@ -119,7 +119,7 @@ class DecompressedStream(NamedTuple):
 _REJECTED: Final = "the codec's library rejects the stream"
 
 MAX_BORROWED_BYTES: Final = 8 << 20
-"""Maximum plain size in bytes of a stream that borrowed libraries, those of a Kafka release, decompress for kidx."""
+"""Maximum plain size in bytes of a stream that borrowed libraries, the libraries of a Kafka release, decompress."""
 
 _MAX_LZ4_INPUT: Final = MAX_BORROWED_BYTES >> 8
 """Size of lz4 input whose plain size cannot exceed that maximum."""
@@ -163,7 +163,7 @@ def decompress_all(
 ) -> DecompressedStream | None:
     """Return the output of kidx's libraries for a whole stream, or None if it exceeds :data:`MAX_BORROWED_BYTES`.
 
-    The arguments are those of ``Dialect.decompressor``.
+    ``Dialect.decompressor`` describes the arguments.
     """
     del mode  # the whole stream is read
     plain = bytearray()

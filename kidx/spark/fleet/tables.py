@@ -1,7 +1,7 @@
 """Tables of a fleet's verification under its directory or URL, for any number of runs.
 
 ===================================== ==============================================================================
-``findings/run_id=…/topic=…``         the findings, with the same rows as those of ``kidx verify``
+``findings/run_id=…/topic=…``         the findings, with the same rows as ``kidx verify`` writes
 ``files/run_id=…/topic=…``            a verdict on every file, with broker, size and time
 ``partitions/run_id=…``               counts of every partition
 ``replicas/run_id=…``                 differences between replicas of a partition (:mod:`kidx.spark.fleet.replicas`)
