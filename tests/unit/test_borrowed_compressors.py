@@ -1,4 +1,4 @@
-"""References that compress with the codec libraries of those they are compared with."""
+"""Reference that compresses with the codec libraries of the implementation that it is compared with."""
 
 from __future__ import annotations
 

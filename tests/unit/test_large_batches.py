@@ -79,7 +79,7 @@ def test_a_search_by_timestamp_needs_little_memory_for_gigabytes(bomb, release):
 @pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.label)
 @pytest.mark.parametrize("held", [None, 100])
 def test_offset_timestamps_equal_those_of_the_records(codec, held, monkeypatch):
-    """Also where nothing can be held, and every record is passed over."""
+    """The results are the same if no record fits in memory and every record is skipped."""
     records = [SimpleRecord(number * 7, b"key", b"v" * number * 90, [("h", b"x" * number)]) for number in range(50)]
     batch = next(iter_batches(build_batch(records, codec=codec, base_offset=5)))
     expected = [OffsetTimestamp(record.offset, record.timestamp) for record in batch]

@@ -161,7 +161,7 @@ def test_a_corrupt_control_batch_raises_as_others_do(
 
 
 def test_segments_that_overlap_give_each_record_once(partition):
-    """As a copy under another name makes them: a fetch looks in the segment that its offset belongs to."""
+    """A copy of a segment under another name overlaps it: a fetch reads the segment that its offset belongs to."""
     log = write(partition, 0, batches(0, 100))
     write(partition, 100, batches(100, 150))
     for suffix in (".log", ".index", ".timeindex"):
@@ -337,7 +337,7 @@ def test_patterns_and_lists_of_paths_are_rejected_with_the_alternative(path, hin
 
 
 def test_an_append_between_two_reads_of_a_preallocated_log_is_no_corruption(tmp_path):
-    """The window that was read ends in zeros, where a batch exists by the time that the zeros are checked."""
+    """The first read ends in zeros; before the zeros are checked, the broker has written a batch there."""
     path = tmp_path / f"{0:020d}.log"
     appended = [build_batch([(1, None, b"v" * 50)], base_offset=number) for number in range(3)]
     path.write_bytes(appended[0].ljust(1 << 14, b"\0"))

@@ -76,7 +76,7 @@ def test_a_leader_rejects(tmp_path, records, error):
         assert log.end_offset == 0
 
 
-def test_nothing_appended_is_nothing_done(tmp_path):
+def test_an_empty_append_has_no_effect(tmp_path):
     with opened(tmp_path) as log:
         log.append_as_leader(b"", 0)
         log.append_as_follower(b"")

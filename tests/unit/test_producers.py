@@ -147,7 +147,7 @@ def test_a_new_epoch_begins_with_zero_and_an_old_one_is_fenced():
 
 
 @pytest.mark.parametrize("release", DIALECTS)
-def test_who_is_unknown_begins_anywhere_from_2_5(release):
+def test_an_unknown_producer_begins_with_any_sequence_number_from_2_5(release):
     state = ProducerState(dialect=dialect_of(release))
     if not dialect_of(release).rejects_unknown_sequences:
         accepted(state, batch(sequence=9))
@@ -163,7 +163,7 @@ def test_five_batches_are_remembered():
 
 @pytest.mark.parametrize(("release", "stable"), [("2.4.0", 1), ("3.9.2", 1), ("4.0.0", 2), ("4.4.0", 2)])
 def test_a_transaction_from_before_the_start_is_open_after_an_unclean_opening(release, stable, tmp_path):
-    """A first difference that the log machine found: only a snapshot of the recovery knows of the transaction."""
+    """The log machine found this divergence: only a snapshot of the recovery contains the transaction."""
     log = new_log(tmp_path, release)
     log.append_as_follower(batch(0, producer=2, transactional=True))
     log.append_as_follower(marker(2))
@@ -176,7 +176,7 @@ def test_a_transaction_from_before_the_start_is_open_after_an_unclean_opening(re
 
 @pytest.mark.parametrize(("release", "first"), [("2.4.1", 4), ("2.7.2", 4), ("3.6.2", 4)])
 def test_a_recovered_segment_names_the_producers_of_the_snapshot_before_it(release, first, tmp_path):
-    """An aborted transaction that spans segments begins where the last snapshot that is in range says."""
+    """The first offset of an aborted transaction across segments comes from the last snapshot in range."""
     log = new_log(tmp_path, release)
     for offset in range(6):
         log.append_as_follower(batch(offset, sequence=offset, transactional=True))

@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "4.3.1"
 
 @pytest.fixture(params=["transactions-0", "create-time-0", "restarted-0"])
 def tiers(request, tmp_path):
-    """Return a log whose older segments are in remote storage alone, the remote storage, and the whole log."""
+    """Return a log whose older segments are only in remote storage, the remote storage, and the whole log."""
     whole, partition = (tmp_path / name / request.param for name in ("whole", "data"))
     for path in (whole, partition):
         shutil.copytree(GOLDEN / request.param, path)
@@ -91,7 +91,7 @@ def test_index_entries_and_segments_of_both_tiers(tiers):
     assert sum(path.startswith(str(remote)) for path in paths) == len(paths) - 1
 
 
-def test_remote_storage_that_is_none(tiers, tmp_path):
+def test_a_directory_that_is_not_remote_storage_is_rejected(tiers, tmp_path):
     partition, _, _ = tiers
     with pytest.raises(ToolError, match="has no remote segments"):
         kidx.read(partition, remote=tmp_path / "data").read_all()

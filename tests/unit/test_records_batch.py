@@ -1,4 +1,4 @@
-"""v2 batches: what is built is read again; flags, horizons and empty batches; every way to be wrong (RB-1 to RB-3)."""
+"""v2 batches: written and read again; flags, horizons and empty batches; every kind of corruption (RB-1 to RB-3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages of v0 and v1: wrappers, relative offsets, inherited timestamps, and every way to be wrong."""
+"""Messages of v0 and v1: wrappers, relative offsets, inherited timestamps, and every kind of corruption."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RB-4: where the batches of a file or a payload end."""
+"""The end of the batches of a file or a payload (RB-4)."""
 
 from __future__ import annotations
 

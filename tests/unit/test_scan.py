@@ -118,7 +118,7 @@ def test_without_the_library_a_table_does_the_work(monkeypatch):
 
 @pytest.mark.skipif(not COMPILED, reason="needs numba")
 def test_loaded_kernels_read_small_logs_too():
-    """Whichever they are: what takes time is loading numba."""
+    """Any loaded kernel suffices, because loading numba takes most of the time."""
     code = """
 import sys
 from kidx.records import iter_memory_batches

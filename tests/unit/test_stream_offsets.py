@@ -85,7 +85,7 @@ def test_a_stream_starts_at_the_given_position(value, first, disk):
 
 
 def test_a_checkpoint_that_decreases_causes_no_duplicates(disk):
-    """As an earlier version wrote it: the end of a micro-batch was taken from an older look than its start."""
+    """An earlier version of kidx wrote such checkpoints: a micro-batch ends before it begins."""
     append(disk, 0, 0, 0, 100)
     stream = reader(disk)
     assert planned(stream, {"t-0": 90}, {"t-0": 70}) == {}
