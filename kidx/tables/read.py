@@ -145,7 +145,7 @@ def _predicates(
     times: tuple[Time | None, Time | None],
 ) -> Predicates:
     first, end = _range("offsets", offsets, (int,), "integers")
-    since, until = map(_milliseconds, _range("times", times, (int, datetime), "datetimes with a zone, or milliseconds"))
+    since, until = map(_milliseconds, _range("times", times, (int, datetime), "datetimes with a zone, milliseconds"))
     if options.content != "records" and any(bound is not None for bound in (first, end, since, until)):
         raise ToolError(f"offsets and times apply to records, not to {options.content}")
     for name, start, stop in (("offset", first, end), ("time", since, until)):

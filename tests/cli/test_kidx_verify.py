@@ -137,7 +137,7 @@ BAD = {
     "no segment file": (lambda d: [(d / "a.txt").touch() or d / "a.txt"], "is not a segment file"),
     "an unknown release": (lambda d: [d, "--kafka", "1.0"], "unknown Kafka release '1.0'"),
     "an unknown engine": (lambda d: [d, "--engine", "flink"], "unknown engine 'flink'; choose from local, spark"),
-    "an unknown format": (lambda d: [d, "--findings", d / "x.csv"], "written as .parquet or .ndjson"),
+    "an unknown format": (lambda d: [d, "--findings", d / "x.csv"], "choose from .parquet, .ndjson"),
     "nowhere to write": (lambda d: [d, "--html", d / "none" / "x.html"], "is not a directory"),
 }
 

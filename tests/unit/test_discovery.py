@@ -54,7 +54,7 @@ def test_a_directory_that_is_too_deep_is_reported(broken, tmp_path):
     found = discover([tmp_path / "deep"])
     assert not found.partitions
     assert [each.path for each in found.left_out] == [deep / "create-time-0"]
-    assert "no partition and no segment in it; 1 path below it skipped" in found.problems[0].message
+    assert "it contains no partition and no segment; skipped in it: 1 path" in found.problems[0].message
     shutil.copytree(GOLDEN / "untouched-0", tmp_path / "deep" / "untouched-0")
     result = verify_paths([tmp_path / "deep"])
     assert (result.exit_code, [each.path for each in result.left_out]) == (0, [deep / "create-time-0"])

@@ -317,10 +317,10 @@ def test_the_replica_with_the_highest_end_is_read_for_any_segmentation(tmp_path)
         ({"offsets": (5, 2)}, "the start offset 5 is past the end 2"),
         (
             {"offsets": ("5", None)},
-            r"offsets must be a pair (first, end) of integers or None, not \('5', None\)",
+            r"offsets must be a pair \(first, end\) of integers or None, not \('5', None\)",
         ),
-        ({"offsets": 5}, "offsets must be a pair (first, end) of integers or None, not 5"),
-        ({"times": ("2023-11-14", None)}, "times must be .* datetimes with a zone, or milliseconds, not"),
+        ({"offsets": 5}, r"offsets must be a pair \(first, end\) of integers or None, not 5"),
+        ({"times": ("2023-11-14", None)}, "times must be .* datetimes with a zone, milliseconds or None, not"),
         ({"times": (7, 5)}, "the start time 7 is past the end 5"),
     ],
 )
@@ -330,7 +330,9 @@ def test_a_missing_partition_is_reported(arguments, message, partition):
         kidx.read(partition.parent, **arguments).read_all()
 
 
-@pytest.mark.parametrize(("path", "hint"), [("d*", "patterns are not expanded"), ("a,b", "given as a JSON array")])
+@pytest.mark.parametrize(
+    ("path", "hint"), [("d*", "patterns are not expanded"), ("a,b", "give several paths as a JSON array")]
+)
 def test_patterns_and_lists_of_paths_are_rejected_with_the_alternative(path, hint, tmp_path):
     with pytest.raises(ToolError, match=f"does not exist: .*{hint}"):
         kidx.read(tmp_path / path).read_all()

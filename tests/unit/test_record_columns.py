@@ -34,8 +34,8 @@ def read(data: bytes) -> tuple[list, str | None]:
     try:
         for batch in iter_memory_batches(data):
             if not isinstance(batch, DefaultRecordBatch):
-                found = f"the batch at position {batch.position} has format v{batch.magic}"
-                raise InvalidRecordError(f"{found}; only v2 can be read as columns")
+                where = f"the batch at position {batch.position} has format v{batch.magic}"
+                raise InvalidRecordError(f"{where}; only v2 can be read as columns")
             found += [(r.offset, r.timestamp, r.key, r.value, r.headers) for r in list(batch)]
     except KidxError as error:
         return found, repr(error)

@@ -54,7 +54,7 @@ def planned(stream, start, end):
     for task in stream.partitions(start, end):
         for split in task.value:
             name = f"{split.segment.topic}-{split.segment.partition}"
-            found.setdefault(name, []).append((split.first_offset, min(split.behind, end[name])))
+            found.setdefault(name, []).append((split.first_offset, min(split.stop_offset, end[name])))
     return found
 
 
@@ -273,8 +273,8 @@ def test_available_now_stops_at_the_end_that_was_seen_first(disk, ask):
         ({"maxOffsetsPerTrigger": "5", "minOffsetsPerTrigger": "9"}, "is 9, more than maxOffsetsPerTrigger, 5"),
         ({"maxTriggerDelay": "soon"}, "maxTriggerDelay is 'soon', not a time such as 30s, 15m or 1h"),
         ({"content": "batches"}, "readStream supports only content=records"),
-        ({"replicas": "all"}, "replicas=all is not supported by readStream"),
-        ({"endingOffsets": '{"t": {"0": 5}}'}, "readStream has no end"),
+        ({"replicas": "all"}, "readStream does not support replicas=all"),
+        ({"endingOffsets": '{"t": {"0": 5}}'}, "readStream does not support endingOffsets"),
     ],
 )
 def test_wrong_options_are_named(given, said, disk):
