@@ -27,6 +27,7 @@ def markdown(plan: FuzzPlan, results: Sequence[FuzzResult]) -> str:
     words += [word for each in plan.implementations for word in ("-i", each)]
     words += [word for name in plan.formats for word in ("--format", name)]
     words += ["--seed", str(plan.seed), "--max-time", f"{plan.max_time:g}"]
+    words += [] if plan.max_cases is None else ["--max-examples", str(plan.max_cases)]
     made_by = f"Made by {code(shlex.join(words))} with kidx {version('kidx')}."
     return "\n".join(["# Fuzzing", "", made_by, "", _LEGEND, *_lines(results)]) + "\n"
 
