@@ -59,6 +59,16 @@ def table(results: list[dict[str, Any]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def page(results: dict[str, list[dict[str, Any]]]) -> str:
+    """Return the page of the results of both runs."""
+    sums = {"answers": "answers compared", "segments": "segments compared"}
+    totals = {
+        name: sum(int(each[sums.get(name, name)]) for each in results["run"])
+        for name in ("steps", "answers", "segments", "unexplained")
+    }
+    return TEXT.format(**totals, **{name: table(its) for name, its in results.items()})
+
+
 def main() -> None:
     """Write the results and the page."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -66,13 +76,8 @@ def main() -> None:
         parser.add_argument(name, type=Path, metavar="DIR", help="report of this run")
     results = json.loads(RESULTS.read_text("utf-8"))
     results |= {name: results_of(path) for name, path in vars(parser.parse_args()).items() if path is not None}
-    sums = {"answers": "answers compared", "segments": "segments compared"}
-    totals = {
-        name: sum(int(each[sums.get(name, name)]) for each in results["run"])
-        for name in ("steps", "answers", "segments", "unexplained")
-    }
     RESULTS.write_text(f"{json.dumps(results, indent=1)}\n", "utf-8")
-    PAGE.write_text(TEXT.format(**totals, **{name: table(its) for name, its in results.items()}), "utf-8")
+    PAGE.write_text(page(results), "utf-8")
 
 
 if __name__ == "__main__":
