@@ -14,6 +14,7 @@ from conformance.clauses import load_clauses
 from conformance.experiments.mutation.hunting import MAX_EXAMPLES, search_kill
 from conformance.experiments.mutation.measuring import chosen_mutants, measure
 from conformance.implementations.mutants import MUTANTS, implementation_of, mutant
+from conformance.implementations.mutants.planting import FragmentError
 from conformance.machines import MACHINES
 from conformance.operations.outcomes import FAILURE
 from conformance.runs.replay import replay
@@ -33,6 +34,17 @@ def test_a_mutant_has_a_description_and_a_broken_clause():
         assert clauses[each.clause].applies_to(each.release), each
     titles = [(each.machine, each.title) for each in MUTANTS.values()]
     assert len(set(titles)) == len(titles)
+
+
+def test_every_row_fits_the_source_of_kidx():
+    """A change of kidx may need another fragment, or another function, in the rows that this test names."""
+    wrong = {}
+    for each in MUTANTS.values():
+        try:
+            each.build()
+        except FragmentError as error:
+            wrong[each.name] = str(error)
+    assert wrong == {}
 
 
 @pytest.mark.parametrize("each", MUTANTS.values(), ids=lambda each: each.name)

@@ -132,7 +132,7 @@ def test_defects_planted_together_are_distinguished(campaign, implementations, n
     """
     every = [mutant(name) for name in names]
     release = every[0].release
-    together = replace(every[0], defect=type("Together", tuple(each.defect for each in every), {}))
+    together = replace(every[0], build=lambda: type("Together", tuple(each.defect for each in every), {}))
     spoilt = implementation_of(together, release)
     found = campaign(every[0].machine, releases=(release,), examples=300, spoilt=lambda _: spoilt)
     for name, each in zip(names, every, strict=True):

@@ -52,7 +52,7 @@ def implementation_of(mutant: Mutant, release: str) -> Implementation:
     """Return the reference with the mutant's class instead of the original."""
     adapter = _ADAPTERS.get(mutant.machine, ReferenceIndex)
     members = {mutant.attribute: mutant.defect, "perform": _careful(adapter.perform)}  # type: ignore[attr-defined]
-    made: Any = type(mutant.defect.__name__, (adapter,), members)(release)
+    made: Any = type("Mutant", (adapter,), members)(release)
     made.name = f"mutant:{mutant.name} {release}"
     return made  # type: ignore[no-any-return]
 

@@ -2,61 +2,105 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from conformance.implementations.mutants.patching import spoil
-from conformance.implementations.mutants.registry import TRIMMING, defect
+from conformance.implementations.mutants.registry import START, TRIMMING, Row, defect, plant
 from kidx import OffsetIndex, TimeIndex
-from kidx.errors import CorruptIndexError, InvalidArgumentError
+from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import round_down
 
 if TYPE_CHECKING:
     from kidx.index.mapped_buffer import MappedBuffer
 
+# fmt: off
+plant(
+    OffsetIndex,
+    # -- opening --
+    Row("AI-3a", "preallocates-unrounded",
+        "A new file gets exactly the maximum size, not rounded down to whole entries.",
+        "_preallocated_size", "round_down(self.max_index_size, self.entry_size)", "self.max_index_size"),
+    Row("AI-3b", "refuses-a-single-entry", "A new file must hold more than one entry (``<=`` for ``<``).",
+        "_preallocated_size", "self.max_index_size < self.entry_size", "self.max_index_size <= self.entry_size"),
+    Row("AI-3c", "removes-a-refused-file", "A new file that cannot hold an entry is removed again.",
+        "_preallocated_size", START, "if self.max_index_size < self.entry_size: os.unlink(self._file)"),
+    Row("AI-5", "grows-when-opened", "An existing file is made as long as the maximum size when it is opened.",
+        "_create_and_map", START,
+        "if self.writable and os.path.exists(self._file) and os.path.getsize(self._file) < self.max_index_size: "
+        "os.truncate(self._file, round_down(self.max_index_size, self.entry_size))"),
+    # -- resizing --
+    Row("AI-10", "rounds-up", "A new size is rounded up to whole entries.",
+        "resize", "round_down(new_size, self.entry_size)", "round_down(-(-new_size // 8) * 8, self.entry_size)"),
+    Row("AI-10", "counts-the-file-as-entries", "After a resize all slots of the file count as entries.",
+        "resize", "return True",
+        "self.entries = self.max_entries; buffer.seek(self.entries * self.entry_size); return True"),
+    Row("AI-10", "starts-over-after-a-resize", "A resize forgets where the next entry goes: it overwrites the first.",
+        "resize", "return True", "buffer.seek(0); return True"),
+    Row("AI-10", "always-resizes", "A resize to the length that the file has already claims to have changed it.",
+        "resize", "return False", "return True"),
+    Row("AI-10", "stays-read-only", "A resize maps a file read-only again that was opened read-only.",
+        "resize", "return True", "buffer.writable = self.writable; return True"),
+    Row("AI-11a", "forgets-entries-cut-off", "A size below the entries drops them from the count.",
+        "resize", "buffer.seek(position)", "self.entries = min(self.entries, self.max_entries); buffer.seek(position)"),
+    Row("AI-15a", "reset-forgets-the-size", "A reset empties the index and does not change the length of the file.",
+        "reset", "self.resize(self.max_index_size)", "pass"),
+    Row("AI-14a", "truncates-the-file", "Removing all entries also cuts the file.",
+        "truncate", "self._truncate_to_entries(0)", "self._truncate_to_entries(0); self.trim_to_valid_size()"),
+    Row("AI-16a", "trims-one-entry-too-few", "Trimming leaves one free slot after the entries.",
+        "trim_to_valid_size", "self.entries * self.entry_size",
+        "(self.entries + (self.length >= (self.entries + 1) * self.entry_size)) * self.entry_size"),
+    Row("AI-16b", "trims-in-silence", "Trimming a closed index does nothing, a few releases too early.",
+        "trim_to_valid_size", "self._mmap is None and self.dialect.unmapped_trim_is_noop", "self._mmap is None",
+        release="3.9.1"),
+    # -- closing and moving --
+    Row("AI-42a", "forgets-to-trim", "Closing leaves the preallocated tail, a few releases too early.",
+        "close", "self.dialect.close_trims", "False", release=TRIMMING),
+    Row("AI-42b", "leaves-a-lock-file", "Closing leaves another file next to the index.",
+        "close", "self.close_handler()", "self.close_handler(); self.path.with_suffix('.lock').touch()"),
+    Row("AI-20a", "refuses-a-second-close", "Closing once more fails.",
+        "close", START, "self._mapped()"),
+    Row("AI-19e", "forgets-itself-when-closed", "A closed index has no entries any more.",
+        "close", "self.close_handler()", "self.close_handler(); self.entries = 0"),
+    Row("AI-20b", "forgets-to-delete", "Deleting unmaps the file and leaves it.",
+        "delete_if_exists", "os.unlink(self._file)", "os.stat(self._file)"),
+    Row("AI-20b", "always-says-it-deleted", "Deleting reports that a file existed even if it did not.",
+        "delete_if_exists", "return False", "return True"),
+    Row("OI-11", "refuses-an-empty-file",
+        "The sanity check takes a length of zero for no multiple of an entry, as its text could be read.",
+        "sanity_check", START,
+        "if self.length == 0: raise CorruptIndexError('empty', 'found 0 bytes which is neither positive nor a "
+        "multiple')"),
+)
+# fmt: on
+
+# fmt: off
+plant(
+    TimeIndex,
+    Row("AI-3a", "rounds-to-another-entry-size",
+        "A new time index is rounded down to whole entries of an offset index.",
+        "_preallocated_size", "round_down(self.max_index_size, self.entry_size)",
+        "max(round_down(round_down(self.max_index_size, 12) + 11, 8), 12)"),
+    Row("AI-5", "cuts-the-partial-entry",
+        "A partial entry at the end of an existing file is cut off when it is opened.",
+        "_create_and_map", START,
+        "if os.path.exists(self._file): os.truncate(self._file, round_down(os.path.getsize(self._file), "
+        "self.entry_size))"),
+    Row("AI-16a", "trims-whole-entries-only", "Trimming does nothing if it would remove only a partial entry.",
+        "trim_to_valid_size", START, "if self.length // self.entry_size == self.entries: return"),
+    Row("AI-42b", "trims-when-closing", "Closing trims, which 4.4 has given up.",
+        "close", "self.dialect.close_trims", "self._mmap is not None"),
+    Row("AI-19b", "flushes-in-silence", "Flushing a closed index does nothing, a few releases too early.",
+        "flush", "self._mmap is None and self.dialect.unmapped_flush_is_noop", "self._mmap is None", release=TRIMMING),
+    Row("AI-21a", "ignores-a-failed-rename", "A rename that fails is not reported.",
+        "rename_to", "os.replace(self._file, target)",
+        "with contextlib.suppress(OSError): os.replace(self._file, target)"),
+)
+# fmt: on
+
+
 # -- opening -----------------------------------------------------------------------------------------------------------
-
-
-@defect("AI-3a")
-class PreallocatesUnrounded(OffsetIndex):
-    """A new file gets exactly the maximum size, not rounded down to whole entries."""
-
-    def _preallocated_size(self) -> int:
-        super()._preallocated_size()
-        return self.max_index_size
-
-
-@defect("AI-3a")
-class RoundsToAnotherEntrySize(TimeIndex):
-    """A new time index is rounded down to whole entries of an offset index."""
-
-    def _preallocated_size(self) -> int:
-        return max(round_down(super()._preallocated_size() + 11, 8), 12)
-
-
-@defect("AI-3b")
-class RefusesASingleEntry(OffsetIndex):
-    """A new file must hold more than one entry (``<=`` for ``<``)."""
-
-    def _preallocated_size(self) -> int:
-        if self.max_index_size == self.entry_size:
-            raise InvalidArgumentError("too small", f"Invalid max index size: {self.max_index_size}")
-        return super()._preallocated_size()
-
-
-@defect("AI-3c")
-class RemovesARefusedFile(OffsetIndex):
-    """A new file that cannot hold an entry is removed again."""
-
-    def _preallocated_size(self) -> int:
-        try:
-            return super()._preallocated_size()
-        except InvalidArgumentError:
-            os.unlink(self._file)  # noqa: PTH108 -- as in the class
-            raise
 
 
 @defect("AI-5")
@@ -70,49 +114,7 @@ class SkipsTheZeroTail(OffsetIndex):
         return buffer
 
 
-@defect("AI-5")
-class CutsThePartialEntry(TimeIndex):
-    """A partial entry at the end of an existing file is cut off when it is opened."""
-
-    def _create_and_map(self) -> MappedBuffer:
-        path = Path(self._file)
-        if path.exists() and path.stat().st_size % self.entry_size:
-            os.truncate(path, round_down(path.stat().st_size, self.entry_size))
-        return super()._create_and_map()
-
-
-@defect("AI-5")
-class GrowsWhenOpened(OffsetIndex):
-    """An existing file is made as long as the maximum size when it is opened."""
-
-    def _create_and_map(self) -> MappedBuffer:
-        path = Path(self._file)
-        if path.exists() and self.writable and path.stat().st_size < self.max_index_size:
-            os.truncate(path, round_down(self.max_index_size, self.entry_size))
-        return super()._create_and_map()
-
-
 # -- resizing ----------------------------------------------------------------------------------------------------------
-
-
-@defect("AI-10")
-class RoundsUp(OffsetIndex):
-    """A new size is rounded up to whole entries."""
-
-    def resize(self, new_size: int) -> bool:
-        return super().resize(-(-new_size // 8) * 8)
-
-
-@defect("AI-10")
-class CountsTheFileAsEntries(OffsetIndex):
-    """After a resize all slots of the file count as entries."""
-
-    def resize(self, new_size: int) -> bool:
-        resized = super().resize(new_size)
-        if resized:
-            self.entries = self.max_entries
-            self._mapped().seek(self.entries * self.entry_size)
-        return resized
 
 
 @defect("AI-10")
@@ -126,37 +128,6 @@ class ForgetsTheNewCapacity(TimeIndex):
         return resized
 
 
-@defect("AI-10")
-class StartsOverAfterAResize(OffsetIndex):
-    """A resize forgets where the next entry goes: it overwrites the first."""
-
-    def resize(self, new_size: int) -> bool:
-        resized = super().resize(new_size)
-        if resized:
-            self._mapped().seek(0)
-        return resized
-
-
-@defect("AI-10")
-class AlwaysResizes(OffsetIndex):
-    """A resize to the length that the file has already claims to have changed it."""
-
-    def resize(self, new_size: int) -> bool:
-        super().resize(new_size)
-        return True
-
-
-@defect("AI-10")
-class StaysReadOnly(OffsetIndex):
-    """A resize maps a file read-only again that was opened read-only."""
-
-    def resize(self, new_size: int) -> bool:
-        resized = super().resize(new_size)
-        if resized:
-            self._mapped().writable = self.writable
-        return resized
-
-
 @defect("AI-11a")
 class RefusesToCutEntries(TimeIndex):
     """A size below the entries is rejected before the file is changed."""
@@ -166,18 +137,6 @@ class RefusesToCutEntries(TimeIndex):
         if self._mmap is not None and 0 <= size < self._mmap.position:
             raise InvalidArgumentError("too small", f"newPosition > limit: ({self._mmap.position} > {size})")
         return super().resize(new_size)
-
-
-@defect("AI-11a")
-class ForgetsEntriesCutOff(OffsetIndex):
-    """A size below the entries drops them from the count."""
-
-    def resize(self, new_size: int) -> bool:
-        try:
-            return super().resize(new_size)
-        except InvalidArgumentError:
-            self.entries = min(self.entries, self.max_entries)
-            raise
 
 
 @defect("AI-13b")
@@ -193,14 +152,6 @@ class ClearsTheTailWhenGrowing(OffsetIndex):
         return resized
 
 
-@defect("AI-15a")
-class ResetForgetsTheSize(OffsetIndex):
-    """A reset empties the index and does not change the length of the file."""
-
-    def reset(self) -> None:
-        self.truncate()
-
-
 @defect("AI-15b")
 class ResetClears(TimeIndex):
     """A reset also clears the bytes of the file."""
@@ -211,15 +162,6 @@ class ResetClears(TimeIndex):
         if buffer.writable and buffer.limit:
             buffer.data[0 : buffer.limit] = bytes(buffer.limit)
         self.resize(self.max_index_size)
-
-
-@defect("AI-14a")
-class TruncatesTheFile(OffsetIndex):
-    """Removing all entries also cuts the file."""
-
-    def truncate(self) -> None:
-        super().truncate()
-        self.trim_to_valid_size()
 
 
 @defect("AI-14b")
@@ -233,109 +175,7 @@ class ClearsOnTruncation(OffsetIndex):
             spoil(self, 0, lambda data: bytes(len(data)))
 
 
-@defect("AI-16a")
-class TrimsOneEntryTooFew(OffsetIndex):
-    """Trimming leaves one free slot after the entries."""
-
-    def trim_to_valid_size(self) -> None:
-        if self._mmap is not None and self.length >= (self.entries + 1) * self.entry_size:
-            self.resize((self.entries + 1) * self.entry_size)
-        else:
-            super().trim_to_valid_size()
-
-
-@defect("AI-16a")
-class TrimsWholeEntriesOnly(TimeIndex):
-    """Trimming does nothing if it would remove only a partial entry."""
-
-    def trim_to_valid_size(self) -> None:
-        if self.length // self.entry_size != self.entries:
-            super().trim_to_valid_size()
-
-
-@defect("AI-16b", release="3.9.1")
-class TrimsInSilence(OffsetIndex):
-    """Trimming a closed index does nothing, a few releases too early."""
-
-    def trim_to_valid_size(self) -> None:
-        if self._mmap is not None:
-            super().trim_to_valid_size()
-
-
 # -- closing and moving ------------------------------------------------------------------------------------------------
-
-
-@defect("AI-42a", release=TRIMMING)
-class ForgetsToTrim(OffsetIndex):
-    """Closing leaves the preallocated tail, a few releases too early."""
-
-    def close(self) -> None:
-        self.close_handler()
-
-
-@defect("AI-42b")
-class TrimsWhenClosing(TimeIndex):
-    """Closing trims, which 4.4 has given up."""
-
-    def close(self) -> None:
-        if self._mmap is not None:
-            self.trim_to_valid_size()
-        self.close_handler()
-
-
-@defect("AI-42b")
-class LeavesALockFile(OffsetIndex):
-    """Closing leaves another file next to the index."""
-
-    def close(self) -> None:
-        super().close()
-        self.path.with_suffix(".lock").touch()
-
-
-@defect("AI-20a")
-class RefusesASecondClose(OffsetIndex):
-    """Closing once more fails."""
-
-    def close(self) -> None:
-        self._mapped()
-        super().close()
-
-
-@defect("AI-19b", release=TRIMMING)
-class FlushesInSilence(TimeIndex):
-    """Flushing a closed index does nothing, a few releases too early."""
-
-    def flush(self) -> None:
-        if self._mmap is not None:
-            super().flush()
-
-
-@defect("AI-19e")
-class ForgetsItselfWhenClosed(OffsetIndex):
-    """A closed index has no entries any more."""
-
-    def close(self) -> None:
-        super().close()
-        self.entries = 0
-
-
-@defect("AI-20b")
-class ForgetsToDelete(OffsetIndex):
-    """Deleting unmaps the file and leaves it."""
-
-    def delete_if_exists(self) -> bool:
-        there = self.path.exists()
-        self.close_handler()
-        return there
-
-
-@defect("AI-20b")
-class AlwaysSaysItDeleted(OffsetIndex):
-    """Deleting reports that a file existed even if it did not."""
-
-    def delete_if_exists(self) -> bool:
-        super().delete_if_exists()
-        return True
 
 
 @defect("AI-21a")
@@ -370,22 +210,3 @@ class ForgetsItsNewName(TimeIndex):
         old = self._file
         super().rename_to(path)
         self._moved(old)
-
-
-@defect("AI-21a")
-class IgnoresAFailedRename(TimeIndex):
-    """A rename that fails is not reported."""
-
-    def rename_to(self, path: str | os.PathLike[str]) -> None:
-        with contextlib.suppress(OSError):
-            super().rename_to(path)
-
-
-@defect("OI-11")
-class RefusesAnEmptyFile(OffsetIndex):
-    """The sanity check takes a length of zero for no multiple of an entry, as its text could be read."""
-
-    def sanity_check(self) -> None:
-        if self.length == 0:
-            raise CorruptIndexError("empty", "found 0 bytes which is neither positive nor a multiple")
-        super().sanity_check()

@@ -2,59 +2,92 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from conformance.implementations.mutants.patching import spoil
-from conformance.implementations.mutants.registry import defect
+from conformance.implementations.mutants.registry import START, Row, defect, plant
 from kidx import OffsetIndex, OffsetPosition
-from kidx.errors import (
-    CorruptIndexError,
-    IndexOffsetOverflowError,
-    InvalidArgumentError,
-    InvalidOffsetError,
+from kidx.errors import IndexOffsetOverflowError, InvalidOffsetError
+from kidx.java_numbers import to_int, to_long
+
+# fmt: off
+plant(
+    OffsetIndex,
+    # -- appending --
+    Row("AI-6", "never-full", "An index is full only once it holds more entries than fit.",
+        "is_full", "self.entries >= self.max_entries", "self.entries > self.max_entries"),
+    Row("AI-6", "keeps-a-slot-free", "An offset index reserves its last slot, as only a time index does.",
+        "is_full", "self.entries >= self.max_entries", "self.entries >= self.max_entries - 1"),
+    Row("OI-3", "checks-the-order-first",
+        "A full index checks the order of offsets before it checks whether it is full.",
+        "append", "self.is_full", "self.is_full and not (self.entries and offset <= self._last_offset)"),
+    Row("OI-3", "checks-the-range-first", "The check that an offset fits precedes the check of its order.",
+        "append", START, "if not self.is_full: self.relative_offset(offset)"),
+    Row("OI-3", "ignores-the-equal-offset", "An offset equal to the last one is ignored instead of rejected.",
+        "append", START, "if self.entries and not self.is_full and offset == self._last_offset: return"),
+    Row("OI-5", "refuses-the-base-offset",
+        "The first entry must lie above the base offset, because the last offset of an empty index is the base.",
+        "append", "self.entries and offset <= self._last_offset",
+        "offset <= (self._last_offset if self.entries else self.base_offset)"),
+    Row("OI-3", "other-refusal", "An offset out of order raises another exception.",
+        "append", "InvalidOffsetError", "CorruptIndexError"),
+    Row("OI-4b", "other-words", "The text of an error has one character too many.",
+        "append", "self._out_of_order_text(offset)", "self._out_of_order_text(offset) + '!'"),
+    Row("OI-3", "refuses-positions-going-back", "Positions are validated although no clause promises it.",
+        "append", START,
+        "if self.entries and not self.is_full and position < self.entry(self.entries - 1).position: raise "
+        "InvalidArgumentError('the position goes back', None)"),
+    Row("AI-8", "takes-offsets-below-the-base", "Only the upper end of the range of offsets is checked.",
+        "relative_offset", "if 0 <= relative <= INT_MAX: return relative",
+        "if relative <= INT_MAX: return to_int(relative)"),
+    Row("AI-8", "takes-unsigned-offsets", "Relative offsets may take all 32 bits, as if they were unsigned.",
+        "relative_offset", "if 0 <= relative <= INT_MAX: return relative",
+        "if 0 <= relative < 1 << 32: return to_int(relative)"),
+    Row("OI-13", "writes-though-read-only", "An index opened read-only is mapped for writing all the same.",
+        "__init__", START, "writable = writable or os.path.exists(path)"),
+    # -- reading --
+    Row("OI-2", "stale-after-reopening", "The last offset of an existing file is not read when it is opened.",
+        "__init__", "self._refresh_last()", "self._last_offset = base_offset"),
+    Row("OI-8a", "reads-one-slot-too-far", "The slot after the last entry can be read (``>`` for ``>=``).",
+        "entry", "n >= self.entries", "n > self.entries"),
+    Row("OI-8a", "entries-are-relative", "An entry's offset is the stored one, without the base.",
+        "entry", "self._parse(self._mapped(), n)",
+        "(found := self._parse(self._mapped(), n))._replace(offset=found.offset - self.base_offset)"),
+    Row("OI-8d", "counts-slots-from-the-end", "Slot -1 is the last entry, as in a Python list.",
+        "entry", START, "if n == -1 and self.entries: n = self.entries - 1"),
+    Row("AI-9", "reads-offsets-unsigned", "A stored relative offset is read as an unsigned number.",
+        "_absolute_offset", START, "relative &= 0xFFFFFFFF"),
+    Row("OI-7", "answers-with-the-first-entry",
+        "Below the first entry a lookup answers with that entry instead of the base offset and position 0.",
+        "lookup", START, "if self.entries and target < (first := self.entry(0)).offset: return first"),
+    Row("OI-21", "counts-the-bound-out", "An entry exactly at the end of a fetch is no upper bound for it.",
+        "fetch_upper_bound_offset", "fetch_offset.position + fetch_size", "fetch_offset.position + fetch_size + 1"),
+    Row("OI-22", "does-not-wrap-around", "The end of a fetch is computed in 64 bits and does not wrap around.",
+        "fetch_upper_bound_offset", START, "if fetch_offset.position + fetch_size > INT_MAX: return None"),
+    Row("OI-21", "answers-with-the-base", "If no entry is past a fetch, the last entry is its upper bound.",
+        "fetch_upper_bound_offset", "None if slot == -1 else self._parse(buffer, slot)",
+        "self._parse(buffer, self.entries - 1 if slot == -1 else slot) if self.entries else None"),
+    # -- truncating and checking --
+    Row("OI-2", "forgets-the-base", "The last offset of an emptied index is 0 instead of the base offset.",
+        "truncate", "self._truncate_to_entries(0)", "self._truncate_to_entries(0); self._last_offset = 0"),
+    Row("OI-2", "stale-after-truncation", "The last offset is not read again after a truncation.",
+        "truncate_to", "self._truncate_to_entries(self._entries_below(buffer, slot, offset))",
+        "last = self._last_offset; self._truncate_to_entries(self._entries_below(buffer, slot, offset)); "
+        "self._last_offset = last"),
+    Row("OI-10", "keeps-the-equal-offset", "Truncation keeps the entry at exactly the offset.",
+        "truncate_to", START, "offset += offset in (entry.offset for entry in self)"),
+    Row("OI-11", "forgets-the-length-check", "The sanity check ignores the length.",
+        "sanity_check", START, "if self.length % self.entry_size: return"),
+    Row("OI-11", "forgets-the-offset-check", "The sanity check ignores the last offset.",
+        "sanity_check", START, "if self.entries and self._last_offset < self.base_offset: return"),
+    Row("OI-11", "doubts-the-base-offset",
+        "The sanity check rejects a last offset equal to the base, as a preallocated tail has it.",
+        "sanity_check", START,
+        "if self.entries and self._last_offset == self.base_offset: raise CorruptIndexError('the last offset is "
+        "the base offset', 'Corrupt index found')"),
 )
-from kidx.java_numbers import INT_MAX, to_int, to_long
+# fmt: on
+
 
 # -- appending ---------------------------------------------------------------------------------------------------------
-
-
-@defect("OI-3")
-class IgnoresTheEqualOffset(OffsetIndex):
-    """An offset equal to the last one is ignored instead of rejected."""
-
-    def append(self, offset: int, position: int) -> None:
-        if not (self.entries and not self.is_full and offset == self.last_offset):
-            super().append(offset, position)
-
-
-@defect("OI-3")
-class ChecksTheOrderFirst(OffsetIndex):
-    """A full index checks the order of offsets before it checks whether it is full."""
-
-    def append(self, offset: int, position: int) -> None:
-        if self.is_full and self.entries and offset <= self.last_offset:
-            raise InvalidOffsetError("out of order", self._out_of_order_text(offset))
-        super().append(offset, position)
-
-
-@defect("OI-3")
-class ChecksTheRangeFirst(OffsetIndex):
-    """The check that an offset fits precedes the check of its order."""
-
-    def append(self, offset: int, position: int) -> None:
-        if not self.is_full:
-            self.relative_offset(offset)
-        super().append(offset, position)
-
-
-@defect("OI-5")
-class RefusesTheBaseOffset(OffsetIndex):
-    """The first entry must lie above the base offset, because the last offset of an empty index is the base."""
-
-    def append(self, offset: int, position: int) -> None:
-        if not self.entries and not self.is_full and offset <= self.base_offset:
-            raise InvalidOffsetError("out of order", self._out_of_order_text(offset))
-        super().append(offset, position)
 
 
 @defect("OI-3")
@@ -80,24 +113,6 @@ class RemembersWhatWasRefused(OffsetIndex):
         except IndexOffsetOverflowError:
             self._last_offset = offset
             raise
-
-
-@defect("AI-8")
-class TakesOffsetsBelowTheBase(OffsetIndex):
-    """Only the upper end of the range of offsets is checked."""
-
-    def relative_offset(self, offset: int) -> int:
-        relative = to_long(offset - self.base_offset)
-        return to_int(relative) if relative < 0 else super().relative_offset(offset)
-
-
-@defect("AI-8")
-class TakesUnsignedOffsets(OffsetIndex):
-    """Relative offsets may take all 32 bits, as if they were unsigned."""
-
-    def relative_offset(self, offset: int) -> int:
-        relative = to_long(offset - self.base_offset)
-        return to_int(relative) if INT_MAX < relative < 1 << 32 else super().relative_offset(offset)
 
 
 @defect("AI-8")
@@ -129,100 +144,7 @@ class WritesThePositionFirst(OffsetIndex):
         spoil(self, first + 4, lambda _: relative.to_bytes(4, "big", signed=True))
 
 
-@defect("OI-3")
-class RefusesPositionsGoingBack(OffsetIndex):
-    """Positions are validated although no clause promises it."""
-
-    def append(self, offset: int, position: int) -> None:
-        if self.entries and not self.is_full and position < self.entry(self.entries - 1).position:
-            raise InvalidArgumentError("the position goes back", None)
-        super().append(offset, position)
-
-
-@defect("OI-13")
-class WritesThoughReadOnly(OffsetIndex):
-    """An index opened read-only is mapped for writing all the same."""
-
-    def __init__(
-        self, path: str | Path, base_offset: int, size: int = -1, writable: bool = True, **options: str
-    ) -> None:
-        super().__init__(path, base_offset, size, writable or Path(path).exists(), **options)
-
-
-@defect("OI-4b")
-class OtherWords(OffsetIndex):
-    """The text of an error has one character too many."""
-
-    def append(self, offset: int, position: int) -> None:
-        try:
-            super().append(offset, position)
-        except InvalidOffsetError as error:
-            raise InvalidOffsetError(str(error), f"{error.kafka_message}!") from None
-
-
-@defect("OI-3")
-class OtherRefusal(OffsetIndex):
-    """An offset out of order raises another exception."""
-
-    def append(self, offset: int, position: int) -> None:
-        try:
-            super().append(offset, position)
-        except InvalidOffsetError as error:
-            raise CorruptIndexError(str(error), error.kafka_message) from None
-
-
-@defect("AI-6")
-class NeverFull(OffsetIndex):
-    """An index is full only once it holds more entries than fit."""
-
-    @property
-    def is_full(self) -> bool:
-        return self.entries > self.max_entries
-
-
-@defect("AI-6")
-class KeepsASlotFree(OffsetIndex):
-    """An offset index reserves its last slot, as only a time index does."""
-
-    @property
-    def is_full(self) -> bool:
-        return self.entries >= self.max_entries - 1
-
-
 # -- reading -----------------------------------------------------------------------------------------------------------
-
-
-@defect("OI-8a")
-class ReadsOneSlotTooFar(OffsetIndex):
-    """The slot after the last entry can be read (``>`` for ``>=``)."""
-
-    def entry(self, n: int) -> OffsetPosition:
-        return self._parse(self._mapped(), n) if n == self.entries else super().entry(n)
-
-
-@defect("OI-8a")
-class EntriesAreRelative(OffsetIndex):
-    """An entry's offset is the stored one, without the base."""
-
-    def entry(self, n: int) -> OffsetPosition:
-        found = super().entry(n)
-        return found._replace(offset=found.offset - self.base_offset)
-
-
-@defect("OI-8d")
-class CountsSlotsFromTheEnd(OffsetIndex):
-    """Slot -1 is the last entry, as in a Python list."""
-
-    def entry(self, n: int) -> OffsetPosition:
-        return super().entry(self.entries - 1 if n == -1 and self.entries else n)
-
-
-@defect("AI-9")
-class ReadsOffsetsUnsigned(OffsetIndex):
-    """A stored relative offset is read as an unsigned number."""
-
-    def _absolute_offset(self, relative: int) -> int:
-        return super()._absolute_offset(relative & 0xFFFFFFFF)
 
 
 @defect("OI-1")
@@ -232,17 +154,6 @@ class ReadsPositionsUnsigned(OffsetIndex):
     def lookup(self, target: int, *arguments: object, **options: object) -> OffsetPosition:
         offset, position = super().lookup(target, *arguments, **options)  # type: ignore[arg-type]
         return OffsetPosition(offset, position & 0xFFFFFFFF)
-
-
-@defect("OI-7")
-class AnswersWithTheFirstEntry(OffsetIndex):
-    """Below the first entry a lookup answers with that entry instead of the base offset and position 0."""
-
-    def lookup(self, target: int, *arguments: object, **options: object) -> OffsetPosition:
-        first = self.entry(0) if self.entries else None
-        if first is not None and target < first.offset:
-            return first
-        return super().lookup(target, *arguments, **options)  # type: ignore[arg-type]
 
 
 @defect("OI-7")
@@ -263,42 +174,7 @@ class OneTooLowAtTheWarmEdge(OffsetIndex):
         return self.entry(edge - 1) if edge > 0 and found == self.entry(edge) else found
 
 
-@defect("OI-21")
-class CountsTheBoundOut(OffsetIndex):
-    """An entry exactly at the end of a fetch is no upper bound for it."""
-
-    def fetch_upper_bound_offset(self, fetch_offset: OffsetPosition, fetch_size: int) -> OffsetPosition | None:
-        return super().fetch_upper_bound_offset(fetch_offset, fetch_size + 1)
-
-
-@defect("OI-22")
-class DoesNotWrapAround(OffsetIndex):
-    """The end of a fetch is computed in 64 bits and does not wrap around."""
-
-    def fetch_upper_bound_offset(self, fetch_offset: OffsetPosition, fetch_size: int) -> OffsetPosition | None:
-        if fetch_offset.position + fetch_size > INT_MAX:
-            return None
-        return super().fetch_upper_bound_offset(fetch_offset, fetch_size)
-
-
-@defect("OI-21")
-class AnswersWithTheBase(OffsetIndex):
-    """If no entry is past a fetch, the last entry is its upper bound."""
-
-    def fetch_upper_bound_offset(self, fetch_offset: OffsetPosition, fetch_size: int) -> OffsetPosition | None:
-        found = super().fetch_upper_bound_offset(fetch_offset, fetch_size)
-        return self.entry(self.entries - 1) if found is None and self.entries else found
-
-
 # -- truncating and checking -------------------------------------------------------------------------------------------
-
-
-@defect("OI-10")
-class KeepsTheEqualOffset(OffsetIndex):
-    """Truncation keeps the entry at exactly the offset."""
-
-    def truncate_to(self, offset: int) -> None:
-        super().truncate_to(offset + 1 if offset in (entry.offset for entry in self) else offset)
 
 
 @defect("OI-10")
@@ -310,61 +186,3 @@ class TruncatesOneEntryTooMany(OffsetIndex):
         super().truncate_to(offset)
         if self.entries and offset not in keys and offset < keys[-1]:
             self._truncate_to_entries(self.entries - 1)
-
-
-@defect("OI-2")
-class StaleAfterTruncation(OffsetIndex):
-    """The last offset is not read again after a truncation."""
-
-    def truncate_to(self, offset: int) -> None:
-        last = self._last_offset
-        super().truncate_to(offset)
-        self._last_offset = last
-
-
-@defect("OI-2")
-class StaleAfterReopening(OffsetIndex):
-    """The last offset of an existing file is not read when it is opened."""
-
-    def __init__(
-        self, path: str | Path, base_offset: int, size: int = -1, writable: bool = True, **options: str
-    ) -> None:
-        super().__init__(path, base_offset, size, writable, **options)
-        self._last_offset = base_offset
-
-
-@defect("OI-2")
-class ForgetsTheBase(OffsetIndex):
-    """The last offset of an emptied index is 0 instead of the base offset."""
-
-    def truncate(self) -> None:
-        super().truncate()
-        self._last_offset = 0
-
-
-@defect("OI-11")
-class ForgetsTheLengthCheck(OffsetIndex):
-    """The sanity check ignores the length."""
-
-    def sanity_check(self) -> None:
-        if not self.length % 8:
-            super().sanity_check()
-
-
-@defect("OI-11")
-class ForgetsTheOffsetCheck(OffsetIndex):
-    """The sanity check ignores the last offset."""
-
-    def sanity_check(self) -> None:
-        if not (self.entries and self.last_offset < self.base_offset):
-            super().sanity_check()
-
-
-@defect("OI-11")
-class DoubtsTheBaseOffset(OffsetIndex):
-    """The sanity check rejects a last offset equal to the base, as a preallocated tail has it."""
-
-    def sanity_check(self) -> None:
-        if self.entries and self.last_offset == self.base_offset:
-            raise CorruptIndexError("the last offset is the base offset", "Corrupt index found")
-        super().sanity_check()

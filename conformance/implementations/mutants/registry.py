@@ -1,13 +1,20 @@
-"""Registry of mutants: a class of kidx with one defect, and the clause that it violates.
+"""Registry of mutants: kidx with one defect, and the clause that it violates.
 
-To write one: subclass the class, break one method, describe the defect in the first line of the docstring, and name the
-clause::
+A defect of one fragment is a row: clause, name, title, function, the fragment of its source, and what replaces it::
 
-    @defect("OI-10")
-    class KeepsTheEqualOffset(OffsetIndex):
-        "Truncation keeps the entry at exactly the offset."
+    plant(
+        OffsetIndex,
+        Row("AI-6", "never-full", "An index is full only once it holds more entries than fit.",
+            "is_full", "self.entries >= self.max_entries", "self.entries > self.max_entries"),
+    )
 
-It is then the implementation ``mutant:keeps-the-equal-offset`` of the machine that drives such objects.
+Any other defect is a subclass; the first line of its docstring is the title::
+
+    @defect("AI-21a")
+    class CopiesInsteadOfMoving(OffsetIndex):
+        "A rename leaves a file under the old name."
+
+Either is then an implementation, such as ``mutant:never-full``, of the machine that drives such objects.
 """
 
 from __future__ import annotations
@@ -15,9 +22,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from inspect import cleandoc
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
+from conformance.implementations.mutants.planting import planted
 from kidx import OffsetIndex, TimeIndex, TransactionIndex
 from kidx.log import UnifiedLog
 from kidx.producers import ProducerStateManager
@@ -36,7 +45,6 @@ _MACHINES: Final[dict[type, str]] = {
     TransactionIndex: "transaction",
     LogSegment: "segment",
     UnifiedLog: "log",
-    ProducerStateManager: "log",
 }
 _OF_CLEANER: Final = "CL-"
 """Clauses that only the machine of compacted logs exercises."""
@@ -50,7 +58,37 @@ _ATTRIBUTES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+START: Final = ""
+"""Fragment of a row whose replacement is inserted at the beginning of the function."""
+
+
+class Row(NamedTuple):
+    """Defect of one fragment.
+
+    Attributes:
+        clause: The clause that it violates.
+        name: The name in ``mutant:NAME``.
+        title: The defect in one sentence.
+        function: The path to the function from the class of the table, see :func:`planted`.
+        before: The expression or statements of the function, or :data:`START`.
+        after: The replacement.
+        release: The release whose rules it must follow.
+    """
+
+    clause: str
+    name: str
+    title: str
+    function: str
+    before: str
+    after: str
+    release: str = NEWEST
+
+    def planted_in(self, base: type) -> Callable[[], type]:
+        """Return a function that plants the defect in a class."""
+        return lambda: planted(base, self.function.split("."), self.before, self.after)
+
+
+@dataclass(frozen=True)
 class Mutant:
     """Reviewed defect.
 
@@ -60,7 +98,7 @@ class Mutant:
         machine: The machine that has to find it.
         clause: The clause that it violates.
         release: The release whose rules it must follow.
-        defect: The defective class.
+        build: A function that returns the defective class.
     """
 
     name: str
@@ -68,7 +106,16 @@ class Mutant:
     machine: str
     clause: str
     release: str
-    defect: type
+    build: Callable[[], type]
+
+    @cached_property
+    def defect(self) -> type:
+        """The defective class.
+
+        Raises:
+            FragmentError: A row does not fit the source of kidx.
+        """
+        return self.build()
 
     @property
     def attribute(self) -> str:
@@ -86,18 +133,28 @@ def defect(clause: str, *, release: str = NEWEST) -> Callable[[Spoilt], Spoilt]:
     """Register a class as a mutant that violates ``clause`` under the rules of ``release``."""
 
     def put_down(spoilt: Spoilt) -> Spoilt:
-        name = re.sub(r"(?<!^)(?=[A-Z])", "-", spoilt.__name__).lower()
-        machine = next(machine for base, machine in _MACHINES.items() if issubclass(spoilt, base))
-        if clause.startswith(_OF_CLEANER):
-            machine = "cleaned"
-        if name in MUTANTS:
-            raise ValueError(f"there are two mutants {name!r}")
         if issubclass(spoilt, ProducerStateManager):
             kind: type = type(spoilt.__name__, (UnifiedLog,), {"producer_state": spoilt})
         else:
             kind = spoilt
+        name = re.sub(r"(?<!^)(?=[A-Z])", "-", spoilt.__name__).lower()
         title = cleandoc(spoilt.__doc__ or "").partition("\n")[0]
-        MUTANTS[name] = Mutant(name, title, machine, clause, release, kind)
+        _register(kind, name, title, clause, release, lambda: kind)
         return spoilt
 
     return put_down
+
+
+def plant(base: type, *rows: Row) -> None:
+    """Register rows as mutants of a class."""
+    for row in rows:
+        _register(base, row.name, row.title, row.clause, row.release, row.planted_in(base))
+
+
+def _register(base: type, name: str, title: str, clause: str, release: str, build: Callable[[], type]) -> None:
+    machine = next(machine for driven, machine in _MACHINES.items() if issubclass(base, driven))
+    if clause.startswith(_OF_CLEANER):
+        machine = "cleaned"
+    if name in MUTANTS:
+        raise ValueError(f"there are two mutants {name!r}")
+    MUTANTS[name] = Mutant(name, title, machine, clause, release, build)

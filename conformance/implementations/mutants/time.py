@@ -2,88 +2,87 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from conformance.implementations.mutants.registry import START, Row, defect, plant
+from kidx import TimeIndex
+from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentError
 
-from conformance.implementations.mutants.registry import defect
-from kidx import TimeIndex, TimestampOffset
-from kidx.errors import (
-    CorruptIndexError,
-    IllegalStateError,
-    IndexOffsetOverflowError,
-    InvalidArgumentError,
-    InvalidOffsetError,
+# fmt: off
+plant(
+    TimeIndex,
+    # -- appending --
+    Row("AI-6", "forgets-the-slot-kept-free", "A time index is full only once its last slot is taken.",
+        "is_full", "self.entries >= self.max_entries - 1", "self.entries >= self.max_entries"),
+    Row("TI-3a", "checks-fullness-always", "The slot that is kept free cannot be used by a roll either.",
+        "maybe_append", "not skip_full_check and self.is_full", "self.is_full"),
+    Row("TI-3a", "never-checks-fullness", "Every append may use the slot that is kept free.",
+        "maybe_append", "not skip_full_check and self.is_full", "False"),
+    Row("TI-3d", "accepts-duplicate-timestamps",
+        "A timestamp equal to the last one is written once more (``>=`` for ``>``).",
+        "maybe_append", "timestamp > last.timestamp",
+        "timestamp > last.timestamp or (self.entries and timestamp == last.timestamp)"),
+    Row("TI-3d", "appends-equal-timestamps", "A timestamp equal to the last one is written as the next millisecond.",
+        "maybe_append", START,
+        "if self.entries and timestamp == self.last_entry.timestamp < 2**63 - 1: timestamp += 1"),
+    Row("TI-3c", "ignores-timestamps-going-back", "A timestamp before the last one is ignored, as an equal one is.",
+        "maybe_append", "self.entries and timestamp < last.timestamp", "False"),
+    Row("TI-3b", "refuses-equal-offsets", "An offset must exceed the last one (``<=`` for ``<``).",
+        "maybe_append", START,
+        "if self.entries and offset == self.last_entry.offset and (skip_full_check or not self.is_full): raise "
+        "InvalidOffsetError('equal', self._out_of_order_text(f'an offset ({offset})', 'offset'))"),
+    Row("TI-3c", "checks-the-timestamp-first", "A timestamp that goes back is noticed before an offset that does.",
+        "maybe_append", "self.entries and offset < last.offset",
+        "self.entries and offset < last.offset and timestamp >= last.timestamp"),
+    Row("TI-3e", "checks-ignored-offsets",
+        "An entry whose timestamp is not later is rejected nevertheless if its offset does not fit.",
+        "maybe_append", "timestamp > last.timestamp", "timestamp > last.timestamp or self.relative_offset(offset) < 0"),
+    Row("TI-20a", "leaves-no-stray-timestamp", "The offset is checked before the timestamp is written.",
+        "_append", START, "self._mapped(); self.relative_offset(offset)"),
+    Row("TI-20b", "takes-the-timestamp-back",
+        "After a rejected offset the write position moves back to the last entry.",
+        "_append", "self.relative_offset(offset)",
+        "self.relative_offset(offset) if self.can_append_offset(offset) or buffer.seek(buffer.position - 8) else "
+        "self.relative_offset(offset)"),
+    Row("AI-8", "wraps-the-offset", "An offset that does not fit wraps around.",
+        "relative_offset", START, "return to_int(offset - self.base_offset)"),
+    Row("TI-3d", "takes-zero-for-no-timestamp", 'The epoch itself counts as "no timestamp" in an empty index.',
+        "maybe_append", START,
+        "if timestamp == 0 and not self.entries and (skip_full_check or not self.is_full): return"),
+    # -- the last entry --
+    Row("TI-2", "no-timestamp-is-zero", "The last timestamp of an empty index is 0.",
+        "last_entry", "self._last_entry",
+        "self._last_entry if self.entries else self._last_entry._replace(timestamp=0)"),
+    Row("TI-2", "last-offset-of-nothing-is-zero", "The last offset of an empty index is 0 instead of the base offset.",
+        "last_entry", "self._last_entry", "self._last_entry if self.entries else self._last_entry._replace(offset=0)"),
+    Row("TI-2", "stale-entry-after-truncation", "A truncation leaves the last entry as it was remembered.",
+        "truncate_to", "self._truncate_to_entries(self._entries_below(buffer, slot, offset))",
+        "last = self._last_entry; self._truncate_to_entries(self._entries_below(buffer, slot, offset)); "
+        "self._last_entry = last"),
+    Row("TI-2", "stale-entry-after-reopening", "The last entry of an existing file is not read when it is opened.",
+        "__init__", "self._refresh_last()", "self._last_entry = TimestampOffset(-1, base_offset)"),
+    Row("TI-10", "keeps-the-entry-over-a-resize", "A resize does not read the last entry again.",
+        "resize", "self._refresh_last()", "last = self._last_entry; self._refresh_last(); self._last_entry = last"),
+    # -- reading, truncating, checking --
+    Row("TI-7", "answers-with-the-next", "A lookup takes the next millisecond for the target.",
+        "lookup", START, "timestamp = min(timestamp + 1, 2**63 - 1)"),
+    Row("TI-7", "answers-with-the-target",
+        "Before the first entry a lookup answers with the target's own timestamp instead of -1.",
+        "lookup", "TimestampOffset(_NO_TIMESTAMP, self.base_offset)", "TimestampOffset(timestamp, self.base_offset)"),
+    Row("TI-7", "loses-seconds", "A lookup compares only whole seconds of the target.",
+        "lookup", START, "timestamp = timestamp // 1000 * 1000"),
+    Row("TI-9", "keeps-the-equal-time", "Truncation keeps the entry of exactly the offset.",
+        "truncate_to", START, "offset = min(offset + 1, 2**63 - 1)"),
+    Row("TI-8a", "refuses-the-last-slot", "The last entry cannot be read by its slot (off by one).",
+        "entry", START, "n += n == self.entries - 1"),
+    Row("TI-11a", "forgets-the-timestamp-check", "The sanity check does not compare the last timestamp with the first.",
+        "sanity_check", START,
+        "if self.entries and self._last_entry.timestamp < self._parse(self._mapped(), 0).timestamp: return"),
+    Row("TI-11a", "forgets-the-times-length-check", "The sanity check ignores the length.",
+        "sanity_check", "self.length % self.entry_size", "False"),
 )
-from kidx.java_numbers import LONG_MAX, to_int
+# fmt: on
+
 
 # -- appending ---------------------------------------------------------------------------------------------------------
-
-
-@defect("AI-6")
-class ForgetsTheSlotKeptFree(TimeIndex):
-    """A time index is full only once its last slot is taken."""
-
-    @property
-    def is_full(self) -> bool:
-        return self.entries >= self.max_entries
-
-
-@defect("TI-3a")
-class ChecksFullnessAlways(TimeIndex):
-    """The slot that is kept free cannot be used by a roll either."""
-
-    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        super().maybe_append(timestamp, offset, skip_full_check=False)
-
-
-@defect("TI-3a")
-class NeverChecksFullness(TimeIndex):
-    """Every append may use the slot that is kept free."""
-
-    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        super().maybe_append(timestamp, offset, skip_full_check=True)
-
-
-@defect("TI-3d")
-class AcceptsDuplicateTimestamps(TimeIndex):
-    """A timestamp equal to the last one is written once more (``>=`` for ``>``)."""
-
-    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        entries = self.entries
-        super().maybe_append(timestamp, offset, skip_full_check)
-        if entries == self.entries and entries and timestamp == self.last_entry.timestamp:
-            self._append(timestamp, offset)
-
-
-@defect("TI-3d")
-class AppendsEqualTimestamps(TimeIndex):
-    """A timestamp equal to the last one is written as the next millisecond."""
-
-    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        if self.entries and timestamp == self.last_entry.timestamp and timestamp < LONG_MAX:
-            timestamp += 1
-        super().maybe_append(timestamp, offset, skip_full_check)
-
-
-@defect("TI-3c")
-class IgnoresTimestampsGoingBack(TimeIndex):
-    """A timestamp before the last one is ignored, as an equal one is."""
-
-    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        try:
-            super().maybe_append(timestamp, offset, skip_full_check)
-        except IllegalStateError:
-            if not self.entries or timestamp >= self.last_entry.timestamp:
-                raise
-
-
-@defect("TI-3b")
-class RefusesEqualOffsets(TimeIndex):
-    """An offset must exceed the last one (``<=`` for ``<``)."""
-
-    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        if self.entries and offset == self.last_entry.offset and (skip_full_check or not self.is_full):
-            raise InvalidOffsetError("equal", self._out_of_order_text(f"an offset ({offset})", "offset"))
-        super().maybe_append(timestamp, offset, skip_full_check)
 
 
 @defect("TI-3b")
@@ -101,149 +100,7 @@ class ForgetsTheOrderOfOffsets(TimeIndex):
             raise
 
 
-@defect("TI-3c")
-class ChecksTheTimestampFirst(TimeIndex):
-    """A timestamp that goes back is noticed before an offset that does."""
-
-    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        last = self._last_entry
-        if self.entries and timestamp < last.timestamp and (skip_full_check or not self.is_full):
-            raise IllegalStateError(
-                "back", self._out_of_order_text(f"a timestamp ({timestamp})", f"timestamp appended ({last.timestamp})")
-            )
-        super().maybe_append(timestamp, offset, skip_full_check)
-
-
-@defect("TI-3e")
-class ChecksIgnoredOffsets(TimeIndex):
-    """An entry whose timestamp is not later is rejected nevertheless if its offset does not fit."""
-
-    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        super().maybe_append(timestamp, offset, skip_full_check)
-        self.relative_offset(offset)
-
-
-@defect("TI-20a")
-class LeavesNoStrayTimestamp(TimeIndex):
-    """The offset is checked before the timestamp is written."""
-
-    def _append(self, timestamp: int, offset: int) -> None:
-        self._mapped()
-        self.relative_offset(offset)
-        super()._append(timestamp, offset)
-
-
-@defect("TI-20b")
-class TakesTheTimestampBack(TimeIndex):
-    """After a rejected offset the write position moves back to the last entry."""
-
-    def _append(self, timestamp: int, offset: int) -> None:
-        position = self._mapped().position
-        try:
-            super()._append(timestamp, offset)
-        except IndexOffsetOverflowError:
-            self._mapped().seek(position)
-            raise
-
-
-@defect("AI-8")
-class WrapsTheOffset(TimeIndex):
-    """An offset that does not fit wraps around."""
-
-    def relative_offset(self, offset: int) -> int:
-        return to_int(offset - self.base_offset)
-
-
-@defect("TI-3d")
-class TakesZeroForNoTimestamp(TimeIndex):
-    """The epoch itself counts as "no timestamp" in an empty index."""
-
-    def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
-        if self.entries or timestamp != 0 or (self.is_full and not skip_full_check):
-            super().maybe_append(timestamp, offset, skip_full_check)
-
-
-# -- the last entry ----------------------------------------------------------------------------------------------------
-
-
-@defect("TI-2")
-class NoTimestampIsZero(TimeIndex):
-    """The last timestamp of an empty index is 0."""
-
-    @property
-    def last_entry(self) -> TimestampOffset:
-        last = super().last_entry
-        return last if self.entries else last._replace(timestamp=0)
-
-
-@defect("TI-2")
-class LastOffsetOfNothingIsZero(TimeIndex):
-    """The last offset of an empty index is 0 instead of the base offset."""
-
-    @property
-    def last_entry(self) -> TimestampOffset:
-        last = super().last_entry
-        return last if self.entries else last._replace(offset=0)
-
-
-@defect("TI-2")
-class StaleEntryAfterTruncation(TimeIndex):
-    """A truncation leaves the last entry as it was remembered."""
-
-    def truncate_to(self, offset: int) -> None:
-        last = self._last_entry
-        super().truncate_to(offset)
-        self._last_entry = last
-
-
-@defect("TI-2")
-class StaleEntryAfterReopening(TimeIndex):
-    """The last entry of an existing file is not read when it is opened."""
-
-    def __init__(
-        self, path: str | Path, base_offset: int, size: int = -1, writable: bool = True, **options: str
-    ) -> None:
-        super().__init__(path, base_offset, size, writable, **options)
-        self._last_entry = TimestampOffset(-1, base_offset)
-
-
-@defect("TI-10")
-class KeepsTheEntryOverAResize(TimeIndex):
-    """A resize does not read the last entry again."""
-
-    def resize(self, new_size: int) -> bool:
-        last = self._last_entry
-        resized = super().resize(new_size)
-        self._last_entry = last
-        return resized
-
-
 # -- reading and truncating --------------------------------------------------------------------------------------------
-
-
-@defect("TI-7")
-class AnswersWithTheNext(TimeIndex):
-    """A lookup takes the next millisecond for the target."""
-
-    def lookup(self, timestamp: int, *arguments: object, **options: object) -> TimestampOffset:
-        return super().lookup(min(timestamp + 1, LONG_MAX), *arguments, **options)  # type: ignore[arg-type]
-
-
-@defect("TI-7")
-class AnswersWithTheTarget(TimeIndex):
-    """Before the first entry a lookup answers with the target's own timestamp instead of -1."""
-
-    def lookup(self, timestamp: int, *arguments: object, **options: object) -> TimestampOffset:
-        found = super().lookup(timestamp, *arguments, **options)  # type: ignore[arg-type]
-        return found._replace(timestamp=timestamp) if found.timestamp == -1 else found
-
-
-@defect("TI-7")
-class LosesSeconds(TimeIndex):
-    """A lookup compares only whole seconds of the target."""
-
-    def lookup(self, timestamp: int, *arguments: object, **options: object) -> TimestampOffset:
-        return super().lookup(timestamp // 1000 * 1000, *arguments, **options)  # type: ignore[arg-type]
 
 
 @defect("TI-9")
@@ -257,35 +114,7 @@ class TruncatesByTimestamp(TimeIndex):
             self._truncate_to_entries(len(kept))
 
 
-@defect("TI-9")
-class KeepsTheEqualTime(TimeIndex):
-    """Truncation keeps the entry of exactly the offset."""
-
-    def truncate_to(self, offset: int) -> None:
-        super().truncate_to(min(offset + 1, LONG_MAX))
-
-
-@defect("TI-8a")
-class RefusesTheLastSlot(TimeIndex):
-    """The last entry cannot be read by its slot (off by one)."""
-
-    def entry(self, n: int) -> TimestampOffset:
-        return super().entry(n + 1 if n == self.entries - 1 else n)
-
-
 # -- checking ----------------------------------------------------------------------------------------------------------
-
-
-@defect("TI-11a")
-class ForgetsTheTimestampCheck(TimeIndex):
-    """The sanity check does not compare the last timestamp with the first."""
-
-    def sanity_check(self) -> None:
-        try:
-            super().sanity_check()
-        except CorruptIndexError as error:
-            if "timestamp is" not in str(error.kafka_message):
-                raise
 
 
 @defect("TI-11a")
@@ -297,18 +126,6 @@ class ForgetsTheTimesOffsetCheck(TimeIndex):
             super().sanity_check()
         except CorruptIndexError as error:
             if "offset is" not in str(error.kafka_message):
-                raise
-
-
-@defect("TI-11a")
-class ForgetsTheTimesLengthCheck(TimeIndex):
-    """The sanity check ignores the length."""
-
-    def sanity_check(self) -> None:
-        try:
-            super().sanity_check()
-        except CorruptIndexError as error:
-            if "multiple" not in str(error.kafka_message):
                 raise
 
 

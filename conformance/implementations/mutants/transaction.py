@@ -4,23 +4,89 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 from conformance.implementations.mutants.patching import spoil
-from conformance.implementations.mutants.registry import TRIMMING, defect
+from conformance.implementations.mutants.registry import START, TRIMMING, Row, defect, plant
 from kidx import AbortedTxn, TransactionIndex
-from kidx.errors import CorruptIndexError, InvalidArgumentError, UnsupportedVersionError
-from kidx.index.entries import TxnIndexSearchResult
+from kidx.errors import CorruptIndexError, UnsupportedVersionError
+
+# fmt: off
+plant(
+    TransactionIndex,
+    # -- appending and remembering --
+    Row("TX-1", "swaps-the-offsets", "First offset and last stable offset change places in the record.",
+        "append", "_RECORD.pack(_CURRENT_VERSION, *txn)",
+        "_RECORD.pack(_CURRENT_VERSION, txn.producer_id, txn.last_stable_offset, txn.last_offset, txn.first_offset)"),
+    Row("TX-1", "loses-the-producer", "Only 32 bits of the producer id are written.",
+        "append", START, "txn = txn._replace(producer_id=txn.producer_id & 0x7FFFFFFF)"),
+    Row("TX-3", "takes-equal-last-offsets", "A last offset equal to the previous one is accepted (``>`` for ``>=``).",
+        "append", "self._last_offset >= txn.last_offset", "self._last_offset > txn.last_offset"),
+    Row("TX-3", "checks-first-offsets", "First offsets have to increase instead of last offsets.",
+        "append", START, "if self._last_offset is not None and (written := list(self)) and written[-1].first_offset >= "
+        "txn.first_offset: raise InvalidArgumentError('first offsets must increase', None)"),
+    Row("TX-4a", "remembers-too-much", "The last offset is read from the file when an index is opened again.",
+        "last_offset", "self._last_offset",
+        "list(self)[-1].last_offset if self._last_offset is None and len(self) else self._last_offset"),
+    Row("TX-4a", "checks-old-records", "After opening a file again, an append is checked against its last record.",
+        "append", START,
+        "if self._last_offset is None and len(self) and list(self)[-1].last_offset >= txn.last_offset: raise "
+        "InvalidArgumentError('must be larger', None)"),
+    Row("TX-4b", "forgets-when-closed", "Closing forgets the last offset.",
+        "close", START, "self._last_offset = None"),
+    Row("TX-21", "starts-over-when-reopened", "The append after a close overwrites the file from its start.",
+        "_open", "status.st_size",
+        "0 if self._descriptor is None and self._last_offset is not None else status.st_size"),
+    Row("TX-2", "creates-the-file-at-once", "Opening creates the file.",
+        "__init__", "os.path.exists(self._file)", "os.path.exists(os.path.dirname(self._file))"),
+    Row("TX-23", "cuts-a-torn-record", "A partial record at the end is cut off when the file is opened.",
+        "_open", "self._descriptor, self._position = descriptor, status.st_size",
+        "self._descriptor, self._position = descriptor, status.st_size // _SIZE * _SIZE; "
+        "os.ftruncate(descriptor, self._position)"),
+    # -- collecting --
+    Row("TX-9", "is-always-complete", "Every collection claims that no later segment has to be read.",
+        "collect_aborted_txns", "TxnIndexSearchResult(tuple(found), is_complete=False)",
+        "TxnIndexSearchResult(tuple(found), is_complete=True)"),
+    Row("TX-9", "leaves-out-the-first-offset", "A transaction that ends at exactly the fetch offset is skipped.",
+        "collect_aborted_txns", "txn.last_offset >= fetch_offset", "txn.last_offset > fetch_offset"),
+    Row("TX-9", "counts-the-upper-bound-in", "A transaction that begins at the upper bound is collected.",
+        "collect_aborted_txns", "txn.first_offset < upper_bound_offset", "txn.first_offset <= upper_bound_offset"),
+    Row("TX-9", "goes-on-at-the-stable-offset",
+        "A last stable offset equal to the upper bound does not end the search (``>`` for ``>=``).",
+        "collect_aborted_txns", "txn.last_stable_offset >= upper_bound_offset",
+        "txn.last_stable_offset > upper_bound_offset"),
+    Row("TX-9", "stops-before-it-collects", "The transaction that ends the search is not collected itself.",
+        "collect_aborted_txns", "txn.first_offset < upper_bound_offset",
+        "max(txn.first_offset, txn.last_stable_offset) < upper_bound_offset"),
+    Row("TX-9", "stops-at-the-first-miss",
+        "A transaction that begins after the upper bound ends the search, as if first offsets were sorted.",
+        "collect_aborted_txns", "txn.last_stable_offset >= upper_bound_offset",
+        "max(txn.first_offset, txn.last_stable_offset) >= upper_bound_offset"),
+    Row("TX-9", "collects-by-first-offset", "Only transactions that begin at or after the fetch offset are collected.",
+        "collect_aborted_txns", "txn.last_offset >= fetch_offset",
+        "min(txn.first_offset, txn.last_offset) >= fetch_offset"),
+    # -- cutting --
+    Row("TX-10", "keeps-the-equal-record", "Truncation keeps the record whose last offset is exactly the offset.",
+        "truncate_to", "txn.last_offset >= offset", "txn.last_offset > offset"),
+    Row("TX-10", "truncates-by-first-offset", "Truncation compares first offsets.",
+        "truncate_to", "txn.last_offset >= offset", "txn.first_offset >= offset"),
+    Row("TX-4b", "remembers-cut-records", "A truncation does not change the remembered last offset.",
+        "truncate_to", "self._last_offset = last", "pass"),
+    Row("TX-11", "reset-remembers", "A reset does not forget the last offset.",
+        "reset", "self._last_offset = None", "pass"),
+    Row("TX-11", "reset-deletes", "A reset deletes the file.",
+        "reset", "self._cut(0)", "if self._descriptor is not None: self.delete_if_exists()"),
+    # -- checking and moving --
+    Row("TX-12a", "forgets-to-sanity-check", "The sanity check accepts everything.",
+        "sanity_check", START, "return"),
+    Row("TX-13b", "never-says-it-deleted", "Deleting says that there was no file.",
+        "delete_if_exists", "return True", "return False"),
+    Row("TX-13a", "moves-only-its-name", "A rename does not move the file.",
+        "rename_to", "os.path.exists(self._file)", "False"),
+)
+# fmt: on
+
 
 # -- appending and remembering -----------------------------------------------------------------------------------------
-
-
-@defect("TX-1")
-class SwapsTheOffsets(TransactionIndex):
-    """First offset and last stable offset change places in the record."""
-
-    def append(self, txn: AbortedTxn) -> None:
-        super().append(AbortedTxn(txn.producer_id, txn.last_stable_offset, txn.last_offset, txn.first_offset))
 
 
 @defect("TX-1")
@@ -32,248 +98,7 @@ class WritesTheNextVersion(TransactionIndex):
         spoil(self, self._position - 34, lambda data: b"\x00\x01" + data[2:])
 
 
-@defect("TX-1")
-class LosesTheProducer(TransactionIndex):
-    """Only 32 bits of the producer id are written."""
-
-    def append(self, txn: AbortedTxn) -> None:
-        super().append(txn._replace(producer_id=txn.producer_id & 0x7FFFFFFF))
-
-
-@defect("TX-3")
-class TakesEqualLastOffsets(TransactionIndex):
-    """A last offset equal to the previous one is accepted (``>`` for ``>=``)."""
-
-    def append(self, txn: AbortedTxn) -> None:
-        remembered = self._last_offset
-        if remembered == txn.last_offset:
-            self._last_offset = None
-        super().append(txn)
-
-
-@defect("TX-3")
-class ChecksFirstOffsets(TransactionIndex):
-    """First offsets have to increase instead of last offsets."""
-
-    def append(self, txn: AbortedTxn) -> None:
-        written = list(self) if self._last_offset is not None else []
-        if written and written[-1].first_offset >= txn.first_offset:
-            raise InvalidArgumentError("first offsets must increase", None)
-        super().append(txn)
-
-
-@defect("TX-4a")
-class RemembersTooMuch(TransactionIndex):
-    """The last offset is read from the file when an index is opened again."""
-
-    @property
-    def last_offset(self) -> int | None:
-        last = super().last_offset
-        return list(self)[-1].last_offset if last is None and len(self) else last
-
-
-@defect("TX-4a")
-class ChecksOldRecords(TransactionIndex):
-    """After opening a file again, an append is checked against its last record."""
-
-    def append(self, txn: AbortedTxn) -> None:
-        if self._last_offset is None and len(self) and list(self)[-1].last_offset >= txn.last_offset:
-            raise InvalidArgumentError("must be larger", None)
-        super().append(txn)
-
-
-@defect("TX-4b")
-class ForgetsWhenClosed(TransactionIndex):
-    """Closing forgets the last offset."""
-
-    def close(self) -> None:
-        super().close()
-        self._last_offset = None
-
-
-@defect("TX-21")
-class StartsOverWhenReopened(TransactionIndex):
-    """The append after a close overwrites the file from its start."""
-
-    def _open(self) -> int:
-        again = self._descriptor is None and self._last_offset is not None
-        descriptor = super()._open()
-        if again:
-            self._position = 0
-        return descriptor
-
-
-@defect("TX-2")
-class CreatesTheFileAtOnce(TransactionIndex):
-    """Opening creates the file."""
-
-    def __init__(self, start_offset: int, path: str | Path, **options: str) -> None:
-        super().__init__(start_offset, path, **options)  # type: ignore[arg-type]
-        if self._descriptor is None and self.path.parent.exists():
-            self._open()
-
-
-@defect("TX-23")
-class CutsATornRecord(TransactionIndex):
-    """A partial record at the end is cut off when the file is opened."""
-
-    def _open(self) -> int:
-        descriptor = super()._open()
-        if self._position % 34:
-            self._position -= self._position % 34
-            os.ftruncate(descriptor, self._position)
-        return descriptor
-
-
-# -- collecting --------------------------------------------------------------------------------------------------------
-
-
-@defect("TX-9")
-class IsAlwaysComplete(TransactionIndex):
-    """Every collection claims that no later segment has to be read."""
-
-    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
-        return super().collect_aborted_txns(fetch_offset, upper_bound_offset)._replace(is_complete=True)
-
-
-@defect("TX-9")
-class LeavesOutTheFirstOffset(TransactionIndex):
-    """A transaction that ends at exactly the fetch offset is skipped."""
-
-    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
-        return super().collect_aborted_txns(fetch_offset + 1, upper_bound_offset)
-
-
-@defect("TX-9")
-class CountsTheUpperBoundIn(TransactionIndex):
-    """A transaction that begins at the upper bound is collected."""
-
-    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
-        found: list[AbortedTxn] = []
-        for txn in self:
-            if txn.last_offset >= fetch_offset and txn.first_offset <= upper_bound_offset:
-                found.append(txn)
-            if txn.last_stable_offset >= upper_bound_offset:
-                return TxnIndexSearchResult(tuple(found), is_complete=True)
-        return TxnIndexSearchResult(tuple(found), is_complete=False)
-
-
-@defect("TX-9")
-class GoesOnAtTheStableOffset(TransactionIndex):
-    """A last stable offset equal to the upper bound does not end the search (``>`` for ``>=``)."""
-
-    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
-        found: list[AbortedTxn] = []
-        for txn in self:
-            if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound_offset:
-                found.append(txn)
-            if txn.last_stable_offset > upper_bound_offset:
-                return TxnIndexSearchResult(tuple(found), is_complete=True)
-        return TxnIndexSearchResult(tuple(found), is_complete=False)
-
-
-@defect("TX-9")
-class StopsBeforeItCollects(TransactionIndex):
-    """The transaction that ends the search is not collected itself."""
-
-    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
-        found: list[AbortedTxn] = []
-        for txn in self:
-            if txn.last_stable_offset >= upper_bound_offset:
-                return TxnIndexSearchResult(tuple(found), is_complete=True)
-            if txn.last_offset >= fetch_offset and txn.first_offset < upper_bound_offset:
-                found.append(txn)
-        return TxnIndexSearchResult(tuple(found), is_complete=False)
-
-
-@defect("TX-9")
-class StopsAtTheFirstMiss(TransactionIndex):
-    """A transaction that begins after the upper bound ends the search, as if first offsets were sorted."""
-
-    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
-        found: list[AbortedTxn] = []
-        for txn in self:
-            if txn.first_offset >= upper_bound_offset:
-                return TxnIndexSearchResult(tuple(found), is_complete=True)
-            if txn.last_offset >= fetch_offset:
-                found.append(txn)
-            if txn.last_stable_offset >= upper_bound_offset:
-                return TxnIndexSearchResult(tuple(found), is_complete=True)
-        return TxnIndexSearchResult(tuple(found), is_complete=False)
-
-
-@defect("TX-9")
-class CollectsByFirstOffset(TransactionIndex):
-    """Only transactions that begin at or after the fetch offset are collected."""
-
-    def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> TxnIndexSearchResult:
-        found = super().collect_aborted_txns(fetch_offset, upper_bound_offset)
-        kept = tuple(txn for txn in found.aborted_transactions if txn.first_offset >= fetch_offset)
-        return TxnIndexSearchResult(kept, found.is_complete)
-
-
-# -- cutting -----------------------------------------------------------------------------------------------------------
-
-
-@defect("TX-10")
-class KeepsTheEqualRecord(TransactionIndex):
-    """Truncation keeps the record whose last offset is exactly the offset."""
-
-    def truncate_to(self, offset: int) -> None:
-        super().truncate_to(offset + 1)
-
-
-@defect("TX-10")
-class TruncatesByFirstOffset(TransactionIndex):
-    """Truncation compares first offsets."""
-
-    def truncate_to(self, offset: int) -> None:
-        last = None
-        for position, _, txn in self.stored_records():
-            if txn.first_offset >= offset:
-                self._cut(position)
-                self._last_offset = last
-                return
-            last = txn.last_offset
-
-
-@defect("TX-4b")
-class RemembersCutRecords(TransactionIndex):
-    """A truncation does not change the remembered last offset."""
-
-    def truncate_to(self, offset: int) -> None:
-        remembered = self._last_offset
-        super().truncate_to(offset)
-        self._last_offset = remembered
-
-
-@defect("TX-11")
-class ResetRemembers(TransactionIndex):
-    """A reset does not forget the last offset."""
-
-    def reset(self) -> None:
-        self._cut(0)
-
-
-@defect("TX-11")
-class ResetDeletes(TransactionIndex):
-    """A reset deletes the file."""
-
-    def reset(self) -> None:
-        super().reset()
-        if self._descriptor is not None:
-            self.delete_if_exists()
-
-
 # -- checking ----------------------------------------------------------------------------------------------------------
-
-
-@defect("TX-12a")
-class ForgetsToSanityCheck(TransactionIndex):
-    """The sanity check accepts everything."""
-
-    def sanity_check(self) -> None:
-        pass
 
 
 @defect("TX-12a")
@@ -337,20 +162,3 @@ class LooksAtTheLowByte(TransactionIndex):
                 if 0 < data[position + 1] < 128:
                     raise self._unsupported(data[position + 1])
         yield from super().stored_records()
-
-
-@defect("TX-13b")
-class NeverSaysItDeleted(TransactionIndex):
-    """Deleting says that there was no file."""
-
-    def delete_if_exists(self) -> bool:
-        super().delete_if_exists()
-        return False
-
-
-@defect("TX-13a")
-class MovesOnlyItsName(TransactionIndex):
-    """A rename does not move the file."""
-
-    def rename_to(self, path: str | os.PathLike[str]) -> None:
-        self._file = os.fspath(path)
