@@ -32,16 +32,12 @@ class BrokerMachine(RuleBasedStateMachine):
 
     lockstep: ClassVar[BrokerLockstep]
     restarts: ClassVar[int] = 0
-    """Number of restarts that the examples may still make: each takes seconds."""
+    """Number of restarts that all examples together may make: each takes seconds."""
 
     @classmethod
-    def bind(cls, lockstep: BrokerLockstep, *, restarts: int) -> type[BrokerMachine]:
+    def bind(cls, lockstep: Any, *, restarts: int = 0) -> type[BrokerMachine]:
         """Return the machine on a broker; ``restarts`` is the number of restarts for all examples together."""
-        return type(
-            cls.__name__,
-            (cls,),
-            {"lockstep": lockstep, "restarts": restarts},
-        )
+        return type(cls.__name__, (cls,), {"lockstep": lockstep, "restarts": restarts})
 
     def __init__(self) -> None:
         super().__init__()
@@ -145,11 +141,10 @@ class BrokerMachine(RuleBasedStateMachine):
         }
         self.do("delete_before", max(-1, offsets[place] + delta))
 
-    @precondition(lambda self: self.restarts > 0)
+    @precondition(lambda self: self.lockstep.statistics.stops < self.restarts)
     @rule(clean=st.booleans())
     def restart(self, clean: bool) -> None:
         """Stop the broker cleanly or with kill -9, and start it again."""
-        type(self).restarts -= 1
         self.do("restart_broker" if clean else "kill_broker")
 
 

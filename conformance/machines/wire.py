@@ -4,13 +4,13 @@ Bind it to a lockstep, which is one connection and serves many topics::
 
     with WireBroker(Address("127.0.0.1", 9092)) as broker, scratch_directory() as scratch:
         lockstep = WireLockstep(broker, "4.3.1", scratch)
-        run_state_machine_as_test(WireMachine.on(lockstep))
+        run_state_machine_as_test(WireMachine.bind(lockstep))
         lockstep.differences
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
@@ -19,9 +19,6 @@ from conformance.machines.broker import BrokerMachine
 from conformance.strategies import broker as strategies
 from conformance.strategies import wire
 
-if TYPE_CHECKING:
-    from conformance.lockstep.scopes.wire import WireLockstep
-
 
 class WireMachine(BrokerMachine):
     """Rules over one topic; the lockstep sends every query after each of them."""
@@ -29,11 +26,6 @@ class WireMachine(BrokerMachine):
     lockstep: ClassVar[Any]
     send_records = None  # type: ignore[assignment]  # how a client library groups records into batches depends on time
     append_without_keys = None  # type: ignore[assignment]  # topics are not compacted
-
-    @classmethod
-    def on(cls, lockstep: WireLockstep, *, restarts: int = 0) -> type[WireMachine]:
-        """Return the machine on a connection; ``restarts`` is the number of restarts for all examples together."""
-        return type(cls.__name__, (cls,), {"lockstep": lockstep, "restarts": restarts})
 
     @initialize(data=st.data(), shapes=st.lists(strategies.shapes(3), min_size=4, max_size=8))
     def create(self, data: st.DataObject, shapes: list[strategies.Shape]) -> None:
@@ -61,4 +53,4 @@ class WireMachine(BrokerMachine):
     def teardown(self) -> None:
         """End the example's transactions."""
         if self.lockstep.topics:
-            self.lockstep.close_topic()
+            self.lockstep.finish()

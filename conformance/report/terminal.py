@@ -190,13 +190,13 @@ class TerminalWriter:
 
     def _print_brokers(self) -> None:
         """Print the comparisons with real brokers, if any took part."""
-        found = broker_table.rows(self._results)
+        found = [row for result in self._results for row in broker_table.measured(result)]
         if found:
-            table = Table(box=None, pad_edge=False, header_style="bold")
-            for heading in broker_table.HEADINGS:
-                table.add_column(heading, justify="left" if heading in ("release", "backend", "mode") else "right")
+            table = Table("release", box=None, pad_edge=False, header_style="bold")
+            for heading in found[0].figures:
+                table.add_column(heading, justify="left" if heading in ("backend", "mode") else "right")
             for row in found:
-                table.add_row(*row)
+                table.add_row(row.name, *row.figures.values())
             self.console.print()
             self.console.print(table)
 

@@ -7,9 +7,29 @@ globally: a run creates its settings here, so that no environment variable chang
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from hypothesis import HealthCheck, Phase, settings
+
+
+class Amount(NamedTuple):
+    """Work of a machine that drives a server: every topic and every stop takes seconds.
+
+    Attributes:
+        examples: The number of topics.
+        steps: The number of rules executed on each topic.
+        restarts: The number of stops between the steps of all topics, if the run started the server.
+        answers: The number of results after which no more requests are sent; None for no limit.
+    """
+
+    examples: int
+    steps: int
+    restarts: int
+    answers: int | None = None
+
+
+_BROKER: Final = Amount(4, 15, 1)
+_WIRE: Final = Amount(3, 8, 2, 30_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +41,16 @@ class Profile:
         examples: The number of examples per machine.
         steps: The maximum number of steps (executed rules) per example.
         seed: The default seed; None for a random one each time.
+        broker: The work of the broker machine.
+        wire: The work of the wire machine.
     """
 
     name: str
     examples: int
     steps: int
     seed: int | None
+    broker: Amount = _BROKER
+    wire: Amount = _WIRE
 
     def examples_of(self, machine: str) -> int:
         """Return the number of examples of one machine."""
@@ -68,8 +92,8 @@ PROFILES: Final = {
         # Seconds for one release: this is a new user's first run, and its result does not depend on luck.
         Profile("dev", examples=200, steps=30, seed=0),
         # Deterministic: a failed pipeline fails again tomorrow. Minutes for all releases.
-        Profile("ci", examples=1_000, steps=50, seed=0),
+        Profile("ci", 1_000, 50, seed=0, broker=Amount(6, 25, 2), wire=Amount(8, 15, 6, 150_000)),
         # Longer examples find effects of many operations; --max-time limits the run. Each night uses another seed.
-        Profile("nightly", examples=20_000, steps=100, seed=None),
+        Profile("nightly", 20_000, 100, None, broker=Amount(40, 50, 10), wire=Amount(60, 30, 40, 2_000_000)),
     )
 }

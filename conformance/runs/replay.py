@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from conformance.errors import ToolError
-from conformance.implementations.forms import directory_of, is_server
-from conformance.implementations.spec import build_of
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.decision import Decision, can_continue
 from conformance.machines import REPLAYED
@@ -18,7 +16,7 @@ from conformance.operations import Effect
 from conformance.operations.trace import Trace, TraceError
 from conformance.operations.trace_file import SUFFIX, find_in_file, only_trace
 from conformance.quoting import quoted
-from conformance.runs.server_replays import SERVER_REPLAYS
+from conformance.runs.server_replays import SERVER_MACHINES, replay_on_server
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -95,13 +93,12 @@ def replay(
         ToolError: An implementation is not available, or has not executed every step because it lacks an operation or
             ran out of memory.
     """
-    if trace.machine in SERVER_REPLAYS:
-        return _replay_on_servers(trace, releases, implementations, tell, progress)
-    if trace.machine == "wire":
-        from conformance.runs.wire_replay import replay_on_wire  # noqa: PLC0415 -- part of an extra
-
-        difference, steps = replay_on_wire(trace, releases, implementations, tell, wire, _level(trace, level))
-        return Replayed("FAILED" if difference is not None else "FIXED", difference, steps)
+    if trace.machine in SERVER_MACHINES:
+        for name, release in product(implementations, releases):
+            difference, steps = replay_on_server(trace, release, name, tell, progress, wire, _level(trace, level))
+            if difference is not None:
+                return Replayed("FAILED", difference, steps)
+        return Replayed("FIXED", None, len(trace.operations))
     if trace.machine not in REPLAYED:
         raise TraceError(f"unknown machine {trace.machine!r} of the trace; choose from {', '.join(REPLAYED)}")
     machine = REPLAYED[trace.machine]
@@ -179,22 +176,6 @@ def _level(trace: Trace, level: Level | None) -> Level:
     """Return the given level, or the level that the trace was recorded at; older traces have none."""
     recorded = trace.provenance.get("level")
     return level or ("must" if recorded == "must" else "api" if recorded == "api" else "observed")
-
-
-def _replay_on_servers(
-    trace: Trace,
-    releases: Sequence[str],
-    implementations: Sequence[str],
-    tell: Callable[[int, Operation, Observation | None, Divergence | None], None],
-    progress: Progress | None,
-) -> Replayed:
-    steps = 0
-    for release, text in product(releases, implementations):
-        build = build_of(directory_of(text) or "") if is_server(text) else None
-        difference, steps = SERVER_REPLAYS[trace.machine](trace.operations, release, tell, progress, build)
-        if difference is not None:
-            return Replayed("FAILED", difference, steps)
-    return Replayed("FIXED", None, steps)
 
 
 def replay_operations(

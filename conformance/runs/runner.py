@@ -28,7 +28,8 @@ from conformance.runs.hangs import WorkerHangError, events_of, step_limit
 from conformance.runs.machine_run import machine_run
 from conformance.runs.plan import Plan
 from conformance.runs.seeds import resolve_seed
-from conformance.runs.servers import ServerRunContext, run_servers
+from conformance.runs.server_run import ServerRunContext
+from conformance.runs.servers import run_servers
 from conformance.runs.shrinking.hang import shrink_hang
 from conformance.runs.verdicts import coverage_of, missing_coverage, results_of, tolerance_rows
 from conformance.runs.worker_count import extra_workers_for

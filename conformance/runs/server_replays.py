@@ -1,26 +1,128 @@
-"""Replays of the traces of server machines, by machine."""
+"""Locksteps of servers that are opened for a run or a replay, and the replay of their traces."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.errors import ToolError
+from conformance.implementations.forms import directory_of, is_server
+from conformance.implementations.spec import build_of
+from conformance.lockstep import DivergenceError
+from conformance.operations import OK, Observation
+from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
-    from conformance.kafka.builds import Build
+    from collections.abc import Callable, Iterator
+    from typing import Literal
+
+    from conformance.kafka.broker import Broker
     from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Divergence
-    from conformance.operations import Observation, Operation
+    from conformance.lockstep.scopes.broker import BrokerLockstep
+    from conformance.lockstep.scopes.wire import WireLockstep
+    from conformance.operations import Operation
+    from conformance.operations.trace import Trace
+    from conformance.runs.wire_options import WireOptions
 
-Tell = Callable[[int, "Operation", "Observation | None", "Divergence | None"], None]
+# Modules of an extra are imported where a server is driven.
+SERVER_MACHINES: Final = ("broker", "wire")
+_DONE: Final = Observation(OK, None)
 
 
-def _replay_on_broker(
-    operations: Sequence[Operation], release: str, tell: Tell, progress: Progress | None, build: Build | None
+def replay_on_server(
+    trace: Trace,
+    release: str,
+    implementation: str,
+    tell: Callable[[int, Operation, Observation | None, Divergence | None], None],
+    progress: Progress | None = None,
+    options: WireOptions | None = None,
+    level: Literal["must", "api", "observed"] = "observed",
 ) -> tuple[Divergence | None, int]:
-    from conformance.runs.broker_replay import replay_on_broker  # noqa: PLC0415 -- part of an extra
+    """Execute the steps of a trace in one topic, and compare everything after each of them.
 
-    return replay_on_broker(operations, release, tell, progress, build)
+    A broker is started for it, and stopped cleanly after the last step, when its files are compared.
+
+    Returns:
+        The first divergence or None, and the number of steps until then.
+
+    Raises:
+        BrokerError: The broker did not start, died, or did not execute a request.
+        ToolError: The implementation is not such a server, or the connection is lost; Java, the jars or kafka-python
+            are missing, or the broker cannot start before the last step, as kidx predicts.
+    """
+    from conformance.lockstep.scopes.broker import ExpectedStartFailureError  # noqa: PLC0415
+
+    operations, done = trace.operations, 0
+    with ExitStack() as stack:
+        lockstep: Any
+        if trace.machine == "broker":
+            lockstep = stack.enter_context(_broker_for_replay(implementation, release, progress))
+        else:
+            lockstep = stack.enter_context(_wire_for_replay(implementation, release, level, options))
+        try:
+            for operation in operations:
+                lockstep.perform(operation)
+                tell(done, operation, _DONE, None)
+                done += 1
+            lockstep.finish()
+        except DivergenceError as error:
+            step = min(done, len(operations) - 1)
+            tell(step, operations[step], None, error.divergence)
+            return error.divergence, step + 1
+        except ExpectedStartFailureError as error:
+            if done + 1 < len(operations):
+                raise ToolError(
+                    f"{lockstep.name} does not start after step {done + 1} of the trace, as kidx predicts ({error}):"
+                    f" the {len(operations) - done - 1} steps after it cannot be checked"
+                ) from None
+    return None, len(operations)
 
 
-SERVER_REPLAYS: Final = {"broker": _replay_on_broker}
-"""By machine: a function that executes operations, and returns the divergence and the number of steps."""
+@contextmanager
+def broker_lockstep(broker: Broker, **options: Any) -> Iterator[BrokerLockstep]:
+    """Start a broker, connect a lockstep to it, and always stop it.
+
+    Args:
+        broker: The broker.
+        **options: Further arguments of the lockstep.
+
+    Raises:
+        BrokerError: It does not start, dies, or fails to execute a request.
+    """
+    from conformance.implementations.broker.topic import RunningBroker  # noqa: PLC0415
+    from conformance.lockstep.scopes.broker import BrokerLockstep  # noqa: PLC0415
+
+    with broker, scratch_directory() as scratch:
+        participant = RunningBroker(broker)
+        try:
+            yield BrokerLockstep(participant, scratch, **options)
+        finally:
+            participant.disconnect()
+
+
+@contextmanager
+def _broker_for_replay(name: str, release: str, progress: Progress | None) -> Iterator[BrokerLockstep]:
+    from conformance.kafka.broker import LocalBroker  # noqa: PLC0415
+    from conformance.kafka.builds import require_broker  # noqa: PLC0415
+
+    build = build_of(directory_of(name) or "") if is_server(name) else None
+    if build is not None:
+        require_broker(build)
+    with broker_lockstep(LocalBroker(release, progress=progress, build=build)) as lockstep:
+        yield lockstep
+
+
+@contextmanager
+def _wire_for_replay(
+    name: str, release: str, level: Literal["must", "api", "observed"], options: WireOptions | None
+) -> Iterator[WireLockstep]:
+    from conformance.implementations.wire.endpoint import is_wire  # noqa: PLC0415
+    from conformance.lockstep.scopes.wire import WireLockstep  # noqa: PLC0415
+    from conformance.runs.wire_options import WireOptions  # noqa: PLC0415
+
+    if not is_wire(name):
+        raise ToolError(f"a trace of the wire machine needs -i wire:HOST:PORT or -i subject:NAME, not {name}")
+    with (options or WireOptions()).open(name) as broker, scratch_directory() as scratch:
+        compared: Literal["must", "observed"] = "must" if level == "must" else "observed"
+        yield WireLockstep(broker, release, scratch, level=compared, stops_at_first=True)

@@ -16,6 +16,8 @@ from conformance.operations import every_signature
 from conformance.operations.log_capabilities import needs_missing_capability
 
 if TYPE_CHECKING:
+    from collections.abc import Set as AbstractSet
+
     from conformance.events import Verdict
     from conformance.runs.chunk_result import ChunkResult
     from conformance.runs.divergences.deduplication import UniqueDivergence
@@ -127,19 +129,30 @@ def _verdicts(
     capabilities: frozenset[str] | None = getattr(subject, "capabilities", None)
     verdicts: dict[str, Verdict] = {}
     for clause, count in clauses.items():
-        if clause in diverging:
-            verdicts[clause] = "diverges"
-        elif capabilities is not None and needs_missing_capability(clause, capabilities):
-            verdicts[clause] = "unsupported"
-        elif clause in expected:
-            verdicts[clause] = "expected-divergence"
-        elif count:
-            verdicts[clause] = "conforms"
-        elif _lacks(machine, subject, clause, lacking):
+        unsupported = capabilities is not None and needs_missing_capability(clause, capabilities)
+        if unsupported and clause not in diverging:
             verdicts[clause] = "unsupported"
         else:
-            verdicts[clause] = "not-run"
+            verdicts[clause] = verdict_of(clause, count, diverging, expected)
+        if verdicts[clause] == "not-run" and _lacks(machine, subject, clause, lacking):
+            verdicts[clause] = "unsupported"
     return verdicts
+
+
+def verdict_of(clause: str, count: int, diverging: AbstractSet[str], expected: AbstractSet[str]) -> Verdict:
+    """Return the verdict of a clause that an implementation can be tested for.
+
+    Args:
+        clause: The id of the clause.
+        count: The number of steps that exercised it.
+        diverging: The ids of clauses in which a divergence was found.
+        expected: The ids of clauses whose divergences are expected.
+    """
+    if clause in diverging:
+        return "diverges"
+    if clause in expected:
+        return "expected-divergence"
+    return "conforms" if count else "not-run"
 
 
 def _lacks(machine: str, subject: SubjectCoverage, clause: str, lacking: set[str]) -> bool:

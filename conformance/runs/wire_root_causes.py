@@ -11,19 +11,18 @@
 
 from __future__ import annotations
 
-import re
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from conformance.lockstep.scopes.wire_topic import WireDivergence
+    from conformance.lockstep.scopes.wire_topic import WireDivergenceError
 
 _STABLE: Final = "fetch", "another last stable offset"
 _LATEST: Final = "list_offsets -1"
 _LARGEST: Final = "list_offsets -3"
 _UNSTABLE: Final = "its begin deleted"
-_NO_ANSWER: Final = re.compile("-> (?:CONNECTION_CLOSED|UNDECODABLE_ANSWER)$")
+_NO_ANSWER: Final = ("CONNECTION_CLOSED", "UNDECODABLE_ANSWER")
 _DELETED: Final = "a deleted record"
 _LEFT: Final = "a record"
 
@@ -31,50 +30,43 @@ _LEFT: Final = "a record"
 class RelatedDivergence(NamedTuple):
     """A related divergence, and the reason why it has the same root cause."""
 
-    difference: WireDivergence
+    difference: WireDivergenceError
     because: str
 
 
 def group_by_root_cause(
-    differences: Collection[WireDivergence],
-) -> Iterator[tuple[WireDivergence, list[RelatedDivergence]]]:
+    differences: Collection[WireDivergenceError],
+) -> Iterator[tuple[WireDivergenceError, list[RelatedDivergence]]]:
     """Yield the divergences with different root causes, in their order, each with its related divergences."""
-    parents: dict[tuple[str, str], tuple[WireDivergence, str]] = {}
+    parents: dict[tuple[str, str], RelatedDivergence] = {}
     for one in differences:
-        found = next(
-            (
-                (other, why)
-                for other in differences
-                if (why := _same_missing_response(one, other) or _shared_symptom(one, other))
-            ),
-            None,
+        reasons = (
+            RelatedDivergence(each, _no_response(one, each) or _shared_symptom(one, each)) for each in differences
         )
+        found = next((each for each in reasons if each.because), None)
         if found is not None:
-            parents[_key(one)] = found
+            parents[one.key] = found
     for one in differences:
-        if _key(one) not in parents:
-            kin = (each for each in differences if _key(each) in parents and _root(each, parents) is one)
-            yield one, [RelatedDivergence(each, parents[_key(each)][1]) for each in kin]
+        if one.key not in parents:
+            kin = (each for each in differences if each.key in parents and _root(each, parents) is one)
+            yield one, [RelatedDivergence(each, parents[each.key].because) for each in kin]
 
 
-def _root(one: WireDivergence, parents: dict[tuple[str, str], tuple[WireDivergence, str]]) -> WireDivergence:
-    while _key(one) in parents:  # every step has fewer circumstances, or leads from a fetch to a lookup
-        one = parents[_key(one)][0]
+def _root(one: WireDivergenceError, parents: dict[tuple[str, str], RelatedDivergence]) -> WireDivergenceError:
+    while one.key in parents:  # every step has fewer circumstances, or leads from a fetch to a lookup
+        one = parents[one.key].difference
     return one
 
 
-def _key(one: WireDivergence) -> tuple[str, str]:
-    return one.divergence.clauses[0], one.shape
-
-
-def _shared_symptom(one: WireDivergence, other: WireDivergence) -> str:
+def _shared_symptom(one: WireDivergenceError, other: WireDivergenceError) -> str:
     """Return the reason why the first divergence has the same root cause as the second; empty if it does not."""
-    (asked, where, how), (asked_there, where_there, how_there) = _parts(one.shape), _parts(other.shape)
+    (asked, places), (asked_there, places_there), how, how_there = one.situation, other.situation, one.how, other.how
+    where, where_there = frozenset(places), frozenset(places_there)
     if (asked, how) == _STABLE and asked_there == _LATEST:
         return "the latest offset of committed data is wrong, too"
     if asked == _LARGEST and asked_there == _LATEST and _UNSTABLE in where & where_there:
         return "what is visible ends at the latest offset of committed data, which is wrong"
-    if _key(one)[0] != _key(other)[0] or asked != asked_there:
+    if one.clause != other.clause or asked != asked_there:
         return ""
     if how != how_there and how.removeprefix(_DELETED) == how_there.removeprefix(_LEFT) and where_there <= where:
         return "the same answer is wrong where the right record is not deleted"
@@ -83,18 +75,14 @@ def _shared_symptom(one: WireDivergence, other: WireDivergence) -> str:
     return ""
 
 
-def _same_missing_response(one: WireDivergence, other: WireDivergence) -> str:
+def _no_response(one: WireDivergenceError, other: WireDivergenceError) -> str:
     """Return the reason for two requests of one kind that both get no response; empty if they do."""
-    (asked, where, how), (asked_there, where_there, how_there) = _parts(one.shape), _parts(other.shape)
-    silence, silence_there = (_NO_ANSWER.search(each) for each in (how, how_there))
-    if not silence or not silence_there or (silence[0], asked.split()[0]) != (silence_there[0], asked_there.split()[0]):
+    (request, silence, *rank), (request_there, silence_there, *rank_there) = map(_silence, (one, other))
+    if silence not in _NO_ANSWER or (request, silence) != (request_there, silence_there):
         return ""
-    is_later = (len(where_there), _key(other)) < (len(where), _key(one))
-    return "the same request gets no response" if is_later else ""
+    return "the same request gets no response" if rank_there < rank else ""
 
 
-def _parts(shape: str) -> tuple[str, frozenset[str], str]:
-    """Return the request of a signature, its circumstances, and the difference between the results."""
-    what, _, how = shape.partition(": ")
-    asked, *where = re.split(r", with | of (?=LogAppendTime)", what)
-    return asked, frozenset(where), how
+def _silence(one: WireDivergenceError) -> tuple[Any, ...]:
+    """Return the kind of request, what came instead of a response, and a sort key."""
+    return one.situation.asked.split()[0], one.how.rpartition(" -> ")[2], len(one.situation.where), one.key

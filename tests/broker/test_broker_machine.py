@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import settings as budget
+from server_runs import results_of
 from thorough_params import thorough_param
 
 from conformance import cli
@@ -26,10 +27,10 @@ from conformance.lockstep.scopes.broker import BrokerLockstep, ExpectedStartFail
 from conformance.lockstep.scopes.topic import BrokerStatistics, TopicLockstep
 from conformance.operations import Operation
 from conformance.operations.trace import Trace, TraceError
-from conformance.runs.broker import Budget, Run, run_brokers
+from conformance.runs.broker import BrokerRun
 from conformance.runs.kill_cycles import kill_cycles
+from conformance.runs.profiles import Amount
 from conformance.runs.replay import replay
-from conformance.runs.server_examples import Amount
 from conformance.strategies.broker import settings
 
 KRAFT = "4.4.0"
@@ -43,8 +44,9 @@ BATCHES = [Operation("append_batch", ([[1_700_000_000_000 + 10 * n, None, 30]], 
 @pytest.mark.parametrize("release", [thorough_param(ZOOKEEPER), KRAFT])
 def test_a_broker_conforms_step_by_step_and_in_its_files(release, tmp_path):
     events = []
-    run = Run(5, Budget(Amount(2, 8, 0)), tmp_path, events.append, ExpectationTracker(load_expectations()))
-    (result,) = run_brokers([release], run)
+    ledger = ExpectationTracker(load_expectations())
+    options = {"amount": Amount(2, 8, 0), "seed": 5, "sink": events.append}
+    (result,) = results_of(BrokerRun, [release], "broker", tmp_path, ledger, **options)
     assert [event for event in events if isinstance(event, Diverged)] == []
     assert result.divergences == 0
     assert set(result.verdicts.values()) <= {"conforms", "not-run"}
@@ -66,17 +68,10 @@ class _Wider(ReferencePartition):
 @pytest.mark.thorough
 def test_a_wrong_rule_is_detected_and_its_shrunk_trace_replays(tmp_path, monkeypatch, capsys):
     events = []
-    budget = Budget(Amount(1, 4, 0), patience=5)
-    run = Run(
-        3,
-        budget,
-        tmp_path / "traces",
-        events.append,
-        ExpectationTracker(load_expectations()),
-        "local",
-        reference=_Wider,
-    )
-    (result,) = run_brokers([KRAFT], run)
+    monkeypatch.setattr(BrokerRun, "reference", _Wider)
+    ledger = ExpectationTracker(load_expectations())
+    options = {"amount": Amount(1, 4, 0), "seed": 3, "sink": events.append, "broker": "local", "shrink_time": 5}
+    (result,) = results_of(BrokerRun, [KRAFT], "broker", tmp_path / "traces", ledger, **options)
     assert result.divergences == 1
     assert result.details["unexplained"] == 1
     assert "diverges" in result.verdicts.values()
@@ -189,8 +184,8 @@ def test_a_broker_that_does_not_start_is_a_result_and_the_next_release_continues
     events = []
     monkeypatch.setattr("conformance.kafka.broker.broker.START_LIMIT", 0.2)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a broker that fails leaves its directory
-    run = Run(1, Budget(Amount(1, 1, 0)), tmp_path, events.append, ExpectationTracker(()), "local")
-    results = run_brokers(["3.9.2", KRAFT], run)
+    options = {"amount": Amount(1, 1, 0), "sink": events.append, "broker": "local"}
+    results = results_of(BrokerRun, ["3.9.2", KRAFT], "broker", tmp_path, ExpectationTracker(()), **options)
     assert [result.release for result in results] == ["3.9.2", KRAFT]
     assert [result.divergences for result in results] == [1, 1]
     assert "was not ready within 0.2 s" in results[1].details["error"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from server_runs import results_of
 from wire_scenarios import COMMON, HIDDEN, STAMPED, T, batch
 
 from conformance.events import Diverged
 from conformance.expectations import Expectation, ExpectationTracker, load_expectations
 from conformance.lockstep.scopes.wire import WireLockstep
 from conformance.operations import Operation
-from conformance.runs.wire import WireRun, run_wire
+from conformance.runs.wire import WireRun
 from conformance.runs.wire_options import WireOptions
 
 # Building it from nothing takes Go longer than the rest of the folder takes.
@@ -56,7 +57,7 @@ def shapes(tmp_path_factory):
         for life in SCENARIOS:
             for operation in life:
                 lockstep.perform(operation)
-            lockstep.close_topic()
+            lockstep.finish()
     assert lockstep.statistics.abandoned == 0
     assert lockstep.statistics.without_log_append_time == 1
     return list(lockstep.differences)
@@ -74,8 +75,8 @@ def test_only_expected_divergences_are_found(shapes):
 @pytest.mark.parametrize("seed", [1, 7])
 def test_a_drawn_run_conforms_with_the_expectations_and_none_is_stale(tmp_path, seed):
     ledger, events = ExpectationTracker(pinned()), []
-    run = WireRun(NAME, seed, "dev", "observed", tmp_path, events.append, ledger, topics=3)
-    (result,) = run_wire([RELEASE], run, lambda _: None)
+    options = {"max_examples": 3, "seed": seed, "sink": events.append}
+    (result,) = results_of(WireRun, [RELEASE], NAME, tmp_path, ledger, **options)
     assert [event.signature for event in events if isinstance(event, Diverged)] == []
     assert result.details["answers"] > 5_000
     assert stale(ledger, result) == ()
@@ -87,6 +88,5 @@ def test_an_expectation_that_no_longer_matches_is_stale(tmp_path):
         "", "wire", NAME, first.releases, "mended", first.link, "x", "list_offsets -2: a record -> nothing"
     )
     ledger = ExpectationTracker([*pinned(), paid])
-    run = WireRun(NAME, 1, "dev", "observed", tmp_path, lambda _: None, ledger, topics=1)
-    (result,) = run_wire([RELEASE], run, lambda _: None)
+    (result,) = results_of(WireRun, [RELEASE], NAME, tmp_path, ledger, max_examples=1)
     assert stale(ledger, result) == (paid,)

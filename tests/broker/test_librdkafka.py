@@ -6,12 +6,13 @@ import platform
 import sys
 
 import pytest
+from server_runs import results_of
 from wire_scenarios import COMMON, T, batch, run_scenarios
 
 from conformance.events import Diverged
 from conformance.expectations import ExpectationTracker, load_expectations
 from conformance.operations import Operation
-from conformance.runs.wire import WireRun, run_wire
+from conformance.runs.wire import WireRun
 
 pytestmark = [
     pytest.mark.broker,
@@ -57,8 +58,8 @@ def test_no_record_was_looked_up_by_time(lockstep):
 
 def test_a_drawn_run_conforms_with_the_expectations_and_lists_what_was_skipped(tmp_path):
     events, told = [], []
-    run = WireRun(NAME, 1, "dev", "observed", tmp_path, events.append, ExpectationTracker(pinned()), topics=2)
-    (result,) = run_wire([RELEASE], run, told.append)
+    options = {"max_examples": 2, "sink": events.append, "announce": told.append}
+    (result,) = results_of(WireRun, [RELEASE], NAME, tmp_path, ExpectationTracker(pinned()), **options)
     assert [event.signature for event in events if isinstance(event, Diverged)] == []
     assert result.details["without"] == ["delete-records", "timestamps", "topic-requests", "transactions"]
     assert "leaves them at the end" in told[0]

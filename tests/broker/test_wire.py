@@ -6,6 +6,7 @@ import pytest
 import wire_proxy
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
+from server_runs import results_of
 from thorough_params import thorough_except, thorough_param
 from wire_scenarios import REBUILT, SCENARIO, SCENARIOS
 
@@ -16,7 +17,8 @@ from conformance.kafka.broker.ports import HOST
 from conformance.kafka.client import Address
 from conformance.lockstep.scopes.wire import WireLockstep
 from conformance.machines.wire import WireMachine
-from conformance.runs import server_examples, wire
+from conformance.runs import server_run
+from conformance.runs.wire import WireRun
 
 pytestmark = pytest.mark.broker
 
@@ -49,7 +51,7 @@ def lockstep_after(address, scratch, level, *scenarios, versions=(1, 8)):
             for number, operation in enumerate(scenario, start=1):
                 lockstep.watches = number == len(scenario)
                 lockstep.perform(operation)
-            lockstep.close_topic()
+            lockstep.finish()
     return lockstep
 
 
@@ -58,7 +60,7 @@ def test_kafka_itself_conforms_in_every_version(address, tmp_path, level):
     with WireBroker(address) as broker:
         lockstep = WireLockstep(broker, RELEASE, tmp_path, level=level)
         run_state_machine_as_test(
-            seed(5)(WireMachine.on(lockstep)),
+            seed(5)(WireMachine.bind(lockstep)),
             settings=settings(
                 max_examples=2,
                 stateful_step_count=6,
@@ -146,12 +148,10 @@ def test_the_kind_of_an_error_counts_at_level_must_where_the_protocol_promises_i
 
 
 def test_remaining_topics_do_not_end_the_run(proxy, tmp_path, monkeypatch):
-    monkeypatch.setattr(server_examples, "CHUNK", 1)
-    name = f"wire:{proxy.address}"
-    run = wire.WireRun(
-        name, 1, "dev", "must", tmp_path, lambda _: None, ExpectationTracker(()), topics=5, shrink_time=0
-    )
+    monkeypatch.setattr(server_run, "CHUNK", 1)
+    options = {"max_examples": 5, "level": "must", "shrink_time": 0}
     with proxy.spoiling(fetches=wire_proxy.damaged):
-        (result,) = wire.run_wire([RELEASE], run, lambda _: None)
+        name = f"wire:{proxy.address}"
+        (result,) = results_of(WireRun, [RELEASE], name, tmp_path, ExpectationTracker(()), **options)
     assert result.details["left"] >= 3
     assert result.examples == 5

@@ -48,7 +48,7 @@ def lockstep_after(kafka, scratch, command, scenario):
         for operation in scenario:
             lockstep.watches = operation in (STOP, KILL, scenario[-1])
             lockstep.perform(operation)
-        lockstep.close_topic()
+        lockstep.finish()
     return lockstep
 
 

@@ -87,7 +87,7 @@ def test_settings_of_kafkas_tools_open_it(address, certificate, tmp_path):
         lockstep = WireLockstep(broker, RELEASE, tmp_path)
         lockstep.perform(Operation("create_topic", ({"retention.ms": -1, "segment.bytes": 1 << 20},)))
         lockstep.perform(Operation("append_batch", ([[1_700_000_000_000, None, 20]], "gzip", "a")))
-        lockstep.close_topic()
+        lockstep.finish()
     assert lockstep.differences == {}
     assert lockstep.statistics.answers > 100
 

@@ -42,6 +42,6 @@ def test_kafka_conforms_across_tiers(release, tmp_path):
             topic.account.start += 1
             lockstep.compare(topic, every=True)
             assert {"LO-1", "FE-3"} <= {clause for clause, _ in lockstep.differences}, "another log start"
-            lockstep.close_topic()
+            lockstep.finish()
         # A clean stop of 3.9 waits until the deletion of the topic is noted in a topic that it no longer serves.
         kafka.kill()

@@ -72,6 +72,6 @@ def run_scenarios(name, release, scratch, scenarios, versions=()):
         for scenario in scenarios:
             for operation in scenario:
                 lockstep.perform(operation)
-            lockstep.close_topic()
+            lockstep.finish()
         assert len(set(broker.made)) == len(scenarios)
     return lockstep

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
+from conformance.lockstep.divergence import Divergence
+from conformance.lockstep.scopes.wire_topic import Situation, WireDivergenceError
+from conformance.operations import Operation
 from conformance.runs.wire_root_causes import group_by_root_cause
 
 GONE = "with deleted records, with an open transaction, with its begin deleted"
 
 
 def difference(clause, shape):
-    return SimpleNamespace(divergence=SimpleNamespace(clauses=(clause,)), shape=shape)
+    what, _, how = shape.partition(": ")
+    asked, *where = what.replace(" of LogAppendTime", ", with LogAppendTime").split(", with ")
+    step = Operation("create_topic", ({},))
+    divergence = Divergence(0, step, "mine", "4.4.0", "kidx", ("outcome",), "a", "b", (clause,))
+    found = WireDivergenceError(divergence, (step,), Situation(asked, tuple(where)), how)
+    assert found.shape == shape
+    return found
 
 
 def told(*differences):

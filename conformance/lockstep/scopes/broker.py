@@ -15,7 +15,7 @@ from conformance.implementations.broker.subject import BrokerTopic
 from conformance.kafka.broker.errors import BrokerError
 from conformance.lockstep.scopes.topic import BrokerStatistics, TopicLockstep
 from conformance.operations import Operation
-from conformance.operations.broker import BROKER_OPS, records_of
+from conformance.operations.broker import records_of
 from kidx.errors import KidxError
 from kidx.records import build_batch
 
@@ -56,6 +56,7 @@ class BrokerLockstep:
     ) -> None:
         self.broker = broker
         self.release = broker.release
+        self.name = broker.name
         self.scratch = scratch
         self.reference = reference
         self.on_divergence = on_divergence
@@ -73,9 +74,10 @@ class BrokerLockstep:
         """The divergence that has ended it, or None."""
         return next((topic.failure for topic in self.topics if topic.failure is not None), None)
 
-    def supports(self, operation: str) -> bool:
-        """Return True if it has an operation of that name."""
-        return operation in BROKER_OPS
+    def anew(self, prefix: str) -> BrokerLockstep:
+        """Return a lockstep without topics on the same broker, with another prefix of the topics' names."""
+        scratch, known = self.scratch / prefix, self.on_divergence
+        return BrokerLockstep(self.broker, scratch, reference=self.reference, on_divergence=known, prefix=prefix)
 
     def perform(self, operation: Operation) -> None:
         """Execute one step with both sides, and compare everything afterwards.
@@ -160,6 +162,15 @@ class BrokerLockstep:
         end = topic.reference.log.end_offset
         if len(found) < len(sent) and self.broker.last_segment(topic.name) == end:
             topic.reference.roll(end)  # the kill came after the next batch got a segment, and before it was in it
+
+    def finish(self) -> None:
+        """Stop the broker cleanly after the last step, and compare its files.
+
+        Raises:
+            DivergenceError: The files differ, and it counts.
+            BrokerError: The broker had died, or does not shut down cleanly.
+        """
+        self.stop(clean=True)
 
     # -- stopping and starting -------------------------------------------------------------------------------------
 

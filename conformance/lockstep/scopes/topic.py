@@ -7,8 +7,7 @@ compared and counted separately.
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +19,7 @@ from conformance.kafka.client import LARGEST_TARGET, SPECIAL_TARGETS
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.participant import Participant
 from conformance.lockstep.scope import Scope
+from conformance.lockstep.scopes.server_statistics import ServerStatistics
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
@@ -40,23 +40,14 @@ _DAY_MS: Final = 86_400_000
 
 
 @dataclass(slots=True)
-class BrokerStatistics:
-    """Statistics of the topics of a broker: executed operations, compared results and compared files."""
+class BrokerStatistics(ServerStatistics):
+    """Statistics of the topics of a broker, with the compared files."""
 
-    topics: int = 0
-    steps: int = 0
-    answers: int = 0
     files: int = 0
     segments: int = 0
     """The number of segments whose files were all compared while the broker was stopped, once for each stop."""
-    restarts: int = 0
-    kills: int = 0
     refused_starts: int = 0
     """The number of starts that failed in the broker as kidx predicted: the log cannot be recovered (LG-19)."""
-    acknowledged: int = 0
-    """The number of batches that all replicas have acknowledged, and that every later stop must preserve."""
-    expected: int = 0
-    clauses: Counter[str] = field(default_factory=Counter)
 
 
 class TopicParticipant(Participant):

@@ -41,12 +41,14 @@ class WireLockstep(WireComparison):
             not count.
         limit: The number of results after which no more requests are sent; None for no limit.
         is_over: A callback before each step that returns True if the time is up.
+        stops_at_first: True to raise the first divergence that counts after its step.
     """
 
     def perform(self, operation: Operation) -> None:
         """Execute one step with both sides, and send every request after it.
 
         Raises:
+            DivergenceError: The broker diverges, and the lockstep stops at the first divergence.
             ClientError: The broker is gone, hangs, or sends malformed responses.
         """
         self.statistics.steps += 1
@@ -59,8 +61,11 @@ class WireLockstep(WireComparison):
             getattr(self, f"_{operation.name}")(self.topic, *operation.args)
         if self.topic.active and self.watches:
             self.compare(self.topic)
+        if self._stops_at_first:  # only now: all responses have been read
+            for difference in self.differences.values():
+                raise difference
 
-    def close_topic(self) -> None:
+    def finish(self) -> None:
         """End open transactions, so that the coordinator can forget them; nothing is compared."""
         producers = self.topic.producers
         for name, producer in producers.begun.items() if self.topic.active else ():
@@ -222,7 +227,7 @@ class WireLockstep(WireComparison):
     def _stop(self, topic: Topic, *, clean: bool) -> None:
         """Check that acknowledged records survive a stop, even a kill: only the process was killed, not its system."""
         self.broker.restart(clean=clean)
-        topic.stopped = ", with a restart" if clean else ", with a kill"
+        topic.stopped = ("a restart" if clean else "a kill",)
         what = "restart_broker" if clean else "kill_broker"
         try:
             epoch = self.broker.await_leader(topic.name)

@@ -21,7 +21,7 @@ from conformance.implementations.wire.queries import (
 )
 from conformance.kafka.client.responses import ISOLATION_LEVELS
 from conformance.lockstep.divergence import Divergence
-from conformance.lockstep.scopes.wire_topic import Statistics, Topic, WireDivergence
+from conformance.lockstep.scopes.wire_topic import Situation, Statistics, Topic, WireDivergenceError
 from kidx.errors import KidxError
 from kidx.records import iter_memory_batches
 
@@ -62,6 +62,7 @@ class WireComparison:
         on_divergence: Callable[[Divergence, str], bool] = lambda *_: False,
         limit: int | None = None,
         is_over: Callable[[], bool] = lambda: False,
+        stops_at_first: bool = False,
     ) -> None:
         self.broker = broker
         self.release = release
@@ -69,12 +70,13 @@ class WireComparison:
         self.level = level
         self.statistics = Statistics()
         self.topics: list[Topic] = []
-        self.differences: dict[tuple[str, str], WireDivergence] = {}
+        self.differences: dict[tuple[str, str], WireDivergenceError] = {}
         self.watches = True
         self._scratch = scratch
         self._on_divergence = on_divergence
         self._limit = limit
         self._is_over = is_over
+        self._stops_at_first = stops_at_first
         self._catalogue = load_clauses()
         self._fetch_version = itertools.cycle(broker.fetch_versions)
 
@@ -199,15 +201,15 @@ class WireComparison:
         names = "high watermark, last stable offset, log start"
         if bounds not in allowed:
             how = [n for n, a, b in zip(names.split(", "), allowed[0], bounds, strict=True) if a != b]
-            what = f"fetch{topic.circumstances}"
+            what = Situation("fetch", topic.circumstances)
             self._record(topic, f"{question}: {names}", "FE-3", allowed[0], bounds, f"another {', '.join(how)}", what)
         else:
-            self._done(topic, f"fetch{topic.circumstances}")
+            self._done(topic, Situation("fetch", topic.circumstances))
             self.statistics.clauses["FE-3"] += 1
         if isolation == "read_committed":
             visible = [r for b in batches if not b.is_control and not account.is_aborted(b) for r in b.records]
             ours, theirs = _offsets(visible), _offsets(committed(batches, found.aborted or ()))
-            what = f"fetch{_of_aborted(account, batches)}"
+            what = Situation("fetch", _of_aborted(account, batches))
             self._compare_values(topic, what, "FE-2", ours, theirs, "other committed records", question)
         return batches[-1].last_offset + 1 if batches else None
 
@@ -240,7 +242,7 @@ class WireComparison:
         return clause
 
     def _compare_values(
-        self, topic: Topic, what: str, clause: str, ours: Any, theirs: Any, how: str, question: str = ""
+        self, topic: Topic, what: str | Situation, clause: str, ours: Any, theirs: Any, how: str, question: str = ""
     ) -> bool:
         self._done(topic, what)
         if ours == theirs:
@@ -250,11 +252,17 @@ class WireComparison:
         return False
 
     def _record(
-        self, topic: Topic, question: object, clause: str, ours: object, theirs: object, how: str, what: str = ""
+        self,
+        topic: Topic,
+        question: object,
+        clause: str,
+        ours: object,
+        theirs: object,
+        how: str,
+        what: str | Situation = "",
     ) -> None:
         """Record a divergence, unless it is known; a preceding stop of the broker is part of its circumstances."""
         named = what or _named(topic, question)
-        shapes = [f"{named}: {how}", *([f"{named}{topic.stopped}: {how}"] if topic.stopped else [])]
         prefix = f"{question}: " if str(question) else ""
         steps = tuple(topic.operations)
         divergence = Divergence(
@@ -268,20 +276,26 @@ class WireComparison:
             f"{prefix}{theirs}",
             (clause,),
         )
-        keys = [(clause, shape) for shape in shapes]
-        key = next((key for key in keys if key in self.differences), keys[-1])
+        found = [WireDivergenceError(divergence, steps, each, how) for each in _before_and_after_stop(named, topic)]
+        key = next((each.key for each in found if each.key in self.differences), found[-1].key)
         self.statistics.occurrences[key] += 1
         if key in self.differences:
             return
-        if any(self._on_divergence(divergence, shape) for shape in shapes):
+        if any(self._on_divergence(divergence, each.shape) for each in found):
             self.statistics.expected += 1
             return
-        self.differences[key] = WireDivergence(divergence, shapes[-1], steps)
+        self.differences[key] = found[-1]
 
-    def _done(self, topic: Topic, what: str, answered: str = "") -> None:
+    def _done(self, topic: Topic, what: str | Situation, answered: str = "") -> None:
         """Record an executed operation or request, and its result; after a stop, also with that circumstance."""
-        for stopped in {"", topic.stopped}:
-            self.statistics.performed.add(f"{what}{stopped}" + (f": {answered}" if answered else ""))
+        for each in _before_and_after_stop(what, topic):
+            self.statistics.performed.add(f"{each}" + (f": {answered}" if answered else ""))
+
+
+def _before_and_after_stop(named: str | Situation, topic: Topic) -> list[Situation]:
+    """Return a situation without and with the last stop of the broker, if there was one."""
+    what = Situation(named) if isinstance(named, str) else named
+    return [what, *([what._replace(where=what.where + topic.stopped)] if topic.stopped else [])]
 
 
 def _kafkas_own(target: int, row: Row, promises: ListOffsetsContract, view: View) -> tuple[str, ...]:
@@ -313,11 +327,11 @@ def _how(row: Row) -> str:
     return f"{row.error}" if row.error else "nothing" if row.offset < 0 else "a wrong record"
 
 
-def _named(topic: Topic, question: object) -> str:
-    """Return the request with its circumstances, which is the begin of a signature."""
+def _named(topic: Topic, question: object) -> Situation:
+    """Return the request with its circumstances."""
     if isinstance(question, Query):
-        return f"list_offsets {_target_name(question.target)}{topic.circumstances}"
-    return "list_offsets refusals"
+        return Situation(f"list_offsets {_target_name(question.target)}", topic.circumstances)
+    return Situation("list_offsets refusals")
 
 
 def _kind_of(ours: Row, theirs: Row, topic: Topic) -> str:
@@ -335,12 +349,12 @@ def _word(row: Row, topic: Topic) -> str:
     return row.error or ("nothing" if row.offset < 0 else found)
 
 
-def _of_aborted(account: PartitionHistory, batches: list[StoredBatch]) -> str:
+def _of_aborted(account: PartitionHistory, batches: list[StoredBatch]) -> tuple[str, ...]:
     """Return the circumstances that the aborted transactions of a fetch may depend on."""
     if not any(map(account.is_aborted, batches)):
-        return ""
+        return ()
     is_cut = batches[-1].last_offset + 1 < min(account.stable_ends)
-    return ", with an aborted transaction" + (", with its size cut" if is_cut else "")
+    return ("an aborted transaction", *(("its size cut",) if is_cut else ()))
 
 
 def _offsets(records: Iterable[StoredRecord]) -> list[int]:

@@ -4,50 +4,75 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.implementations.broker.producers import TopicProducers
+from conformance.lockstep.divergence import DivergenceError
+from conformance.lockstep.scopes.server_statistics import ServerStatistics
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from conformance.implementations.broker.reference import ReferencePartition
     from conformance.implementations.wire.partition_history import PartitionHistory
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
 
 
-class WireDivergence(NamedTuple):
+STAMPED: Final = "LogAppendTime"
+
+
+class Situation(NamedTuple):
+    """An operation or a request, and the circumstances that its result may depend on."""
+
+    asked: str
+    where: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        places = (" of LogAppendTime" if each == STAMPED else f", with {each}" for each in self.where)
+        return "".join((self.asked, *places))
+
+
+class WireDivergenceError(DivergenceError):
     """Divergence of a broker, as it occurred first.
 
     Attributes:
-        divergence: The divergence, as in any lockstep.
-        shape: The signature, such as ``"list_offsets -3: a record -> nothing"``.
-        operations: The steps of the topic, up to the step that diverged.
+        situation: The request or operation, and its circumstances.
+        how: The difference between the results, such as ``"a record -> nothing"``.
     """
 
-    divergence: Divergence
-    shape: str
-    operations: tuple[Operation, ...]
+    def __init__(self, divergence: Divergence, operations: Sequence[Operation], situation: Situation, how: str) -> None:
+        super().__init__(divergence, operations)
+        self.situation = situation
+        self.how = how
+
+    @property
+    def clause(self) -> str:
+        """The id of the clause."""
+        return self.divergence.clauses[0]
+
+    @property
+    def shape(self) -> str:
+        """The signature, such as ``"list_offsets -3: a record -> nothing"``."""
+        return f"{self.situation}: {self.how}"
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Clause and signature: divergences with equal ones are the same."""
+        return self.clause, self.shape
 
 
 @dataclass(slots=True)
-class Statistics:
-    """Statistics of a lockstep."""
+class Statistics(ServerStatistics):
+    """Statistics of a lockstep, with the requests."""
 
-    topics: int = 0
     abandoned: int = 0
     """The number of topics that were abandoned because their records differ."""
-    steps: int = 0
-    answers: int = 0
     fetches: int = 0
-    acknowledged: int = 0
-    expected: int = 0
     asked: Counter[str] = field(default_factory=Counter)
     """The number of results by target."""
-    clauses: Counter[str] = field(default_factory=Counter)
     performed: set[str] = field(default_factory=set)
     """The begins of signatures: operations and requests with their circumstances, and their right results."""
-    restarts: int = 0
-    kills: int = 0
     without_log_append_time: int = 0
     """The number of topics of LogAppendTime that continued with CreateTime, which the broker used."""
     occurrences: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -66,7 +91,7 @@ class Topic:
     timestamps: list[int] = field(default_factory=list)
     producers: TopicProducers = field(init=False)
     active: bool = True
-    stopped: str = ""
+    stopped: tuple[str, ...] = ()
     """The kind of the last stop of the broker since the topic was created, as a circumstance; empty if none."""
 
     def __post_init__(self) -> None:
@@ -75,7 +100,7 @@ class Topic:
     @property
     def is_stamped(self) -> bool:
         """True if the topic has LogAppendTime."""
-        return bool(self.settings.get("message.timestamp.type") == "LogAppendTime")
+        return bool(self.settings.get("message.timestamp.type") == STAMPED)
 
     @property
     def is_tiered(self) -> bool:
@@ -83,17 +108,17 @@ class Topic:
         return str(self.settings.get("remote.storage.enable")).lower() == "true"
 
     @property
-    def circumstances(self) -> str:
+    def circumstances(self) -> tuple[str, ...]:
         """The circumstances that a result may depend on: LogAppendTime, deleted records, an open transaction."""
-        where = " of LogAppendTime" if self.is_stamped else ""
+        where = [STAMPED] if self.is_stamped else []
         account = self.account
         if account.start:
-            where += ", with deleted records" + (", with all deleted" if account.start == account.end else "")
+            where += ["deleted records"] + ["all deleted"] * (account.start == account.end)
         if account.undecided:
             first = min(account.undecided.values())
             is_gone = any(b.base_offset == first and b.last_offset < account.start for b in account.batches)
-            where += ", with an open transaction" + (", with its begin deleted" if is_gone else "")
-        return where
+            where += ["an open transaction"] + ["its begin deleted"] * is_gone
+        return tuple(where)
 
     @property
     def codec(self) -> str | None:

@@ -1,0 +1,26 @@
+"""Statistics of a lockstep that drives a server."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class ServerStatistics:
+    """Statistics of all topics of a server: executed operations and compared results."""
+
+    topics: int = 0
+    steps: int = 0
+    answers: int = 0
+    restarts: int = 0
+    kills: int = 0
+    acknowledged: int = 0
+    """The number of batches that the server has acknowledged, and that every later stop must preserve."""
+    expected: int = 0
+    clauses: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def stops(self) -> int:
+        """Stops of the server, clean or not."""
+        return self.restarts + self.kills

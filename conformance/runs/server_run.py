@@ -1,0 +1,194 @@
+"""Run of a machine that drives a server: one server, compared with one release after the other.
+
+Each topic, and each stop of a broker, takes seconds. So these machines have their own budgets in a profile, Hypothesis
+only generates, and the steps of a divergence are shrunk as operations.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
+
+from conformance.attribution.tables import clauses_for
+from conformance.events import Progressed, Result
+from conformance.runs import broker_table
+from conformance.runs.chunks import run_chunk
+from conformance.runs.divergence_event import divergence_event
+from conformance.runs.shrinking import shrink
+from conformance.runs.shrinking.divergence import with_shrink_status
+from conformance.runs.verdicts import verdict_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.events import Diverged, Sink
+    from conformance.expectations import ExpectationTracker
+    from conformance.kafka.jar_fetch import Progress
+    from conformance.lockstep import Divergence, DivergenceError
+    from conformance.operations import Operation
+    from conformance.runs.plan import Plan
+    from conformance.runs.profiles import Amount
+
+CHUNK: Final = 8
+"""Examples of one run of Hypothesis: most of the tenth and later ones are the preceding example with a small change."""
+
+
+class ServerRunContext(NamedTuple):
+    """Context of a run of servers, in addition to the plan.
+
+    Attributes:
+        seed: The seed of all random choices.
+        seconds_left: A function that returns the remaining time in seconds; None without a limit.
+        sink: A callback that receives every event.
+        ledger: The expectations.
+        progress: A callback that receives the progress of downloads.
+        announce: A callback that receives a description of changes to servers that do not belong to the harness.
+    """
+
+    seed: int
+    seconds_left: Callable[[], float | None]
+    sink: Sink
+    ledger: ExpectationTracker
+    progress: Progress | None = None
+    announce: Callable[[str], None] = lambda _: None
+
+
+class ServerRun:
+    """Run of one server that is compared with one release.
+
+    Args:
+        plan: The plan of the run.
+        name: The ``-i`` argument.
+        release: The release.
+        context: The rest of the run.
+    """
+
+    machine: ClassVar[str]
+
+    def __init__(self, plan: Plan, name: str, release: str, context: ServerRunContext) -> None:
+        self.plan = plan
+        self.name = name
+        self.release = release
+        self.context = context
+        self.amount: Amount = getattr(plan.profile, self.machine)
+        if plan.max_examples is not None:
+            self.amount = self.amount._replace(examples=plan.max_examples)
+        self.expected: set[str] = set()
+        self.started = self._begun = time.monotonic()
+        self._seconds = context.seconds_left()
+
+    @property
+    def level(self) -> str:
+        """The level of the comparison, which is part of traces and of the commands that replay them."""
+        return "observed"
+
+    def carry_out(self) -> Result:
+        """Run the examples, emit their divergences, and return the result."""
+        raise NotImplementedError
+
+    def is_late(self) -> bool:
+        """Return True if the time for examples is up."""
+        return self._seconds is not None and time.monotonic() - self._begun > self._seconds
+
+    def run_examples(self, bound: type[Any], is_over: Callable[[], bool]) -> None:
+        """Run the examples of a bound machine in chunks, each with its own seed.
+
+        Args:
+            bound: The machine, bound to a lockstep.
+            is_over: A callback before each chunk except the first; True ends the run.
+
+        Raises:
+            DivergenceError: The lockstep raises it.
+            ClientError, BrokerError: The server is gone.
+        """
+        self._begun = time.monotonic()
+        how = replace(self.plan.profile, steps=self.amount.steps).settings(CHUNK)
+        for done in range(0, self.amount.examples, CHUNK):
+            if done and is_over():
+                break
+            run_chunk(bound, how, self.context.seed + done, min(CHUNK, self.amount.examples - done))
+
+    def is_expected(self, divergence: Divergence, shape: str = "") -> bool:
+        """Return True if a divergence is expected, by its clauses or its signature."""
+        ledger, clauses = self.context.ledger, divergence.clauses
+        number = ledger.find(clauses, shape, self.machine, self.name, self.release)
+        if number is None:
+            return False
+        known = ledger.expectations[number]
+        self.expected.update(clause for clause in clauses if known.signature or known.covers_clause(clause))
+        return True
+
+    def shrunk(
+        self, failure: DivergenceError, attempt: Callable[[Sequence[Operation]], DivergenceError | None]
+    ) -> DivergenceError:
+        """Return the same divergence with fewer operations, as far as time allows.
+
+        Args:
+            failure: The divergence.
+            attempt: A function that executes operations, and returns the same divergence or None.
+        """
+        seconds = self.plan.shrink_time
+        return with_shrink_status(failure, shrink(failure.operations, attempt, seconds=seconds), seconds)
+
+    def event(self, failure: DivergenceError) -> Diverged:
+        """Save the trace of a divergence, and return its event."""
+        return divergence_event(
+            self.machine,
+            failure.divergence,
+            failure.operations,
+            self.plan.traces,
+            implementation=self.name,
+            seed=self.context.seed,
+            shrinking=failure.shrinking,
+            level=self.level,
+        )
+
+    def result(self, statistics: Any, diverging: Iterable[str], divergences: int, details: dict[str, Any]) -> Result:
+        """Return the result of this release.
+
+        Args:
+            statistics: The statistics of the lockstep.
+            diverging: The ids of the clauses in which a divergence was found.
+            divergences: The number of divergences that count.
+            details: The details of the result.
+        """
+        counts = {each.id: statistics.clauses.get(each.id, 0) for each in clauses_for(self.machine, self.release)}
+        wrong = set(diverging)
+        return Result(
+            self.machine,
+            self.name,
+            self.release,
+            statistics.topics,
+            statistics.steps,
+            time.monotonic() - self.started,
+            divergences,
+            counts,
+            {clause: verdict_of(clause, count, wrong, self.expected) for clause, count in counts.items()},
+            details,
+        )
+
+
+def run_server(kind: type[ServerRun], plan: Plan, name: str, context: ServerRunContext) -> list[Result]:
+    """Compare one server with each release of a plan, one after the other.
+
+    Args:
+        kind: The class of the run.
+        plan: The plan.
+        name: The ``-i`` argument.
+        context: The rest of the run.
+
+    Raises:
+        ToolError: The server cannot be run or reached; divergences found before are emitted.
+    """
+    results: list[Result] = []
+    for release in plan.releases:
+        result = kind(plan, name, release, context).carry_out()
+        results.append(result)
+        examples, steps = sum(each.examples for each in results), sum(each.steps for each in results)
+        context.sink(Progressed(kind.machine, examples, steps, len(results) / len(plan.releases)))
+        context.sink(result)
+        for row in broker_table.measured(result):
+            context.sink(row)
+    return results
