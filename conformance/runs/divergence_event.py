@@ -7,17 +7,50 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from conformance.clauses import load_clauses
+from conformance.errors import ToolError
 from conformance.events import Diverged
 from conformance.lockstep.divergence import failure_json
 from conformance.operations.trace import Trace
-from conformance.runs.trace_saving import keep
+from conformance.quoting import quoted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from conformance.lockstep.divergence import Divergence
-    from conformance.operations import Operation
+    from conformance.operations import Json, Operation
+
+
+def new_trace(
+    machine: str,
+    release: str,
+    operations: Iterable[Operation],
+    failure: Json | None = None,
+    title: str = "",
+    **origin: Any,
+) -> Trace:
+    """Return a trace that names the versions of the programs that found it; ``origin`` are further such entries."""
+    provenance = {"kidx": version("kidx"), "hypothesis": version("hypothesis"), **origin}
+    return Trace(machine, release, tuple(operations), failure, title, provenance)
+
+
+def requirements_of(clauses: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
+    """Return id, level and statement of clauses."""
+    catalogue = load_clauses()
+    return tuple((id_, catalogue[id_].level, catalogue[id_].statement) for id_ in clauses)
+
+
+def replay_command(trace: object, release: str, implementation: str = "", level: str = "observed") -> str:
+    """Return the command that replays a trace; Kafka's classes of the release need no ``-i``."""
+    words = ["conformance", "replay", str(trace), "--kafka", release]
+    words += ["-i", implementation] if implementation not in ("", "jvm") else []
+    words += ["--level", level] if level != "observed" else []
+    return shlex.join(words)
+
+
+def in_one_line(error: Exception) -> str:
+    """Return the message of an unexpected error on one line."""
+    return quoted(repr(error))
 
 
 def divergence_event(
@@ -46,40 +79,30 @@ def divergence_event(
         **origin: further entries of the trace's ``provenance``.
     """
     failure = failure_json(divergence)
-    provenance: dict[str, Any] = {
-        "kidx": version("kidx"),
-        "hypothesis": version("hypothesis"),
-        "seed": seed,
-        **origin,
-        "level": level,
-    }
-    if shrinking:
-        provenance["shrinking"] = shrinking
-    kept = keep(Trace(machine, divergence.release, tuple(operations), failure, provenance=provenance), traces)
-    catalogue = load_clauses()
-    clauses = sorted((catalogue[name] for name in divergence.clauses), key=lambda clause: clause.level != "MUST")
+    more = {"shrinking": shrinking} if shrinking else {}
+    trace = new_trace(machine, divergence.release, operations, failure, seed=seed, **origin, level=level, **more)
+    path, note = _saved(trace, traces)
+    requirements = sorted(requirements_of(divergence.clauses), key=lambda one: one[1] != "MUST")
     return Diverged(
         machine,
         failure,
-        tuple((clause.id, clause.level, clause.statement) for clause in clauses),
+        tuple(requirements),
         tuple(map(str, operations)),
-        kept.path,
-        _replay(kept.path, divergence.release, implementation, level),
+        path,
+        replay_command(path, divergence.release, implementation, level) if path else "",
         implementation,
         shrinking,
         releases=(divergence.release,),
         machines=(machine,),
-        note=kept.note,
+        note=note,
     )
 
 
-def _replay(trace: str, release: str, implementation: str, level: str) -> str:
-    """Return the command that replays a trace; empty if there is no trace."""
-    if not trace:
-        return ""
-    command = ["conformance", "replay", trace, "--kafka", release]
-    if implementation not in ("", "jvm"):
-        command += ["-i", implementation]
-    if level != "observed":
-        command += ["--level", level]
-    return shlex.join(command)
+def _saved(trace: Trace, directory: Path) -> tuple[str, str]:
+    """Save a trace; return its path, or why that failed: on a full disk the trace is lost, but never the divergence."""
+    try:
+        return str(trace.save(directory)), ""
+    except ToolError as error:
+        return "", str(error)
+    except Exception as error:  # noqa: BLE001 -- the divergence is reported in any case
+        return "", f"cannot write its trace: {in_one_line(error)}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.lockstep.decision import decide
 from conformance.lockstep.divergence import DivergenceError
-from conformance.runs.divergence_event import divergence_event
+from conformance.runs.divergence_event import divergence_event, in_one_line
 from conformance.runs.divergences.buckets import Buckets
 from conformance.runs.divergences.deduplication import deduplicate
 from conformance.runs.divergences.root_causes import MinimizedDivergence, are_twins, group_by_root_cause
@@ -17,7 +17,6 @@ from conformance.runs.divergences.signatures import signature_detail, signature_
 from conformance.runs.replay import replay_operations
 from conformance.runs.shrinking.deletions import is_valid_sequence
 from conformance.runs.shrinking.divergence import shrink_divergence
-from conformance.runs.trace_saving import in_one_line
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from conformance.clauses import load_clauses
 from conformance.events import Diverged, Result
 from conformance.kafka.broker.external import ExternalBroker
 from conformance.kafka.broker.external_check import check_external
+from conformance.runs.divergence_event import requirements_of
 
 if TYPE_CHECKING:
     from conformance.events import Sink, Verdict
@@ -73,7 +74,6 @@ def run_attached(attachment: Attachment, release: str, sink: Sink, progress: Pro
 
 
 def _diverged(mismatch: Mismatch, attachment: Attachment, release: str) -> Diverged:
-    clause = load_clauses().get(mismatch.clause)
     failure = {
         "step": -1,
         "participant": f"broker at {attachment.bootstrap}",
@@ -87,7 +87,7 @@ def _diverged(mismatch: Mismatch, attachment: Attachment, release: str) -> Diver
     return Diverged(
         MACHINE,
         failure,
-        () if clause is None else ((clause.id, clause.level, clause.statement),),
+        requirements_of(filter(load_clauses().__contains__, (mismatch.clause,))),
         (mismatch.subject,),
         "",
         f"conformance run --bootstrap-server {attachment.bootstrap} --log-dir {attachment.log_dir} --kafka {release}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.watchdog import exit_process, watch_steps
 from conformance.machines import MACHINES
 from conformance.operations.trace import Trace
+from conformance.runs.divergence_event import replay_command
 from conformance.runs.shrinking.hang import shrink_hang
 from conformance.runs.shrinking.search import SHRINK_SECONDS
 
@@ -42,9 +42,7 @@ class HangReport:
     @property
     def replay(self) -> str:
         """The command that replays the steps."""
-        words = ["conformance", "replay", str(self.trace), "--kafka", self.release]
-        own = self.specification not in ("", "jvm")
-        return shlex.join([*words, "-i", self.specification] if own else words)
+        return replay_command(self.trace, self.release, self.specification)
 
     def to_json(self) -> Json:
         """Return the report as one document."""

@@ -14,13 +14,15 @@ if the same clauses separate the releases there (:mod:`.implicated`). Texts of e
 collected during the search (:mod:`.error_texts`).
 """
 
-from conformance.experiments.release_diff.comparison import Comparison, Difference, Plan, compare
+from conformance.experiments.release_diff.comparison import Comparison, compare
+from conformance.experiments.release_diff.difference import Difference
 from conformance.experiments.release_diff.document import to_json
 from conformance.experiments.release_diff.error_texts import TextChange
 from conformance.experiments.release_diff.event_stream import events_of
 from conformance.experiments.release_diff.expected import judge, load_expected
 from conformance.experiments.release_diff.implicated import ImplicatedClauses
 from conformance.experiments.release_diff.markdown import to_markdown
+from conformance.experiments.release_diff.sides import Plan
 from conformance.experiments.release_diff.text_report import describe, describe_texts
 
 __all__ = [

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from conformance.experiments.release_diff.comparison import Comparison, Difference
+    from conformance.experiments.release_diff.comparison import Comparison
+    from conformance.experiments.release_diff.difference import Difference
     from conformance.experiments.release_diff.error_texts import TextChange
     from conformance.experiments.release_diff.implicated import ImplicatedClauses
     from conformance.experiments.release_diff.sides import Side

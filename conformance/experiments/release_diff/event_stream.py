@@ -7,15 +7,16 @@ from datetime import UTC, datetime
 from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING
 
-from conformance.clauses import load_clauses
 from conformance.events import Diverged, Result, RunFinished, RunStarted
-from conformance.experiments.release_diff.search import PROFILE
+from conformance.experiments.release_diff.sides import PROFILE
 from conformance.lockstep.divergence import failure_json
+from conformance.runs.divergence_event import requirements_of
 from conformance.runs.divergences.signatures import signature_of
 
 if TYPE_CHECKING:
     from conformance.events import Event
-    from conformance.experiments.release_diff.comparison import Comparison, Difference
+    from conformance.experiments.release_diff.comparison import Comparison
+    from conformance.experiments.release_diff.difference import Difference
 
 
 def events_of(comparison: Comparison, *, holds: bool) -> Iterator[Event]:
@@ -55,12 +56,11 @@ def events_of(comparison: Comparison, *, holds: bool) -> Iterator[Event]:
 
 
 def _diverged(difference: Difference, specification: str) -> Diverged:
-    catalogue = load_clauses()
     ids = (*difference.implicated.old, *difference.implicated.new)
     return Diverged(
         difference.machine,
         failure_json(difference.divergence),
-        tuple((id_, catalogue[id_].level, catalogue[id_].statement) for id_ in ids),
+        requirements_of(ids),
         tuple(map(str, difference.operations)),
         str(difference.trace),
         difference.new.side.replay(difference.trace),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from conformance.runs.hang_report import report_hang
 
 if TYPE_CHECKING:
-    from conformance.experiments.release_diff.comparison import Plan
+    from conformance.experiments.release_diff.sides import Plan
     from conformance.lockstep.watchdog import Hang
     from conformance.operations import Json
 

@@ -10,7 +10,8 @@ from conformance.experiments.release_diff.text_report import describe, headline
 from kidx.printable import printable, printable_lines
 
 if TYPE_CHECKING:
-    from conformance.experiments.release_diff.comparison import Comparison, Difference
+    from conformance.experiments.release_diff.comparison import Comparison
+    from conformance.experiments.release_diff.difference import Difference
     from conformance.experiments.release_diff.expected import Judged
 
 _WORDS = 200

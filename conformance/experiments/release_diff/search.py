@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hypothesis import seed as seeded
@@ -14,15 +14,19 @@ from conformance.clauses import family
 from conformance.errors import ToolError
 from conformance.events import Progressed
 from conformance.expectations import ExpectationTracker, load_expectations
+from conformance.experiments.release_diff.difference import Difference, place_of
 from conformance.experiments.release_diff.error_texts import TextCollector
 from conformance.experiments.release_diff.execution import ReleaseRunner, can_execute
-from conformance.experiments.release_diff.implicated import separating
+from conformance.experiments.release_diff.implicated import last_implicated, separating
 from conformance.experiments.release_diff.recording_proxy import RecordingProxy
+from conformance.experiments.release_diff.sides import PROFILE
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.decision import Decision, can_continue
+from conformance.lockstep.divergence import failure_json
 from conformance.machines import MACHINES
 from conformance.operations.state_diff import differing_fields
 from conformance.runs.determinism import without_local_constants
+from conformance.runs.divergence_event import new_trace
 from conformance.runs.profiles import Profile, round_of
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.replay import replay_operations
@@ -33,13 +37,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.events import Sink
-    from conformance.experiments.release_diff.sides import Side
+    from conformance.experiments.release_diff.difference import Key, Place
+    from conformance.experiments.release_diff.sides import Plan
     from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Divergence
-    from conformance.operations import Operation
+    from conformance.operations import Json, Operation
 
-# A fixed seed: the same search then always has the same result.
-PROFILE: Final = Profile("diff", examples=1_000, steps=30, seed=0)
 STEPS_PER_EXAMPLE: Final = (5, 10, *(PROFILE.steps,) * 4)
 """Numbers of rules in an example. A search continues with the next number after a round in which nothing new turned up,
 and ends after the last one unless more examples are requested. An example of five rules shows most differences, and
@@ -47,60 +50,15 @@ shrinks fastest; a difference that one in a hundred longer examples shows is fou
 """
 _SEED_OF_ROUND: Final = 1_000_003
 
-Key = frozenset[str] | tuple[str, ...]
-"""Fingerprint of a difference: the families of the clauses that separate the releases at that step; without such
-clauses the operation, the aspects and the kinds of outcome.
-"""
-
-
-Place = tuple[str, str, tuple[str, ...]]
-"""Place of a difference: machine, operation and aspects."""
-
-
-class Occurrences:
-    """Places where one difference occurred, in the order in which they were found."""
-
-    def __init__(self) -> None:
-        self._places: dict[Place, None] = {}
-
-    def add(self, machine: str, divergence: Divergence) -> None:
-        """Record one more occurrence of the difference."""
-        self._places[machine, divergence.operation.name, divergence.aspects] = None
-
-    @property
-    def places(self) -> tuple[Place, ...]:
-        """All places."""
-        return tuple(self._places)
-
-
-@dataclass(frozen=True)
-class Found:
-    """New difference, shrunk.
-
-    Attributes:
-        key: The fingerprint.
-        divergence: The divergence at the last operation.
-        operations: The shrunk trace.
-        seed: The seed of the round.
-        unobserved: Fields that are not compared from then on. A difference only in the state would end every example in
-            which it occurs; without these fields the search continues with its consequences.
-    """
-
-    key: Key
-    divergence: Divergence
-    operations: tuple[Operation, ...]
-    seed: int
-    unobserved: tuple[str, ...]
-
 
 class Search:
     """Search of one machine for differences between two sides.
 
     Args:
         machine: The name of the machine.
-        old: The side whose dialect counts. A build's classes are the reference: they may differ from kidx.
-        new: The side whose classes are compared with it.
-        known: The differences that other machines have found already; new ones are added.
+        plan: The plan. The dialect of the old side counts; a build's classes are the reference: they may differ from
+            kidx. The classes of the new side are compared with it.
+        known: The places of the differences that other machines have found already; new ones are added.
         scratch: An empty directory.
         sink: A callback that receives progress events.
         progress: A callback that is called while jars are downloaded.
@@ -109,14 +67,14 @@ class Search:
     def __init__(
         self,
         machine: str,
-        old: Side,
-        new: Side,
-        known: dict[Key, Occurrences],
+        plan: Plan,
+        known: dict[Key, dict[Place, None]],
         scratch: Path,
         sink: Sink,
         progress: Progress | None = None,
     ) -> None:
-        self.name, self.old, self.new = machine, old.release, new.release
+        old, new = plan.sides
+        self.name, self.plan, self.old, self.new = machine, plan, old.release, new.release
         self.known = known
         self.sink = sink
         kind = MACHINES[machine]
@@ -160,11 +118,11 @@ class Search:
         if self._uncontrolled == example:
             self._left = example
             return True
-        occurrences = self.known.get(self._key(divergence, self.lockstep.operations))
-        if occurrences is None:
+        places = self.known.get(self._key(divergence, self.lockstep.operations))
+        if places is None:
             self._first_new = self._first_new or example
             return False
-        occurrences.add(self.name, divergence)
+        places[place_of(self.name, divergence)] = None
         return True
 
     def _decide(self, divergence: Divergence) -> Decision:
@@ -203,15 +161,11 @@ class Search:
 
     # -- rounds ------------------------------------------------------------------------------------------------
 
-    def run(self, wanted: int | None, seed: int, limit: float | None, *, kept: bool = True) -> list[Found]:
+    def run(self, limit: float | None) -> list[Difference]:
         """Replay the regression traces, then run rounds, and return the new differences.
 
         Args:
-            wanted: The number of examples; by default from a profile, or fewer if nothing new turns up at any example
-                length.
-            seed: The random seed; a fixed seed reproduces the search.
             limit: The time limit in seconds, or None. One regression trace and one round are run in any case.
-            kept: True if the regression traces are replayed.
 
         Raises:
             ToolError: The old release's own classes differ from their reference, so that no comparison is possible.
@@ -221,7 +175,8 @@ class Search:
         def is_late() -> bool:
             return limit is not None and time.monotonic() - started >= limit
 
-        found = self._replay_regression_traces(seed, is_late) if kept else []
+        seed, wanted = self.plan.seed, self.plan.max_examples
+        found = self._replay_regression_traces(seed, is_late) if self.plan.kept else []
         insists, wanted = wanted is not None, PROFILE.examples if wanted is None else wanted
         done = level = rounds = 0
         while done < wanted and (insists or level < len(STEPS_PER_EXAMPLE)):
@@ -241,9 +196,9 @@ class Search:
             self.sink(Progressed(self.name, self.lockstep.statistics.examples, self.lockstep.statistics.steps, share))
         return found
 
-    def _replay_regression_traces(self, seed: int, is_late: Callable[[], bool]) -> list[Found]:
+    def _replay_regression_traces(self, seed: int, is_late: Callable[[], bool]) -> list[Difference]:
         """Replay the traces that once distinguished a wrong implementation; one trace may show several differences."""
-        found: list[Found] = []
+        found: list[Difference] = []
         for number, trace in enumerate(load_regression_traces(self.name)):
             if number and is_late():
                 self.not_replayed += 1
@@ -258,7 +213,7 @@ class Search:
                     break
         return found
 
-    def _round(self, profile: Profile, examples: int, seed: int) -> Found | None:
+    def _round(self, profile: Profile, examples: int, seed: int) -> Difference | None:
         """Run Hypothesis once; return a new difference, or None."""
         self.lockstep.failure = None
         self._first_new = None
@@ -272,7 +227,7 @@ class Search:
             return self._new(failure, seed)
         return None
 
-    def _new(self, failure: DivergenceError, seed: int) -> Found:
+    def _new(self, failure: DivergenceError, seed: int) -> Difference:
         divergence = failure.divergence
         if divergence.participant != self.subject.name:
             against = "the abstract model" if divergence.against == "model" else "kidx"
@@ -285,13 +240,23 @@ class Search:
         short = shrink(operations, lambda candidate: self._again(candidate, key))
         if short is not None:
             operations, divergence = short.operations, short.shown
-        self.known.setdefault(key, Occurrences()).add(self.name, divergence)
+        self.known.setdefault(key, {})[place_of(self.name, divergence)] = None
         unobserved: tuple[str, ...] = ()
         if divergence.aspects == ("state",):
             fields = differing_fields(divergence.expected, divergence.actual)
             unobserved = tuple(name for name, _, _ in fields if name)
             self.subject.unobserved.update(unobserved)
-        return Found(key, divergence, operations, seed, unobserved)
+        old, new = (performer.perform(operations) for performer in self.runners)
+        implicated = last_implicated(self.old, self.new, old.clauses, new.clauses)
+        title = f"differ in {divergence.operation.name} ({', '.join(divergence.aspects)})"
+        trace = self.save(operations, title, seed, failure_json(divergence))
+        return Difference(self.name, divergence, operations, implicated, old, new, trace, unobserved, key=key)
+
+    def save(self, operations: Sequence[Operation], title: str, seed: int, failure: Json | None = None) -> Path:
+        """Save a trace of both sides, and return its path."""
+        title = f"{self.plan.old} and {self.plan.new} {title}"
+        trace = new_trace(self.name, self.old, operations, failure, title, seed=seed, profile=PROFILE.name)
+        return trace.save(self.plan.traces)
 
     def _again(self, operations: Sequence[Operation], key: Key) -> Divergence | None:
         """Return the difference with that key, if the last operation shows it and no earlier one differs."""

@@ -1,16 +1,21 @@
-"""Sides of a comparison: a locked release, or a build that has the dialect of one."""
+"""Plan of a comparison, and its sides: locked releases, or builds that have the dialect of one."""
 
 from __future__ import annotations
 
-import shlex
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from conformance.errors import ToolError
 from conformance.implementations.forms import directory_of, form_of
 from conformance.implementations.spec import build_of
 from conformance.kafka.releases import load_release
+from conformance.runs.divergence_event import replay_command
+from conformance.runs.profiles import Profile
+
+# A fixed seed: the same search then always has the same result.
+PROFILE: Final = Profile("diff", examples=1_000, steps=30, seed=0)
 
 
 class Side(NamedTuple):
@@ -33,8 +38,7 @@ class Side(NamedTuple):
 
     def replay(self, trace: Path) -> str:
         """Return the command that replays a trace with these classes."""
-        words = ["conformance", "replay", str(trace), "--kafka", self.release]
-        return shlex.join([*words, "-i", self.specification] if self.is_build else words)
+        return replay_command(trace, self.release, self.specification)
 
 
 @cache
@@ -55,3 +59,33 @@ def side_of(text: str) -> Side:
     build = build_of(directory)
     assert build is not None
     return Side(text, text, build.release)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Plan of a comparison.
+
+    Attributes:
+        old: The baseline release, or ``jvm:DIR``.
+        new: The other release, or ``jvm:DIR``.
+        machines: Names of :data:`conformance.machines.MACHINES`.
+        traces: The directory of shrunk traces.
+        seed: The random seed; a fixed seed reproduces the search.
+        max_examples: The number of examples for each machine; by default from a profile, or fewer if nothing is new.
+        max_time: The time limit in seconds, or None.
+        kept: True if the regression traces are replayed first.
+    """
+
+    old: str
+    new: str
+    machines: tuple[str, ...]
+    traces: Path
+    seed: int = PROFILE.seed or 0
+    max_examples: int | None = None
+    max_time: float | None = None
+    kept: bool = True
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Baseline side and new side."""
+        return side_of(self.old), side_of(self.new)

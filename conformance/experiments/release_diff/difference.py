@@ -1,0 +1,63 @@
+"""Difference between two releases, and its trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.experiments.release_diff.execution import ExecutionRecord
+    from conformance.experiments.release_diff.implicated import ImplicatedClauses
+    from conformance.lockstep import Divergence
+    from conformance.operations import Operation
+
+Key = frozenset[str] | tuple[str, ...]
+"""Fingerprint of a difference: the families of the clauses that separate the releases at that step; without such
+clauses the operation, the aspects and the kinds of outcome.
+"""
+Place = tuple[str, str, tuple[str, ...]]
+"""Place of a difference: machine, operation and aspects."""
+
+
+def place_of(machine: str, divergence: Divergence) -> Place:
+    """Return the place of a difference."""
+    return machine, divergence.operation.name, divergence.aspects
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One behaviour in which two releases differ.
+
+    Attributes:
+        machine: The machine that found it.
+        divergence: The divergence of the new release from the old one's reference, at the last of ``operations``.
+        operations: The shrunk trace.
+        implicated: The clauses that separate the releases there; without any, the difference is a finding.
+        old: The execution of the trace by the old release.
+        new: The execution of the trace by the new release.
+        trace: The path of the trace.
+        unobserved: Fields of the state that the rest of the search did not compare. A difference only in the state
+            would end every example in which it occurs; without these fields the search continues with its consequences.
+        also: Machine, operation and aspects of other steps with the same difference.
+        more: Traces in which it occurs at a step that the clauses do not cover.
+        key: The fingerprint.
+    """
+
+    machine: str
+    divergence: Divergence
+    operations: tuple[Operation, ...]
+    implicated: ImplicatedClauses
+    old: ExecutionRecord
+    new: ExecutionRecord
+    trace: Path
+    unobserved: tuple[str, ...]
+    also: tuple[Place, ...] = ()
+    more: tuple[Path, ...] = ()
+    key: Key = ()
+
+    @property
+    def place(self) -> Place:
+        """Machine, operation and aspects of the step that differs."""
+        return place_of(self.machine, self.divergence)
