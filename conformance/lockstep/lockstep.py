@@ -133,10 +133,15 @@ class Lockstep(Generic[Seen, Files]):
                 return True
         return False
 
+    def participant(self, name: str) -> Participant:
+        """Return the participant of a subject."""
+        return next(each for each in self._subjects if each.implementation.name == name)
+
     def skip_example(self, name: str) -> None:
         """Exclude a participant from the example that has just begun."""
-        for participant in self._subjects:
-            participant.active &= participant.implementation.name != name
+        participant = self.participant(name)
+        participant.active = False
+        participant.leave()
 
     def supports(self, operation: str) -> bool:
         """Return True if the harness executes this operation itself, or every participant has it."""
@@ -201,7 +206,7 @@ class Lockstep(Generic[Seen, Files]):
         finally:
             self._batched.discard_pending()
             for participant in self._subjects:
-                participant.end()
+                participant.end(failed=self._failed)
             self._references.end()
         for participant in self.participants:
             text = participant.failure_between_examples()
@@ -339,12 +344,13 @@ class Lockstep(Generic[Seen, Files]):
         expected, reference = step.expected[group], self.groups[group].reference
         expected, found = participant.normalize(step.operation, expected, (actual, participant.read()), reference)
         if step.clauses:
-            participant.exclude_step(step.clauses[group])
+            participant.exclude_step(participant.foreign_clauses(step.clauses[group]))
         if expected == found:
             return
         who = participant.implementation
-        if self.statistics.record_dropout(who.name, step.operation.name, found[0].outcome.error):
-            participant.active = False
+        error = found[0].outcome.error
+        if self.statistics.record_dropout(who.name, step.operation.name, error):
+            participant.drop_out(step.operation.name if error == "unsupported" else "")
             return
         differing = compare_with_reference(expected, found, speaks_kafka=who.speaks_kafka)
         if not participant.batched:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import shutil
 from abc import ABC, abstractmethod
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from conformance.operations.log_capabilities import needs_missing_capability
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from conformance.operations import Operation
 
 
 class Participant(ABC):
-    """An implementation, its directory, and the files that it works on.
+    """An implementation, its directory, the files that it works on, and the clauses that it is credited with.
+
+    The credit is conservative. If it drops out of an example because of a missing operation, of memory or of a
+    divergence that counts, the example does not count for it: it is unknown which participants executed the last step.
 
     Attributes:
         perform: A function that executes an operation; for a batched participant, it returns the result of the last
@@ -26,6 +30,8 @@ class Participant(ABC):
         active: True if it takes part in the rest of the example.
         batched: True if it executes operations after the references, many steps at a time, see
             :mod:`conformance.lockstep.batched_execution`.
+        exercised: The number of steps of its group that exercised each clause.
+        unsupported: The requested operations that it does not have.
     """
 
     def __init__(self, implementation: Any, directory: Path) -> None:
@@ -38,16 +44,62 @@ class Participant(ABC):
         self.perform: Callable[[Operation], Any] = (
             implementation.observation if self.batched else implementation.perform
         )
+        self.exercised: Counter[str] = Counter()
+        self.unsupported: set[str] = set()
+        self._missed: Counter[str] = Counter()
+        self._at_begin: Counter[str] = Counter()
+        self._absent_since: Counter[str] | None = None
 
     def begin(self) -> None:
         """Begin an example in the empty directory."""
+        self._at_begin, self._absent_since = Counter(self.exercised), None
         self.implementation.begin(self.directory)
         self.active = True
 
-    def end(self) -> None:
-        """End the example and remove the files."""
+    def end(self, *, failed: bool = False) -> None:
+        """End the example and remove the files.
+
+        Args:
+            failed: True if a divergence that counts has ended it.
+        """
+        absent = self._at_begin if failed else self._absent_since
+        if absent is not None:
+            self._missed += self.exercised - absent
+        self._absent_since = None
         self.implementation.end()
         self.clear()
+
+    # -- credit ------------------------------------------------------------------------------------------------
+
+    @property
+    def credited(self) -> Counter[str]:
+        """The number of steps that exercised each clause while it took part."""
+        return self.exercised - self._missed
+
+    def leave(self, clauses: Iterable[str] = ()) -> None:
+        """Drop out of the example in a step that is no evidence for its clauses."""
+        self._absent_since = Counter(self.exercised)
+        self._absent_since.subtract(clauses)
+
+    def exclude_step(self, clauses: Iterable[str]) -> None:
+        """Continue after a step that is no evidence for its clauses."""
+        self._missed.update(clauses)
+
+    def drop_out(self, operation: str = "") -> None:
+        """Drop out of the example because of memory, or of an operation that it does not have."""
+        self.active, self._absent_since = False, self._at_begin
+        self.unsupported.update(filter(None, (operation,)))
+
+    def foreign_clauses(self, clauses: tuple[str, ...]) -> Sequence[str]:
+        """Return the clauses that only the reference exercised in a step.
+
+        Args:
+            clauses: The clauses that the reference exercised.
+        """
+        del clauses
+        return ()
+
+    # -- files and results -------------------------------------------------------------------------------------
 
     def clear(self) -> None:
         """Remove everything in the directory."""
@@ -98,14 +150,6 @@ class Participant(ABC):
     def is_promised(self) -> bool:
         """Return True if a broker can have executed the last step with the files of this participant."""
         return True
-
-    def exclude_step(self, clauses: tuple[str, ...]) -> None:
-        """Discard the evidence of a step for clauses that only the reference exercised.
-
-        Args:
-            clauses: The clauses that the reference exercised.
-        """
-        del clauses
 
     def comparable_listing(self, expected: list[str]) -> list[str]:
         """Return the part of :meth:`listing` that has to equal the reference."""

@@ -205,6 +205,8 @@ class Group(Generic[Seen, Files]):
         self.subjects = subjects
         self.unbatched = [participant for participant in subjects if not participant.batched]
         self.exercised: Counter[str] = Counter()
+        for subject in subjects:
+            subject.exercised = self.exercised
         self.begin()
 
     def begin(self) -> None:

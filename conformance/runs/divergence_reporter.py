@@ -21,13 +21,13 @@ from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from conformance.events import Diverged, Sink
+    from conformance.implementations.protocol import Implementation
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
     from conformance.runs.chunk_result import ChunkResult
     from conformance.runs.divergences.deduplication import Fingerprint, UniqueDivergence
     from conformance.runs.machine_run import MachineRun
     from conformance.runs.plan import Plan
-    from conformance.runs.subject_coverage import SubjectCoverage
 
 
 _WAYS: Final = 3
@@ -204,7 +204,7 @@ def tell(run: MachineRun, distinct: UniqueDivergence, seed: int) -> MinimizedDiv
     return MinimizedDivergence(distinct, shown, event, partial(_first_difference, run, subject))
 
 
-def _alone(run: MachineRun, subject: SubjectCoverage, distinct: UniqueDivergence, seconds: float) -> DivergenceError:
+def _alone(run: MachineRun, subject: Implementation, distinct: UniqueDivergence, seconds: float) -> DivergenceError:
     """Return the representative of a divergence, shrunk in a lockstep of the participant alone."""
     divergence = distinct.sighting.divergence
 
@@ -212,7 +212,7 @@ def _alone(run: MachineRun, subject: SubjectCoverage, distinct: UniqueDivergence
         return decide(seen, run.plan.level, tolerated=not distinct.matches_participant(seen))
 
     lockstep = run.machine.new_lockstep(
-        [subject.implementation], run.scratch / "shrink", releases=[divergence.release], on_divergence=others
+        [subject], run.scratch / "shrink", releases=[divergence.release], on_divergence=others
     )
     return _shrunk(
         lockstep, DivergenceError(divergence, distinct.sighting.operations), distinct.matches_participant, seconds
@@ -220,7 +220,7 @@ def _alone(run: MachineRun, subject: SubjectCoverage, distinct: UniqueDivergence
 
 
 def _other_forms(
-    run: MachineRun, subject: SubjectCoverage, distinct: UniqueDivergence, seed: int
+    run: MachineRun, subject: Implementation, distinct: UniqueDivergence, seed: int
 ) -> Iterator[dict[str, Any]]:
     """Yield other forms of a divergence, each with its own steps: they may have the same root cause or not."""
     mine = distinct.sighting.divergence
@@ -239,15 +239,13 @@ def _other_forms(
         }
 
 
-def _first_difference(
-    run: MachineRun, subject: SubjectCoverage, operations: tuple[Operation, ...]
-) -> Divergence | None:
+def _first_difference(run: MachineRun, subject: Implementation, operations: tuple[Operation, ...]) -> Divergence | None:
     """Return the first divergence of a participant in some operations that counts at the run's level, or None."""
     if not is_valid_sequence(operations):
         return None
     with scratch_directory() as scratch:
         lockstep = run.machine.new_lockstep(
-            [subject.implementation],
+            [subject],
             scratch,
             releases=[subject.release],
             on_divergence=lambda each: decide(each, run.plan.level, tolerated=not each.counts(run.plan.level)),

@@ -29,14 +29,15 @@ from conformance.runs.divergences.signatures import signature_detail, signature_
 from conformance.runs.gc_tuning import infrequent_gc
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.replay import replay_operations
-from conformance.runs.subject_coverage import SubjectCoverage
 from conformance.runs.turns import Turns
 
 if TYPE_CHECKING:
     from conformance.expectations import ExpectationTracker
+    from conformance.implementations.protocol import Implementation
     from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Lockstep
     from conformance.lockstep.divergence import Divergence
+    from conformance.lockstep.participant import Participant
     from conformance.runs.plan import Plan
 
 
@@ -76,7 +77,7 @@ class MachineRun:
         self.scratch = scratch
         self.ledger = ledger
         self.machine = MACHINES[machine]
-        self.subjects: list[tuple[str, SubjectCoverage]] = []
+        self.subjects: list[tuple[str, Implementation]] = []
         self.unsupported: dict[str, NotDrivenError] = {}
         for specification in plan.implementations:
             if not is_server(specification):
@@ -90,12 +91,11 @@ class MachineRun:
         if not plan.model:
             self.lockstep.drop_models()
         self.lockstep.count_at(plan.level)
-        for _, subject in self.subjects:
-            subject.watch(self.lockstep)
         self.turns = Turns(self.subjects, self.lockstep.scope.rules)
         self._waiting: set[str] = set()
         self._number = self._steps_before = 0
-        self._by_name = {subject.name: (specification, subject) for specification, subject in self.subjects}
+        self._specifications = {subject.name: specification for specification, subject in self.subjects}
+        self._participants = {name: self.lockstep.participant(name) for name in self._specifications}
         self._begin, self.lockstep.begin = self.lockstep.begin, self._begin_example
         # Bound once: if a participant turns out to lack an operation, the examples of a later chunk must not change.
         self._bound = self.machine.bind(self.lockstep)
@@ -111,14 +111,13 @@ class MachineRun:
         """Add every release of an implementation, unless the machine cannot test the implementation."""
         try:
             for release in self.plan.releases:
-                subject = self.machine.subject(specification, release, progress)
-                self.subjects.append((specification, SubjectCoverage(subject)))
+                self.subjects.append((specification, self.machine.subject(specification, release, progress)))
         except NotDrivenError as error:
             self.unsupported[specification] = error
 
     def specification(self, participant: str) -> str:
         """Return the ``-i`` argument of a participant; the reference itself has none."""
-        return self._by_name[participant][0] if participant in self._by_name else "jvm"
+        return self._specifications.get(participant, "jvm")
 
     # -- chunks -------------------------------------------------------------------------------------------------
 
@@ -170,10 +169,10 @@ class MachineRun:
         """Execute a function and return its result, without earlier results."""
         statistics = self.lockstep.statistics
         examples, steps, kinds = statistics.examples, statistics.steps, Counter(statistics.kinds)
-        credited = {name: subject.exercised() for name, (_, subject) in self._by_name.items()}
-        for _, subject in self.subjects:
-            subject.lacking.clear()
-            subject.excused.clear()
+        credited = {name: participant.credited for name, participant in self._participants.items()}
+        for participant in self._participants.values():
+            participant.unsupported.clear()
+            excused_by(participant).clear()
         self._evidence = evidence = ChunkResult(number)
         self._sidelined = {name for name, times in self._left_early.items() if times >= self.patience}
         self.lockstep.failure = None
@@ -191,10 +190,10 @@ class MachineRun:
         evidence.kinds = Counter(statistics.kinds) - kinds
         if number != KEPT:
             evidence.drawn, evidence.drawn_kinds = evidence.examples, evidence.kinds.copy()
-        for name, (_, subject) in self._by_name.items():
-            evidence.credited[name] = subject.exercised() - credited[name]
-            evidence.lacking[name] = set(subject.lacking)
-            evidence.excused[name] = Counter(subject.excused)
+        for name, participant in self._participants.items():
+            evidence.credited[name] = participant.credited - credited[name]
+            evidence.lacking[name] = set(participant.unsupported)
+            evidence.excused[name] = Counter(excused_by(participant))
         return evidence
 
     def _begin_example(self) -> None:
@@ -205,7 +204,6 @@ class MachineRun:
         self._number += 1
         for name in self._sidelined | self._waiting:
             self.lockstep.skip_example(name)
-            self._by_name[name][1].excuse(())
 
     def _note_waiting(self) -> None:
         """Count the finished example for the participants that sat it out."""
@@ -219,7 +217,8 @@ class MachineRun:
 
     def _noted(self, divergence: Divergence) -> Decision:
         """Record a divergence; only one of the reference itself is raised as an error."""
-        specification, subject = self._by_name[divergence.participant]
+        participant = self._participants[divergence.participant]
+        specification = self._specifications[divergence.participant]
         evidence, clauses = self._evidence, divergence.clauses
         known = None if divergence.is_failure else self._known(divergence, specification)
         if known is not None:
@@ -233,9 +232,9 @@ class MachineRun:
             if evidence.departed.get(divergence.participant, 0) >= self.patience:
                 self._sidelined.add(divergence.participant)
         if divergence.participant not in self._sidelined and can_continue(divergence, self.plan.level):
-            subject.exclude_step(self._doubtful(divergence))
+            participant.exclude_step(self._doubtful(divergence))
             return Decision.CONTINUE
-        subject.excuse(clauses)
+        participant.leave(clauses)
         return Decision.SKIP_EXAMPLE
 
     def _doubtful(self, divergence: Divergence) -> Sequence[str]:
@@ -256,3 +255,9 @@ class MachineRun:
             catalogue = load_clauses()
             return {clause for clause in divergence.clauses if catalogue[clause].level != "MUST"}
         return None
+
+
+def excused_by(participant: Participant) -> Counter[str]:
+    """Return the number of steps with a tolerated difference, by the description of the tolerance."""
+    excused: Counter[str] = getattr(participant.implementation, "excused", None) or Counter()
+    return excused

@@ -14,7 +14,7 @@ from conformance.implementations.forms import is_program
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable
 
-    from conformance.runs.subject_coverage import SubjectCoverage
+    from conformance.implementations.protocol import Implementation
 
 
 class Turns:
@@ -25,7 +25,7 @@ class Turns:
         rules: A function that returns equal keys for releases that behave alike.
     """
 
-    def __init__(self, subjects: Iterable[tuple[str, SubjectCoverage]], rules: Callable[[str], Hashable]) -> None:
+    def __init__(self, subjects: Iterable[tuple[str, Implementation]], rules: Callable[[str], Hashable]) -> None:
         alike: dict[Hashable, list[str]] = {}
         for specification, subject in subjects:
             if is_program(specification):

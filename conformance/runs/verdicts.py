@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from conformance.events import Verdict
+    from conformance.implementations.protocol import Implementation
     from conformance.runs.chunk_result import ChunkResult
     from conformance.runs.divergences.deduplication import UniqueDivergence
     from conformance.runs.machine_run import MachineRun
-    from conformance.runs.subject_coverage import SubjectCoverage
 
 
 def results_of(
@@ -67,12 +67,12 @@ def _unsupported(run: MachineRun, specification: str, release: str, details: dic
     return Result(run.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(ids, 0), verdicts, details)
 
 
-def _has_nothing(evidence: ChunkResult, subject: SubjectCoverage) -> bool:
+def _has_nothing(evidence: ChunkResult, subject: Implementation) -> bool:
     """Return True if an implementation turned out not to open the object that the machine tests."""
     return "open" in evidence.lacking.get(subject.name, ()) and not evidence.credited.get(subject.name)
 
 
-def _details(run: MachineRun, evidence: ChunkResult, subject: SubjectCoverage) -> dict[str, Any]:
+def _details(run: MachineRun, evidence: ChunkResult, subject: Implementation) -> dict[str, Any]:
     excused = evidence.excused.get(subject.name)
     failed = evidence.failed.get(subject.name)
     details: dict[str, Any] = {}
@@ -110,7 +110,7 @@ def tolerance_rows(run: MachineRun, evidence: ChunkResult) -> Iterator[Measured]
 
 def _verdicts(
     machine: str,
-    subject: SubjectCoverage,
+    subject: Implementation,
     clauses: dict[str, int],
     evidence: ChunkResult,
     mine: Sequence[UniqueDivergence],
@@ -155,7 +155,7 @@ def verdict_of(clause: str, count: int, diverging: AbstractSet[str], expected: A
     return "conforms" if count else "not-run"
 
 
-def _lacks(machine: str, subject: SubjectCoverage, clause: str, lacking: set[str]) -> bool:
+def _lacks(machine: str, subject: Implementation, clause: str, lacking: set[str]) -> bool:
     """Return True if an implementation has none of the operations that can exercise a clause."""
     operations = operations_for(machine, clause)
     return bool(operations) and not any(subject.supports(name) and name not in lacking for name in operations)

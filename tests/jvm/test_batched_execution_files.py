@@ -20,7 +20,6 @@ from conformance.lockstep.scopes.log import LogLockstep
 from conformance.lockstep.scopes.segment import SegmentLockstep
 from conformance.operations import Operation
 from conformance.operations.log import TOPIC_DIRECTORY
-from conformance.runs.subject_coverage import SubjectCoverage
 from kidx.log import UnifiedLog
 from kidx.records import build_batch
 
@@ -130,9 +129,7 @@ def test_a_wrong_reference_is_reported_for_its_own_step(tmp_path: Path) -> None:
 
 
 def test_clauses_are_counted_up_to_the_difference(tmp_path: Path) -> None:
-    subject = SubjectCoverage(CheckedAgainst(JvmLog("4.4.0"), "4.3.1"))
-    lockstep = LogLockstep([subject], tmp_path)
-    subject.watch(lockstep)
+    lockstep = LogLockstep([CheckedAgainst(JvmLog("4.4.0"), "4.3.1")], tmp_path)
     lockstep.begin()
     perform(lockstep, OPEN, CLOSE, OPEN, APPEND, ASK)
     assert not lockstep.statistics.exercised("4.3.1")

@@ -28,7 +28,6 @@ from conformance.operations.segment import (
 from conformance.operations.trace import Trace
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.replay import replay, replay_operations
-from conformance.runs.subject_coverage import SubjectCoverage
 from kidx.dialect import DIALECTS, dialect_of
 from kidx.segment import LogSegment
 
@@ -108,13 +107,11 @@ class WithoutMemory(ReferenceSegment):
 
 def test_a_step_without_enough_memory_was_not_executed(tmp_path):
     """The implementation is credited with no clause; a sound one is."""
-    without, sound = SubjectCoverage(WithoutMemory("3.9.2")), SubjectCoverage(ReferenceSegment("3.9.2"))
-    lockstep = SegmentMachine.new_lockstep([without, sound], tmp_path)
-    for subject in (without, sound):
-        subject.watch(lockstep)
+    lockstep = SegmentMachine.new_lockstep([WithoutMemory("3.9.2"), ReferenceSegment("3.9.2")], tmp_path)
+    without, sound = lockstep.primary.subjects
     replay_operations(lockstep, [OPEN, Operation("append_from_file", (ONE, 0)), Operation("close_segment")])
-    assert sum(sound.exercised().values()) > 3
-    assert +without.exercised() == Counter()
+    assert sum(sound.credited.values()) > 3
+    assert +without.credited == Counter()
     assert lockstep.statistics.out_of_memory == {("kidx 3.9.2", "open_segment"): 1}
 
 

@@ -16,6 +16,7 @@ from conformance.lockstep.scopes.index_file import IndexParticipant
 from conformance.operations import OK, Observation, Operation
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from conformance.lockstep.participant import Participant
@@ -87,11 +88,10 @@ class EntriesOnlyParticipant(IndexParticipant):
         """See the base class; the clauses are the clauses that its own reference exercised."""
         return super().implicated_clauses(clauses if self.own_clauses is None else self.own_clauses)
 
-    def exclude_step(self, clauses: tuple[str, ...]) -> None:
+    def foreign_clauses(self, clauses: tuple[str, ...]) -> Sequence[str]:
         """See the base class."""
-        exclude_step = getattr(self.implementation, "exclude_step", None)
-        if exclude_step is not None and self.own_clauses is not None:
-            exclude_step([clause for clause in clauses if clause not in self.own_clauses])
+        own = self.own_clauses
+        return () if own is None else [clause for clause in clauses if clause not in own]
 
     def is_promised(self) -> bool:
         """See the base class."""
