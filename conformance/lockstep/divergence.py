@@ -23,6 +23,10 @@ _OF_THE_MOMENT: Final = re.compile(r"0x[0-9a-fA-F]+|\(\d+\)|(?<=goroutine )\d+")
 """Addresses, and ids of processes and threads as Rust and Go write them."""
 
 
+CRASH_ASPECT: Final = "failure"
+"""The aspect of an implementation that has crashed, timed out or sent a malformed reply."""
+
+
 @dataclass(frozen=True, slots=True)
 class Divergence:
     """Divergence of one participant at one step, in one or more aspects.
@@ -58,6 +62,11 @@ class Divergence:
     def is_failure(self) -> bool:
         """True if the implementation crashed, timed out or sent a malformed reply; no expectation matches that."""
         return isinstance(self.actual, Outcome) and self.actual.error == FAILURE
+
+    @property
+    def aspect(self) -> str:
+        """The first aspect, or :data:`CRASH_ASPECT`."""
+        return CRASH_ASPECT if self.is_failure else self.aspects[0]
 
     @property
     def is_unnoticed(self) -> bool:

@@ -118,21 +118,6 @@ class Lockstep(Generic[Seen, Files]):
         """The implementations under test that have not been removed."""
         return [participant.implementation for group in self.groups for participant in group.subjects]
 
-    def remove_subject(self, name: str) -> bool:
-        """Remove an implementation permanently, after it has diverged.
-
-        Returns:
-            False if no subject has that name; a reference cannot be removed.
-        """
-        for group in self.groups:
-            for participant in [each for each in group.subjects if each.implementation.name == name]:
-                participant.end()
-                group.remove(participant)
-                self._subjects.remove(participant)
-                self._batch()
-                return True
-        return False
-
     def participant(self, name: str) -> Participant:
         """Return the participant of a subject."""
         return next(each for each in self._subjects if each.implementation.name == name)

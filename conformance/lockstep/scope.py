@@ -216,11 +216,6 @@ class Group(Generic[Seen, Files]):
         self.tracked = self._scope.tracked(self.dialect.release)
         self.observation, self.files = self._scope.empty_observation, self._scope.no_files
 
-    def remove(self, participant: Participant) -> None:
-        """Remove a subject permanently."""
-        self.subjects.remove(participant)
-        self.unbatched = [other for other in self.subjects if not other.batched]
-
 
 def grouped(
     scope: Scope[Seen, Files],

@@ -19,6 +19,7 @@ from conformance.lockstep.scopes.broker import BrokerLockstep, ExpectedStartFail
 from conformance.lockstep.scopes.topic import BrokerStatistics
 from conformance.machines.broker import MACHINE, BrokerMachine, finish
 from conformance.runs.kill_cycles import kill_cycles
+from conformance.runs.sameness import Sameness
 from conformance.runs.server_replays import broker_lockstep
 from conformance.runs.server_run import ServerRun
 
@@ -134,10 +135,14 @@ def _attempts(
             if not is_stop:
                 fresh.finish()
         except DivergenceError as error:
-            found, wanted = error.divergence, failure.divergence
-            return error if (found.aspects, found.clauses) == (wanted.aspects, wanted.clauses) else None
+            return error if _sameness(error) == _sameness(failure) else None
         except (BrokerError, ExpectedStartFailureError):
             return None
         return None
 
     return attempt
+
+
+def _sameness(failure: DivergenceError) -> Sameness:
+    divergence = failure.divergence
+    return Sameness(divergence.participant, " ".join(divergence.clauses), "", " ".join(divergence.aspects))

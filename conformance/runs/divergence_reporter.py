@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
     from conformance.runs.chunk_result import ChunkResult
-    from conformance.runs.divergences.deduplication import Fingerprint, UniqueDivergence
+    from conformance.runs.divergences.deduplication import UniqueDivergence
     from conformance.runs.machine_run import MachineRun
     from conformance.runs.plan import Plan
+    from conformance.runs.sameness import Sameness
 
 
 _WAYS: Final = 3
@@ -66,7 +67,7 @@ class DivergenceReporter:
         self.sink = sink
         self.count = 0
         self._events: list[tuple[UniqueDivergence | None, Diverged]] = []
-        self._known: dict[Fingerprint, UniqueDivergence] = {}
+        self._known: dict[Sameness, UniqueDivergence] = {}
         self._reported_when_found: list[UniqueDivergence] = []
 
     def found(self, run: MachineRun, evidence: ChunkResult) -> list[UniqueDivergence]:
@@ -116,7 +117,7 @@ class DivergenceReporter:
 
     def _unique_for_machine(self, found: list[UniqueDivergence]) -> list[UniqueDivergence]:
         """Return the divergences of a machine once per root cause; related ones count for the reported divergence."""
-        mine: dict[Fingerprint, UniqueDivergence] = {}
+        mine: dict[Sameness, UniqueDivergence] = {}
         for one in found:
             told = self._known[one.identity]
             one.told = told.told

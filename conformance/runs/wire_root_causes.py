@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from conformance.runs.sameness import Sameness
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
@@ -70,9 +72,14 @@ def _shared_symptom(one: WireDivergenceError, other: WireDivergenceError) -> str
         return ""
     if how != how_there and how.removeprefix(_DELETED) == how_there.removeprefix(_LEFT) and where_there <= where:
         return "the same answer is wrong where the right record is not deleted"
-    if how == how_there and where_there < where:
+    if _sameness(one).needs_more_than(_sameness(other)):
         return f"the same answer is wrong without {' and '.join(sorted(where - where_there))}"
     return ""
+
+
+def _sameness(one: WireDivergenceError) -> Sameness:
+    asked, where = one.situation
+    return Sameness(one.divergence.participant, one.clause, asked, one.how, frozenset(where))
 
 
 def _no_response(one: WireDivergenceError, other: WireDivergenceError) -> str:

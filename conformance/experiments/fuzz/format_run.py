@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, Phase, given, settings
 
 from conformance.experiments.fuzz.mutations import contents, every_flip, mutated
 from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult, Tell, peak_bytes
-from conformance.lockstep.divergence import failure_json
+from conformance.lockstep.divergence import CRASH_ASPECT, failure_json
 from conformance.operations.trace import Trace
+from conformance.runs.sameness import Sameness
 
 if TYPE_CHECKING:
     from conformance.experiments.fuzz.batches import Batches, BatchResult
@@ -64,7 +65,7 @@ class Run:
         self.seen: set[object] = set()
         self._make_executor = executor
         self._examiner: CaseExecutor | None = None
-        self._found: set[str] = set()
+        self._found: set[Sameness] = set()
 
     @property
     def executor(self) -> CaseExecutor:
@@ -138,16 +139,18 @@ class Run:
         failure, crash = result_of_case.failure, result_of_case.crash
         if failure is not None:
             divergence = failure.divergence
-            kind = f"{divergence.participant}: {divergence.aspects[0]} of {divergence.operation.name} differs"
+            same = Sameness(divergence.participant, "", divergence.operation.name, divergence.aspects[0])
+            kind = f"{same.implementation}: {same.aspect} of {same.operation} differs"
             difference = failure_json(divergence)
             operations: Sequence[Any] = failure.operations
         else:
-            kind = f"{type(crash).__name__} escaped from {result_of_case.operations[-1].name}"
+            same = Sameness(type(crash).__name__, "", result_of_case.operations[-1].name, CRASH_ASPECT)
+            kind = f"{same.implementation} escaped from {same.operation}"
             difference = None
             operations = result_of_case.operations
-        if kind in self._found:
+        if same in self._found:
             return
-        self._found.add(kind)
+        self._found.add(same)
         digest = hashlib.sha256(kind.encode()).hexdigest()[:8]
         provenance = {"fuzz": self.format_name, "kind": digest, "seed": self.plan.seed}
         trace = Trace(self.executor.machine, self.plan.releases[-1], tuple(operations), difference, kind, provenance)

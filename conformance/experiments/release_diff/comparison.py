@@ -12,11 +12,12 @@ from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
     from conformance.events import Event, Sink
-    from conformance.experiments.release_diff.difference import Difference, Key, Place
+    from conformance.experiments.release_diff.difference import Difference, Place
     from conformance.experiments.release_diff.error_texts import Pattern, Wording
     from conformance.experiments.release_diff.sides import Plan
     from conformance.kafka.jar_fetch import Progress
     from conformance.operations import Operation
+    from conformance.runs.sameness import Sameness
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
         ToolError: No Java, no jars, or the old release diverges from its own reference.
     """
     started = time.monotonic()
-    known: dict[Key, dict[Place, None]] = {}
+    known: dict[Sameness, dict[Place, None]] = {}
     differences: list[Difference] = []
     texts: dict[Pattern, TextChange] = {}
     examples = steps = not_replayed = 0
@@ -91,11 +92,11 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
     return Comparison(plan, _folded(differences, known), tuple(texts.values()), examples, steps, seconds, not_replayed)
 
 
-def _folded(differences: list[Difference], known: dict[Key, dict[Place, None]]) -> tuple[Difference, ...]:
+def _folded(differences: list[Difference], known: dict[Sameness, dict[Place, None]]) -> tuple[Difference, ...]:
     """Merge differences that the same clauses explain: one change may show in many later steps."""
     merged: list[Difference] = []
     for one in differences:
-        families, places = one.implicated.families, known[one.key]
+        families, places = one.implicated.families, known[one.identity]
         same = next((i for i, other in enumerate(merged) if families and other.implicated.families == families), None)
         if same is None:
             merged.append(replace(one, also=tuple(place for place in places if place != one.place)))

@@ -12,11 +12,8 @@ if TYPE_CHECKING:
     from conformance.experiments.release_diff.implicated import ImplicatedClauses
     from conformance.lockstep import Divergence
     from conformance.operations import Operation
+    from conformance.runs.sameness import Sameness
 
-Key = frozenset[str] | tuple[str, ...]
-"""Fingerprint of a difference: the families of the clauses that separate the releases at that step; without such
-clauses the operation, the aspects and the kinds of outcome.
-"""
 Place = tuple[str, str, tuple[str, ...]]
 """Place of a difference: machine, operation and aspects."""
 
@@ -40,9 +37,10 @@ class Difference:
         trace: The path of the trace.
         unobserved: Fields of the state that the rest of the search did not compare. A difference only in the state
             would end every example in which it occurs; without these fields the search continues with its consequences.
+        identity: The families of the clauses that separate the releases at that step; without such clauses the
+            operation, the aspects and the kinds of outcome.
         also: Machine, operation and aspects of other steps with the same difference.
         more: Traces in which it occurs at a step that the clauses do not cover.
-        key: The fingerprint.
     """
 
     machine: str
@@ -53,9 +51,9 @@ class Difference:
     new: ExecutionRecord
     trace: Path
     unobserved: tuple[str, ...]
+    identity: Sameness
     also: tuple[Place, ...] = ()
     more: tuple[Path, ...] = ()
-    key: Key = ()
 
     @property
     def place(self) -> Place:

@@ -30,6 +30,7 @@ from conformance.runs.divergence_event import new_trace
 from conformance.runs.profiles import Profile, round_of
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.replay import replay_operations
+from conformance.runs.sameness import Sameness
 from conformance.runs.shrinking import shrink
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.events import Sink
-    from conformance.experiments.release_diff.difference import Key, Place
+    from conformance.experiments.release_diff.difference import Place
     from conformance.experiments.release_diff.sides import Plan
     from conformance.kafka.jar_fetch import Progress
     from conformance.lockstep import Divergence
@@ -68,7 +69,7 @@ class Search:
         self,
         machine: str,
         plan: Plan,
-        known: dict[Key, dict[Place, None]],
+        known: dict[Sameness, dict[Place, None]],
         scratch: Path,
         sink: Sink,
         progress: Progress | None = None,
@@ -146,18 +147,17 @@ class Search:
             return self.lockstep.primary.observation
         return self._perform(operation)
 
-    def _key(self, divergence: Divergence, operations: Sequence[Operation]) -> Key:
+    def _key(self, divergence: Divergence, operations: Sequence[Operation]) -> Sameness:
         clauses = separating(divergence.clauses, self.new)
         if not clauses:
             steps = self.runners[1].perform(operations).clauses
             if len(steps) == len(operations):
                 clauses = separating(steps[-1], self.old)
         if clauses:
-            return frozenset(map(family, clauses))
-        kinds = [
-            str(side[0]) for side in (divergence.expected, divergence.actual) if divergence.aspects[0] == "outcome"
-        ]
-        return (self.name, divergence.operation.name, *divergence.aspects, *kinds)
+            return Sameness(self.subject.name, " ".join(sorted(set(map(family, clauses)))))
+        is_outcome, sides = divergence.aspects[0] == "outcome", (divergence.expected, divergence.actual)
+        aspect = " ".join((*divergence.aspects, *(str(side[0]) for side in sides if is_outcome)))
+        return Sameness(self.subject.name, "", divergence.operation.name, aspect, frozenset({self.name}))
 
     # -- rounds ------------------------------------------------------------------------------------------------
 
@@ -250,7 +250,7 @@ class Search:
         implicated = last_implicated(self.old, self.new, old.clauses, new.clauses)
         title = f"differ in {divergence.operation.name} ({', '.join(divergence.aspects)})"
         trace = self.save(operations, title, seed, failure_json(divergence))
-        return Difference(self.name, divergence, operations, implicated, old, new, trace, unobserved, key=key)
+        return Difference(self.name, divergence, operations, implicated, old, new, trace, unobserved, key)
 
     def save(self, operations: Sequence[Operation], title: str, seed: int, failure: Json | None = None) -> Path:
         """Save a trace of both sides, and return its path."""
@@ -258,7 +258,7 @@ class Search:
         trace = new_trace(self.name, self.old, operations, failure, title, seed=seed, profile=PROFILE.name)
         return trace.save(self.plan.traces)
 
-    def _again(self, operations: Sequence[Operation], key: Key) -> Divergence | None:
+    def _again(self, operations: Sequence[Operation], key: Sameness) -> Divergence | None:
         """Return the difference with that key, if the last operation shows it and no earlier one differs."""
         self._stops_at_all = True
         self.lockstep.begin()

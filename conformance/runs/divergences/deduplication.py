@@ -17,35 +17,22 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from string import ascii_lowercase
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.attribution import ROWS
-from conformance.clauses import LEVELS, load_clauses
+from conformance.clauses import LEVELS, family, load_clauses
 from conformance.kafka.releases import RELEASES
-from conformance.lockstep.divergence import error_of
+from conformance.lockstep.divergence import CRASH_ASPECT, error_of
 from conformance.runs.divergences.severity import is_empty, severity
 from conformance.runs.divergences.signatures import signature_of
+from conformance.runs.sameness import Sameness
 
 if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
     from conformance.runs.divergences.buckets import Bucket, BucketKey, Buckets
 
-CRASH_ASPECT: Final = "failure"
-"""The aspect of a program that has crashed, timed out or sent a malformed reply."""
 _MIN_OCCURRENCES: Final = 3
 """The number of occurrences from which on a clause that never passed is significant."""
-
-
-class Fingerprint(NamedTuple):
-    """Key under which divergences are the same.
-
-    ``what`` is a clause without its letter, with the operation if it passes elsewhere; or machine and signature.
-    """
-
-    implementation: str
-    what: str
-    aspect: str
 
 
 class Form(NamedTuple):
@@ -76,7 +63,7 @@ class UniqueDivergence:
     """Unique divergence.
 
     Attributes:
-        identity: The key.
+        identity: The key: a clause, with the operation if the clause passes elsewhere; or machine and signature.
         clause: The failing clause; empty if no clause applies to the step.
         shape: The signature of the representative.
         machine: The machine that found it first.
@@ -90,7 +77,7 @@ class UniqueDivergence:
         ways: For each form, its representative and its number of occurrences.
     """
 
-    identity: Fingerprint
+    identity: Sameness
     clause: str
     shape: str
     machine: str
@@ -105,8 +92,7 @@ class UniqueDivergence:
 
     def concerns(self, clause: str) -> bool:
         """Return True if a clause is implicated, or is a variant of the failing one."""
-        family = self.clause.rstrip(ascii_lowercase)
-        return clause in self.told or (bool(family) and clause.rstrip(ascii_lowercase) == family)
+        return clause in self.told or (bool(self.clause) and family(clause) == family(self.clause))
 
     @property
     def expects_error(self) -> bool:
@@ -137,7 +123,7 @@ class UniqueDivergence:
 
     def matches(self, divergence: Divergence) -> bool:
         """Return True if a divergence of any release is this one."""
-        if _aspect(divergence) != self.identity.aspect:
+        if divergence.aspect != self.identity.aspect:
             return False
         if self.clause:
             return self.clause in divergence.clauses and _name(divergence) == self.operation
@@ -182,18 +168,16 @@ def deduplicate(
     """
     by_aspect: dict[tuple[str, str], list[tuple[BucketKey, Bucket]]] = {}
     for kind, sighting in sightings.items():
-        by_aspect.setdefault((specification(kind.participant), _aspect(sighting.divergence)), []).append(
-            (kind, sighting)
-        )
-    found: dict[Fingerprint, UniqueDivergence] = {}
+        by_aspect.setdefault((specification(kind.participant), sighting.divergence.aspect), []).append((kind, sighting))
+    found: dict[Sameness, UniqueDivergence] = {}
     order = {kind: number for number, kind in enumerate(sightings)}
     for (implementation, aspect), seen in by_aspect.items():
         # A program that crashes satisfies no clause, so only the request identifies it.
         parts = [("", "", seen)] if aspect == CRASH_ASPECT else _by_failing_clause(seen, held)
         for clause, operation, same in parts:
             for shape, alike in _by_shape(clause, same):
-                what = f"{clause.rstrip(ascii_lowercase)} {operation}".strip() if clause else f"{machine} {shape}"
-                identity = Fingerprint(implementation, what, aspect)
+                circumstances = frozenset() if clause else frozenset({machine, shape})
+                identity = Sameness(implementation, family(clause), operation, aspect, circumstances)
                 _add(found, identity, clause, machine, alike)
                 found[identity].never_held |= bool(clause) and not operation
                 first = min(order[kind] for kind, _ in alike)
@@ -240,8 +224,8 @@ def _is_consequence_of(one: UniqueDivergence, other: UniqueDivergence) -> bool:
 
 
 def _add(
-    found: dict[Fingerprint, UniqueDivergence],
-    identity: Fingerprint,
+    found: dict[Sameness, UniqueDivergence],
+    identity: Sameness,
     clause: str,
     machine: str,
     seen: list[tuple[BucketKey, Bucket]],
@@ -295,10 +279,6 @@ def _refused(divergence: Divergence) -> tuple[bool, bool]:
     return bool(error_of(divergence.expected)), bool(error_of(divergence.actual))
 
 
-def _aspect(divergence: Divergence) -> str:
-    return CRASH_ASPECT if divergence.is_failure else divergence.aspects[0]
-
-
 def _by_shape(
     clause: str, seen: list[tuple[BucketKey, Bucket]]
 ) -> Iterable[tuple[str, list[tuple[BucketKey, Bucket]]]]:
@@ -324,7 +304,7 @@ def _by_failing_clause(
         left = [pair for pair in left if clause not in pair[0].clauses]
     rest: dict[tuple[str, str], list[tuple[BucketKey, Bucket]]] = {}
     for kind, sighting in left:
-        own = primary_clause(kind.clauses, _aspect(sighting.divergence)), _operation(sighting)
+        own = primary_clause(kind.clauses, sighting.divergence.aspect), _operation(sighting)
         rest.setdefault(own, []).append((kind, sighting))
     yield from ((*own, alike) for own, alike in rest.items())
 

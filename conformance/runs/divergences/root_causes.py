@@ -22,14 +22,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from string import ascii_lowercase
 from typing import TYPE_CHECKING, Final
 
-from conformance.clauses import load_clauses
+from conformance.clauses import family, load_clauses
 from conformance.implementations.methods import BULK
-from conformance.lockstep.divergence import error_of, last_words
+from conformance.lockstep.divergence import CRASH_ASPECT, error_of, last_words
 from conformance.operations.state_diff import differing_fields
-from conformance.runs.divergences.deduplication import CRASH_ASPECT
 from conformance.runs.divergences.severity import severity
 from conformance.runs.divergences.signatures import signature_of
 from conformance.runs.shrinking.arguments import singly
@@ -135,7 +133,7 @@ def are_twins(one: UniqueDivergence, other: UniqueDivergence) -> bool:
         other: A divergence of another machine.
     """
     mine, theirs = one.sighting.divergence, other.sighting.divergence
-    clauses = [each.clause.rstrip(ascii_lowercase) for each in (one, other)]
+    clauses = [family(each.clause) for each in (one, other)]
     return (
         {one.machine, other.machine} == {"offset", "time"}
         and one.identity.implementation == other.identity.implementation

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from conformance.lockstep import DivergenceError
 from conformance.operations.state_diff import differing_fields
 from conformance.runs.replay import replay_operations
+from conformance.runs.sameness import Sameness
 from conformance.runs.shrinking import SHRINK_SECONDS, ShrinkResult, shrink
 from conformance.scratch import scratch_directory
 
@@ -70,18 +71,15 @@ def with_shrink_status(
 
 def is_same(one: Divergence, other: Divergence) -> bool:
     """Return True if two divergences share participant, operation, first aspect, and a field or file."""
-    if _signature(one) != _signature(other):
-        return False
-    mine, theirs = _details(one), _details(other)
-    return mine == theirs or not mine.isdisjoint(theirs)
+    return one.against == other.against and _sameness(one).overlaps(_sameness(other))
 
 
-def _signature(divergence: Divergence) -> tuple[object, ...]:
+def _sameness(divergence: Divergence) -> Sameness:
     # An extra file is noticed when directories are compared, whatever the operation before was; no clause applies to
     # it.
     is_about_listing = divergence.aspects == ("bytes",) and not divergence.clauses
     operation = "" if is_about_listing else divergence.operation.name
-    return divergence.participant, divergence.against, divergence.aspects[0], divergence.is_failure, operation
+    return Sameness(divergence.participant, "", operation, divergence.aspect, frozenset(_details(divergence)))
 
 
 def _details(divergence: Divergence) -> set[str]:
