@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import initialize, precondition, rule
 
 from conformance.kafka.broker.workload import EPOCH_MS
+from conformance.machines.machine import Machine
 from conformance.operations import Operation
 from conformance.operations.broker import PRODUCERS, SENT_CODECS
 from conformance.strategies import broker as strategies
@@ -27,17 +28,13 @@ MACHINE: Final = "broker"
 _TRANSACTIONAL: Final = (None, None, *PRODUCERS)
 
 
-class BrokerMachine(RuleBasedStateMachine):
+class BrokerMachine(Machine):
     """Rules over one topic; the lockstep compares every lookup and every file after each of them."""
 
-    lockstep: ClassVar[BrokerLockstep]
+    kind = MACHINE
+    lockstep: ClassVar[Any]
     restarts: ClassVar[int] = 0
     """Number of restarts that all examples together may make: each takes seconds."""
-
-    @classmethod
-    def bind(cls, lockstep: Any, *, restarts: int = 0) -> type[BrokerMachine]:
-        """Return the machine on a broker; ``restarts`` is the number of restarts for all examples together."""
-        return type(cls.__name__, (cls,), {"lockstep": lockstep, "restarts": restarts})
 
     def __init__(self) -> None:
         super().__init__()

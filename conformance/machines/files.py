@@ -6,41 +6,31 @@ To write one: set ``kind`` and ``lockstep_type``, return Kafka's own classes fro
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-from hypothesis.stateful import RuleBasedStateMachine
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from conformance.errors import NotDrivenError
 from conformance.implementations.spec import build_of, mutant_subject, parse_spec
 from conformance.implementations.subject.build import command_of
+from conformance.machines.machine import Machine
 from conformance.subjects import load_subject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
+    from collections.abc import Callable
 
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
-    from conformance.lockstep import Divergence
     from conformance.lockstep.lockstep import Lockstep
 
 
-class FilesMachine(RuleBasedStateMachine):
+class FilesMachine(Machine):
     """State machine whose rules execute operations in a ``Lockstep``, which compares the implementations after each.
 
     Each run of the machine is one example.
     """
 
-    kind: ClassVar[str]
-    lockstep_type: ClassVar[type[Lockstep[Any, Any]]]
     lockstep: ClassVar[Lockstep[Any, Any]]
     program: ClassVar[Callable[..., Any] | None] = None
     """Factory for programs that speak the line protocol, called with a command and a release; None if not supported."""
-
-    @classmethod
-    def bind(cls, lockstep: Lockstep[Any, Any]) -> type[Self]:
-        """Return a subclass of this machine that executes its operations in ``lockstep``."""
-        return type(cls.__name__, (cls,), {"lockstep": lockstep, "__module__": cls.__module__})
 
     @staticmethod
     @abstractmethod
@@ -70,18 +60,6 @@ class FilesMachine(RuleBasedStateMachine):
             return cls.program(command_of(load_subject(words[0])), release, name=specification)
         forms = "jvm: and mutant:" if cls.program is None else "jvm:, mutant:, exec: and subject:"
         raise NotDrivenError(f"the {cls.kind} machine does not support {specification}; it supports {forms}")
-
-    @classmethod
-    def new_lockstep(
-        cls,
-        subjects: Iterable[Any],
-        scratch: Path,
-        *,
-        releases: Iterable[str] = (),
-        on_divergence: Callable[[Divergence], int] = lambda _: False,
-    ) -> Any:
-        """Return a lockstep for this machine, with arguments as of :class:`~conformance.lockstep.lockstep.Lockstep`."""
-        return cls.lockstep_type(subjects, scratch, releases=releases, on_divergence=on_divergence)
 
     def __init__(self) -> None:
         super().__init__()

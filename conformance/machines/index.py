@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import rule
 
 from conformance.implementations.protocol import CapabilityChecked
 from conformance.implementations.spec import implementation_factory
 from conformance.lockstep import Lockstep
+from conformance.machines.machine import Machine
 from conformance.operations import SIGNATURES, Observation, Operation, State
 from conformance.operations.index_capabilities import has_unusual_arguments
 from conformance.strategies import index as strategies
@@ -21,12 +22,8 @@ from conformance.strategies.index_probe import Aim, IndexProbe
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from pathlib import Path
-
     from conformance.implementations.protocol import Implementation
     from conformance.kafka.jar_fetch import Progress
-    from conformance.lockstep import Divergence
 
 _SUFFIXES = ("", "", ".deleted", ".swap", ".cleaned")
 _NOWHERE = "missing/"
@@ -34,20 +31,19 @@ _MAPPED = ("offset", "time")
 _ENTRY_SIZES = {"offset": OFFSET_INDEX.size, "time": TIME_INDEX.size, "transaction": ABORTED_TXN.size}
 
 
-class IndexMachine(RuleBasedStateMachine):
+class IndexMachine(Machine):
     """Machine of one index file."""
 
-    kind: ClassVar[str]
+    lockstep_type = Lockstep
     suffix: ClassVar[str]
     lockstep: ClassVar[Lockstep]
     skipped_operations: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
-    def bind(cls, lockstep: Lockstep) -> type[Self]:
+    def bind(cls, lockstep: Lockstep, **members: Any) -> type[Self]:
         """Return this machine, bound to ``lockstep``; it skips operations that a participant does not support."""
         skipped_operations = frozenset(name for name in SIGNATURES if not lockstep.supports(name))
-        members = {"lockstep": lockstep, "skipped_operations": skipped_operations, "__module__": cls.__module__}
-        return type(cls.__name__, (cls,), members)
+        return super().bind(lockstep, skipped_operations=skipped_operations, **members)
 
     @classmethod
     def subject(cls, specification: str, release: str, progress: Progress | None = None) -> Implementation:
@@ -61,18 +57,6 @@ class IndexMachine(RuleBasedStateMachine):
         if isinstance(implementation, CapabilityChecked):
             implementation.require(cls.kind)
         return implementation
-
-    @classmethod
-    def new_lockstep(
-        cls,
-        subjects: Iterable[Implementation],
-        scratch: Path,
-        *,
-        releases: Iterable[str] = (),
-        on_divergence: Callable[[Divergence], int] = lambda _: False,
-    ) -> Lockstep:
-        """Return a lockstep of the kind that this machine drives."""
-        return Lockstep(subjects, scratch, releases=releases, on_divergence=on_divergence)
 
     def __init__(self) -> None:
         super().__init__()

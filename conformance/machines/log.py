@@ -32,9 +32,9 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
     """Machine of one log."""
 
     @classmethod
-    def bind(cls, lockstep: Lockstep[Any, Any]) -> type[Self]:
+    def bind(cls, lockstep: Lockstep[Any, Any], **members: Any) -> type[Self]:
         """Return this machine, bound to ``lockstep``; with :class:`ExternalLogRules` if a program takes part."""
-        bound: type[Self] = super().bind(lockstep)
+        bound: type[Self] = super().bind(lockstep, **members)
         if all(getattr(subject, "capabilities", None) is None for subject in lockstep.subjects):
             return bound
         return type(cls.__name__, (ExternalLogRules, bound), {"__module__": cls.__module__})

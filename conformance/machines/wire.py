@@ -10,8 +10,6 @@ Bind it to a lockstep, which is one connection and serves many topics::
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
@@ -23,7 +21,7 @@ from conformance.strategies import wire
 class WireMachine(BrokerMachine):
     """Rules over one topic; the lockstep sends every query after each of them."""
 
-    lockstep: ClassVar[Any]
+    kind = "wire"
     send_records = None  # type: ignore[assignment]  # how a client library groups records into batches depends on time
     append_without_keys = None  # type: ignore[assignment]  # topics are not compacted
 

@@ -90,9 +90,8 @@ class WireRun(ServerRun):
                 }
                 for each, because in sights
             )
-            event = self.event(shown)
-            named = {"signature": first.shape, "occurrences": times[first.key], "related": related}
-            self.context.sink(replace(event, clause=first.clause, **named))
+            event = replace(self.event(shown), clause=first.clause, signature=first.shape, related=related)
+            self.context.sink(replace(event, occurrences=times[first.key]))
         return len(found)
 
     def _attempts(self, key: tuple[str, str]) -> Callable[[Sequence[Operation]], DivergenceError | None]:

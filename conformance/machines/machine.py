@@ -1,0 +1,54 @@
+"""Common part of all machines: what a run needs, whatever they drive."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from hypothesis.stateful import RuleBasedStateMachine
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from conformance.kafka.jar_fetch import Progress
+    from conformance.lockstep import Divergence
+
+
+class Machine(RuleBasedStateMachine):
+    """State machine whose rules execute operations in a lockstep; each run of the machine is one example."""
+
+    kind: ClassVar[str]
+    lockstep_type: ClassVar[type[Any]]
+    lockstep: ClassVar[Any]
+
+    @classmethod
+    def bind(cls, lockstep: Any, **members: Any) -> type[Self]:
+        """Return a subclass of this machine that executes its operations in a lockstep.
+
+        Args:
+            lockstep: The lockstep, of the kind that the machine needs.
+            **members: Further members of the class.
+        """
+        return type(cls.__name__, (cls,), {"lockstep": lockstep, "__module__": cls.__module__} | members)
+
+    @classmethod
+    def subject(cls, specification: str, release: str, progress: Progress | None = None) -> Any:
+        """Return the implementation that a specification such as ``jvm`` names, for a release.
+
+        Raises:
+            NotDrivenError: The machine does not support this form of implementation.
+            ToolError: The implementation is not available here, or the specification is unknown.
+        """
+        raise NotImplementedError
+
+    @classmethod
+    def new_lockstep(
+        cls,
+        subjects: Iterable[Any],
+        scratch: Path,
+        *,
+        releases: Iterable[str] = (),
+        on_divergence: Callable[[Divergence], int] = lambda _: False,
+    ) -> Any:
+        """Return a lockstep for this machine, with arguments as of :class:`~conformance.lockstep.lockstep.Lockstep`."""
+        return cls.lockstep_type(subjects, scratch, releases=releases, on_divergence=on_divergence)
