@@ -37,7 +37,7 @@ def found_by(each, first_seed):
 
 def cases():
     for each in DEFECTS:
-        name = each.defect.__name__
+        name = each.name
         marks = () if name in QUICK else (pytest.mark.thorough,)
         yield pytest.param(each, (1,), id=name, marks=marks)
         yield pytest.param(each, (2, 3, 4, 5), id=f"{name}-more", marks=(pytest.mark.thorough,))

@@ -4,15 +4,43 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.implementations.mutants.cache_registry import defect, entries_with
+from conformance.implementations.mutants.cache_registry import defect, plant
+from conformance.implementations.mutants.registry import START, Row
 from kidx.errors import CorruptIndexError, KidxError
 from kidx.remote import CacheEntry, CacheError, RemoteIndexCache, RemoteSegment
-from kidx.remote.entry import close_unchanged, open_index
+from kidx.remote.entry import close_unchanged
 from kidx.remote.names import DELETED, KINDS, TEMPORARY
 
 if TYPE_CHECKING:
-    from kidx.index.entries import OffsetPosition
     from kidx.remote.entry import Index
+
+# fmt: off
+plant(
+    # -- fetches --
+    Row("RC-6", "BelievesDamagedFiles", "A corrupt file in the directory is an error, and is not fetched again.",
+        "open_or_fetch", START,
+        "if (path := self.directory / segment.file_name(kind)).exists(): return open_index(path, kind, "
+        "segment.start_offset, self.dialect)"),
+    Row("RC-6", "AlwaysFetches", "Files in the directory are fetched again.",
+        "open_or_fetch", START, "(self.directory / segment.file_name(kind)).unlink(missing_ok=True)"),
+    Row("RC-15", "KnowsStartOffsets", "An entry with another start offset does not belong to the segment.",
+        "_entry", START,
+        "if (known := self.entries.get(segment.id)) and known.offset_index.base_offset != segment.start_offset: "
+        "self._evict(segment.id)"),
+    # -- lookups --
+    Row("RC-8", "LooksBeforeTheOffset", "A lookup returns the entry below the offset, not at it.",
+        "lookup_offset", START, "offset -= 1"),
+    Row("RC-8", "ForgetsTheStartingOffset", "A lookup of a timestamp ignores the starting offset.",
+        "lookup_timestamp", START, "starting_offset = 0"),
+    Row("RC-8", "LooksBehindTheTimestamp", "A lookup of a timestamp takes the entry of the next millisecond.",
+        "lookup_timestamp", START, "timestamp += 1"),
+    Row("RC-9b", "RefusesMarkedEntries", "A removed entry rejects lookups from its removal on.",
+        "entry_type.lookup_offset", START, "self.is_cleaned = self.is_cleaned or self.is_marked"),
+    Row("RC-9a", "AnswersFromRemovedEntries", "An entry of 4.0 answers after its removal.",
+        "entry_type._check_present", START, "return", release="4.0.2"),
+)
+# fmt: on
+
 
 # -- starts -----------------------------------------------------------------------------------------------------
 
@@ -127,26 +155,6 @@ class PadsOffsets(RemoteIndexCache):
 
 
 @defect("RC-6")
-class BelievesDamagedFiles(RemoteIndexCache):
-    """A corrupt file in the directory is an error, and is not fetched again."""
-
-    def open_or_fetch(self, segment: RemoteSegment, kind: str) -> Index:
-        path = self.directory / segment.file_name(kind)
-        if path.exists():
-            return open_index(path, kind, segment.start_offset, self.dialect)
-        return super().open_or_fetch(segment, kind)
-
-
-@defect("RC-6")
-class AlwaysFetches(RemoteIndexCache):
-    """Files in the directory are fetched again."""
-
-    def open_or_fetch(self, segment: RemoteSegment, kind: str) -> Index:
-        (self.directory / segment.file_name(kind)).unlink(missing_ok=True)
-        return super().open_or_fetch(segment, kind)
-
-
-@defect("RC-6")
 class NeedsTransactions(RemoteIndexCache):
     """A segment without a transaction index cannot be cached."""
 
@@ -194,64 +202,4 @@ class RemovesBrokenStreams(RemoteIndexCache):
             raise
 
 
-@defect("RC-15")
-class KnowsStartOffsets(RemoteIndexCache):
-    """An entry with another start offset does not belong to the segment."""
-
-    def _entry(self, segment: RemoteSegment) -> CacheEntry:
-        entry = self.entries.get(segment.id)
-        if entry is not None and entry.offset_index.base_offset != segment.start_offset:
-            self._evict(segment.id)
-        return super()._entry(segment)
-
-
 # -- lookups ----------------------------------------------------------------------------------------------------
-
-
-@defect("RC-8")
-class LooksBeforeTheOffset(RemoteIndexCache):
-    """A lookup returns the entry below the offset, not at it."""
-
-    def lookup_offset(self, segment: RemoteSegment, offset: int) -> int:
-        return super().lookup_offset(segment, offset - 1)
-
-
-@defect("RC-8")
-class ForgetsTheStartingOffset(RemoteIndexCache):
-    """A lookup of a timestamp ignores the starting offset."""
-
-    def lookup_timestamp(self, segment: RemoteSegment, timestamp: int, starting_offset: int) -> int:
-        del starting_offset
-        return super().lookup_timestamp(segment, timestamp, 0)
-
-
-@defect("RC-8")
-class LooksBehindTheTimestamp(RemoteIndexCache):
-    """A lookup of a timestamp takes the entry of the next millisecond."""
-
-    def lookup_timestamp(self, segment: RemoteSegment, timestamp: int, starting_offset: int) -> int:
-        return super().lookup_timestamp(segment, timestamp + 1, starting_offset)
-
-
-def _refuse(entry: CacheEntry, target: int) -> OffsetPosition:
-    if entry.is_marked:
-        entry.is_cleaned = True
-    return CacheEntry.lookup_offset(entry, target)
-
-
-@defect("RC-9b")
-class RefusesMarkedEntries(RemoteIndexCache):
-    """A removed entry rejects lookups from its removal on."""
-
-    entry_type = entries_with(lookup_offset=_refuse)
-
-
-def _always_there(entry: CacheEntry) -> None:
-    del entry
-
-
-@defect("RC-9a", "4.0.2")
-class AnswersFromRemovedEntries(RemoteIndexCache):
-    """An entry of 4.0 answers after its removal."""
-
-    entry_type = entries_with(_check_present=_always_there)

@@ -9,29 +9,31 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from conformance.implementations.kidx.cache import ReferenceCache
-from conformance.implementations.mutants.registry import NEWEST
-from kidx.remote import CacheEntry, RemoteIndexCache
+from conformance.implementations.mutants.registry import NEWEST, Row
+from kidx.remote import RemoteIndexCache
 
 
 class CacheDefect(NamedTuple):
     """Cache with one defect.
 
     Attributes:
+        name: The name in ``mutant:NAME``.
         title: The defect in one sentence.
         clause: The clause that it violates.
         release: The release whose rules it must follow.
-        defect: The defective class.
+        build: A function that returns the defective class.
     """
 
+    name: str
     title: str
     clause: str
     release: str
-    defect: type[RemoteIndexCache]
+    build: Callable[[], type]
 
     def implementation(self) -> ReferenceCache:
         """Return the reference with the defective class instead of the original."""
-        made: Any = type(self.defect.__name__, (ReferenceCache,), {"index_cache": self.defect})(self.release)
-        made.name = f"mutant:{self.defect.__name__} {self.release}"
+        made: Any = type(self.name, (ReferenceCache,), {"index_cache": self.build()})(self.release)
+        made.name = f"mutant:{self.name} {self.release}"
         return made  # type: ignore[no-any-return]
 
 
@@ -44,13 +46,15 @@ def defect(clause: str, release: str = NEWEST) -> Callable[[Spoilt], Spoilt]:
     """Register a class that violates a clause under the rules of a release."""
 
     def put_down(spoilt: Spoilt) -> Spoilt:
-        DEFECTS.append(CacheDefect((spoilt.__doc__ or "").strip(), clause, release, spoilt))
+        title = (spoilt.__doc__ or "").strip()
+        DEFECTS.append(CacheDefect(spoilt.__name__, title, clause, release, lambda: spoilt))
         return spoilt
 
     return put_down
 
 
-def entries_with(**parts: Any) -> type[CacheEntry]:
-    """Return a class of entries with other methods; each replaces an existing one."""
-    assert all(hasattr(CacheEntry, name) for name in parts), parts
-    return type("SpoiltEntry", (CacheEntry,), parts)
+def plant(*rows: Row) -> None:
+    """Register rows as defects of the cache."""
+    for row in rows:
+        build = row.planted_in(RemoteIndexCache)
+        DEFECTS.append(CacheDefect(row.name, row.title, row.clause, row.release, build))

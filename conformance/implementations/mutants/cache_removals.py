@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.implementations.mutants.cache_registry import defect
-from kidx.remote import CacheEntry, CacheError, RemoteIndexCache
+from conformance.implementations.mutants.cache_registry import defect, plant
+from conformance.implementations.mutants.registry import START, Row
+from kidx.remote import CacheError, RemoteIndexCache
 
-
-@defect("RC-10b")
-class DeletesAtOnce(RemoteIndexCache):
-    """The files of a removed entry are deleted immediately."""
-
-    def _delete_later(self, entry: CacheEntry) -> None:
-        entry.clean()
-
-
-@defect("RC-10a", "4.0.2")
-class DeletesLater(RemoteIndexCache):
-    """The files of a removed entry of 4.0 are deleted later."""
-
-    def _delete_later(self, entry: CacheEntry) -> None:
-        self._removed.append(entry)
-
-
-@defect("RC-10b")
-class NeverDeletes(RemoteIndexCache):
-    """The files of a removed entry are never deleted."""
-
-    def delete_removed(self) -> None:
-        self._removed.clear()
+# fmt: off
+plant(
+    Row("RC-10b", "DeletesAtOnce", "The files of a removed entry are deleted immediately.",
+        "_delete_later", START, "entry.clean(); return"),
+    Row("RC-10a", "DeletesLater", "The files of a removed entry of 4.0 are deleted later.",
+        "_delete_later", START, "self._removed.append(entry); return", release="4.0.2"),
+    Row("RC-10b", "NeverDeletes", "The files of a removed entry are never deleted.",
+        "delete_removed", START, "self._removed.clear(); return"),
+    Row("RC-12b", "HasNoLimit", "The limit is ignored.",
+        "resize", START, "max_size = max_size if max_size < 0 else 1 << 40"),
+    Row("RC-12b", "CountsEntries", "The limit is one of entries.",
+        "_weight", START, "return 1"),
+    Row("RC-12c", "CountsEmptyEntries", "An entry without a byte counts as one.",
+        "_weight", "entry.size", "max(1, entry.size)"),
+    Row("RC-13b", "AnswersWhenClosed", "A closed cache opens entries.",
+        "close", "self.is_closed = True", "pass"),
+    Row("RC-14", "KeepsUnusedEntries", "An unused entry does not expire.",
+        "_is_expired", START, "return False"),
+    Row("RC-14", "ExpiresTooLate", "An unused entry expires a millisecond too late.",
+        "_is_expired", "self._clock() - used >= self.ttl_ms", "self._clock() - used > self.ttl_ms"),
+)
+# fmt: on
 
 
 @defect("RC-11")
@@ -60,40 +60,6 @@ class GoesOnRemoving(RemoteIndexCache):
             raise failed
 
 
-@defect("RC-12b")
-class HasNoLimit(RemoteIndexCache):
-    """The limit is ignored."""
-
-    def resize(self, max_size: int) -> None:
-        super().resize(max_size if max_size < 0 else 1 << 40)
-
-
-@defect("RC-12b")
-class CountsEntries(RemoteIndexCache):
-    """The limit is one of entries."""
-
-    def _weight(self, entry: CacheEntry) -> int:
-        del entry
-        return 1
-
-
-@defect("RC-12c")
-class CountsEmptyEntries(RemoteIndexCache):
-    """An entry without a byte counts as one."""
-
-    def _weight(self, entry: CacheEntry) -> int:
-        return max(1, super()._weight(entry))
-
-
-@defect("RC-13b")
-class AnswersWhenClosed(RemoteIndexCache):
-    """A closed cache opens entries."""
-
-    def close(self) -> None:
-        super().close()
-        self.is_closed = False
-
-
 @defect("RC-13b")
 class DeletesWhenClosed(RemoteIndexCache):
     """Closing deletes the files of its entries."""
@@ -102,21 +68,3 @@ class DeletesWhenClosed(RemoteIndexCache):
         super().close()
         for path in map(Path, self.directory.glob("*index")):
             path.unlink()
-
-
-@defect("RC-14")
-class KeepsUnusedEntries(RemoteIndexCache):
-    """An unused entry does not expire."""
-
-    def _is_expired(self, segment_id: bytes) -> bool:
-        del segment_id
-        return False
-
-
-@defect("RC-14")
-class ExpiresTooLate(RemoteIndexCache):
-    """An unused entry expires a millisecond too late."""
-
-    def _is_expired(self, segment_id: bytes) -> bool:
-        used = self._used.get(segment_id)
-        return super()._is_expired(segment_id) and used is not None and self._clock() - used > self.ttl_ms

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from conformance.implementations.mutants.registry import defect
+from conformance.implementations.mutants.registry import START, Row, defect, plant
 from kidx import OffsetIndex, TimeIndex
 from kidx.index.search import Keys, Search, plain_search, warm_search
-from kidx.java_numbers import to_int
 
 
 class _Searching:
     """Base of an index class with another search for every query."""
 
-    look: Search
+    look: Search = staticmethod(warm_search)
 
     def lookup(self, *target: Any, **options: Any) -> Any:
         return super().lookup(*target, **(options | {"search": type(self).look}))  # type: ignore[misc]
@@ -22,63 +21,63 @@ class _Searching:
         return super()._bounds(*target, **(options | {"search": type(self).look}))  # type: ignore[misc]
 
 
+class OffsetSearch(_Searching, OffsetIndex):
+    """Offset index that passes its search to every query."""
+
+
+class TimeSearch(_Searching, TimeIndex):
+    """Time index that passes its search to every query."""
+
+
+# fmt: off
+plant(
+    OffsetSearch,
+    Row("AI-32", "warm-section-one-entry-larger", "The warm section begins one entry earlier.",
+        "look", "entries - 1 - keys.warm_entries", "entries - 2 - keys.warm_entries"),
+    Row("AI-32", "warm-section-one-entry-smaller", "The warm section begins one entry later.",
+        "look", "entries - 1 - keys.warm_entries", "entries - keys.warm_entries"),
+    Row("AI-32", "takes-the-warm-edge-for-warm",
+        "A target equal to the first key of the warm section is searched for in it (``<=`` for ``<``).",
+        "look", "read(data, first_warm * stride + shift)[0] < target",
+        "read(data, first_warm * stride + shift)[0] <= target"),
+    Row("AI-32", "cold-half-one-entry-short", "The search of the cold half skips the first entry of the warm half.",
+        "look", "_bisect(keys, entries, target, 0, first_warm)",
+        "_bisect(keys, entries, target, 0, max(0, first_warm - 1))"),
+    Row("AI-33", "bound-behind-the-end", "Above the last key the upper bound is the last slot instead of none.",
+        "look._bisect", "-1 if low == entries - 1 else low + 1", "low if low == entries - 1 else low + 1"),
+    Row("AI-31", "finds-something-in-nothing", "An empty index is searched as if it held the entry in its first slot.",
+        "look", START, "entries = entries or int(len(memoryview(keys.data)) >= keys.stride)"),
+    Row("AI-33", "searches-the-tail", "The search covers all slots of the file, the preallocated ones too.",
+        "look", START, "entries = len(memoryview(keys.data)) // keys.stride if entries else 0"),
+    Row("AI-33", "compares-ints", "The target is compared as a number of 32 bits.",
+        "look", START, "target = (target + 2**31) % 2**32 - 2**31"),
+)
+# fmt: on
+
+# fmt: off
+plant(
+    TimeSearch,
+    Row("AI-30", "warm-section-of-another-index",
+        "The warm section of a time index has as many entries as in an offset index.",
+        "look", "keys.warm_entries", "1024"),
+    Row("AI-32", "looks-up-in-the-wrong-half", "A target in the cold half is looked for in the warm one.",
+        "look", "_bisect(keys, entries, target, 0, first_warm)",
+        "_bisect(keys, entries, target, *((first_warm, entries - 1) if read(data, first_warm * stride + "
+        "shift)[0] > target else (0, first_warm)))"),
+    Row("AI-32", "skips-the-first-key", "A target before all entries is only detected if there is a cold half.",
+        "look", "return -1, 0", "return (0, 0) if entries <= keys.warm_entries else (-1, 0)"),
+    Row("AI-33", "leaves-out-the-last-entry", "The upper end of the search is taken for exclusive.",
+        "look", START, "entries -= entries > 1"),
+)
+# fmt: on
+
+
 def _key(keys: Keys, slot: int) -> int:
     key: int = keys.read(keys.data, slot * keys.stride + keys.shift)[0]
     return key
 
 
-def _halve(keys: Keys, entries: int, target: int, low: int, high: int) -> tuple[int, int]:
-    while low < high:
-        middle = (low + high + 1) >> 1
-        key = _key(keys, middle)
-        if key > target:
-            high = middle - 1
-        elif key < target:
-            low = middle
-        else:
-            return middle, middle
-    return low, -1 if low == entries - 1 else low + 1
-
-
-def _sectioned(keys: Keys, entries: int, target: int, first_warm: int) -> tuple[int, int]:
-    """Return the search with another beginning of the warm section."""
-    if entries == 0:
-        return -1, -1
-    if _key(keys, first_warm) < target:
-        return _halve(keys, entries, target, first_warm, entries - 1)
-    if _key(keys, 0) > target:
-        return -1, 0
-    return _halve(keys, entries, target, 0, first_warm)
-
-
 # -- the warm section --------------------------------------------------------------------------------------------------
-
-
-@defect("AI-32")
-class WarmSectionOneEntryLarger(_Searching, OffsetIndex):
-    """The warm section begins one entry earlier."""
-
-    @staticmethod
-    def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        return _sectioned(keys, entries, target, max(0, entries - 2 - keys.warm_entries))
-
-
-@defect("AI-32")
-class WarmSectionOneEntrySmaller(_Searching, OffsetIndex):
-    """The warm section begins one entry later."""
-
-    @staticmethod
-    def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        return _sectioned(keys, entries, target, max(0, entries - keys.warm_entries))
-
-
-@defect("AI-30")
-class WarmSectionOfAnotherIndex(_Searching, TimeIndex):
-    """The warm section of a time index has as many entries as in an offset index."""
-
-    @staticmethod
-    def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        return _sectioned(keys, entries, target, max(0, entries - 1 - 1024))
 
 
 @defect("AI-32")
@@ -86,54 +85,6 @@ class PlainBinarySearch(_Searching, OffsetIndex):
     """The search of Kafka 1.1: no warm section at all."""
 
     look = staticmethod(plain_search)
-
-
-@defect("AI-32")
-class TakesTheWarmEdgeForWarm(_Searching, OffsetIndex):
-    """A target equal to the first key of the warm section is searched for in it (``<=`` for ``<``)."""
-
-    @staticmethod
-    def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        if entries:
-            first_warm = max(0, entries - 1 - keys.warm_entries)
-            if _key(keys, first_warm) == target:
-                return _halve(keys, entries, target, first_warm, entries - 1)
-        return warm_search(keys, entries, target)
-
-
-@defect("AI-32")
-class ColdHalfOneEntryShort(_Searching, OffsetIndex):
-    """The search of the cold half skips the first entry of the warm half."""
-
-    @staticmethod
-    def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        first_warm = max(0, entries - 1 - keys.warm_entries)
-        if first_warm and _key(keys, 0) <= target <= _key(keys, first_warm):
-            return _halve(keys, entries, target, 0, first_warm - 1)
-        return warm_search(keys, entries, target)
-
-
-@defect("AI-32")
-class LooksUpInTheWrongHalf(_Searching, TimeIndex):
-    """A target in the cold half is looked for in the warm one."""
-
-    @staticmethod
-    def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        first_warm = max(0, entries - 1 - keys.warm_entries)
-        if first_warm and _key(keys, 0) <= target < _key(keys, first_warm):
-            return _halve(keys, entries, target, first_warm, entries - 1)
-        return warm_search(keys, entries, target)
-
-
-@defect("AI-32")
-class SkipsTheFirstKey(_Searching, TimeIndex):
-    """A target before all entries is only detected if there is a cold half."""
-
-    @staticmethod
-    def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        if 0 < entries <= keys.warm_entries and _key(keys, 0) > target:
-            return 0, 0
-        return warm_search(keys, entries, target)
 
 
 # -- the halving -------------------------------------------------------------------------------------------------------
@@ -149,25 +100,6 @@ class StopsOneEarly(_Searching, OffsetIndex):
         if lower > 0 and lower == upper and lower == entries - 1:
             return lower - 1, lower
         return lower, upper
-
-
-@defect("AI-33")
-class LeavesOutTheLastEntry(_Searching, TimeIndex):
-    """The upper end of the search is taken for exclusive."""
-
-    @staticmethod
-    def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        return warm_search(keys, entries - 1, target) if entries > 1 else warm_search(keys, entries, target)
-
-
-@defect("AI-33")
-class BoundBehindTheEnd(_Searching, OffsetIndex):
-    """Above the last key the upper bound is the last slot instead of none."""
-
-    @staticmethod
-    def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        lower, upper = warm_search(keys, entries, target)
-        return (lower, lower) if entries and upper == -1 else (lower, upper)
 
 
 @defect("AI-36")
@@ -204,34 +136,6 @@ class MendsTheFirstUpperBound(_Searching, OffsetIndex):
             lower, _ = warm_search(keys, entries, target)
             return lower, lower
         return warm_search(keys, entries, target)
-
-
-@defect("AI-31")
-class FindsSomethingInNothing(_Searching, OffsetIndex):
-    """An empty index is searched as if it held the entry in its first slot."""
-
-    @staticmethod
-    def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        return warm_search(keys, entries or (1 if len(memoryview(keys.data)) >= keys.stride else 0), target)
-
-
-@defect("AI-33")
-class SearchesTheTail(_Searching, OffsetIndex):
-    """The search covers all slots of the file, the preallocated ones too."""
-
-    @staticmethod
-    def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        slots = len(memoryview(keys.data)) // keys.stride
-        return warm_search(keys, slots if entries else 0, target)
-
-
-@defect("AI-33")
-class ComparesInts(_Searching, OffsetIndex):
-    """The target is compared as a number of 32 bits."""
-
-    @staticmethod
-    def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
-        return warm_search(keys, entries, to_int(target))
 
 
 @defect("AI-33")
