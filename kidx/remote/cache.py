@@ -20,6 +20,7 @@ from kidx.remote.loading import delete, load
 from kidx.remote.names import DIRECTORY, TEMPORARY, text_of_id
 
 if TYPE_CHECKING:
+    from kidx.index.entries import TxnIndexSearchResult
     from kidx.remote.names import RemoteSegment
     from kidx.remote.storage import RemoteStorage
 
@@ -130,6 +131,16 @@ class RemoteIndexCache:
         found = self._entry(segment).lookup_timestamp(timestamp, starting_offset)
         self.evict()
         return found.position
+
+    def collect_aborted_txns(self, segment: RemoteSegment, fetch_offset: int, upper_bound: int) -> TxnIndexSearchResult:
+        """Return the aborted transactions of a range, as ``TransactionIndex.collectAbortedTxns`` does.
+
+        Raises:
+            KidxError: See :meth:`entry`.
+        """
+        found = self._entry(segment).transactions.collect_aborted_txns(fetch_offset, upper_bound)
+        self.evict()
+        return found
 
     # -- fetching ----------------------------------------------------------------------------------------------
 

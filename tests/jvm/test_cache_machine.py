@@ -16,6 +16,8 @@ from conformance.lockstep.scopes.cache import CacheLockstep
 from conformance.machines.cache import CacheMachine
 from conformance.operations import Operation
 from conformance.runs.profiles import Profile
+from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import replay_operations
 from conformance.scratch import scratch_directory
 from kidx.dialect import dialect_of
 
@@ -94,6 +96,13 @@ def test_a_corrupt_file_from_remote_storage(kind, bad, heals, releases, scratch)
     assert start.error == (None if heals else "corrupt")
     _, *_, start = perform(lockstep, *before, FETCHED, Operation("crash_cache"), OPENED)
     assert start.error is None
+
+
+@pytest.mark.parametrize("trace", load_regression_traces("cache"), ids=lambda trace: trace.id)
+def test_regression_traces(trace, scratch):
+    lockstep = CacheLockstep([JvmCache(release) for release in FEW], scratch)
+    replay_operations(lockstep, trace.operations)
+    assert lockstep.statistics.steps == len(trace.operations)
 
 
 def test_a_difference_is_found(scratch):

@@ -156,11 +156,7 @@ class ReferenceCache(SharedReference):
             self._held = entry
 
     def _aborted(self, segment: str, start_offset: int, fetch_offset: int, upper_bound: int) -> Any:
-        found = (
-            self._opened()
-            .entry(_segment(segment, start_offset))
-            .transactions.collect_aborted_txns(fetch_offset, upper_bound)
-        )
+        found = self._opened().collect_aborted_txns(_segment(segment, start_offset), fetch_offset, upper_bound)
         return tuple(tuple(txn) for txn in found.aborted_transactions), found.is_complete
 
     def _ask_held(self, by_time: bool, target: int, starting_offset: int) -> int | None:

@@ -21,6 +21,9 @@ final class CacheAdapter {
     private static final String CAFFEINE = "com.github.benmanes.caffeine.cache.";
     private static final String[] TXN = {"producerId", "firstOffset", "lastOffset", "lastStableOffset"};
 
+    /** On a busy machine a thread may wait for a processor for many seconds. */
+    private static final long QUIESCENCE_SECONDS = 25;
+
     private final Class<?> type;
     private final Constructor<?> constructor;
     private final Constructor<?> uuid;
@@ -181,7 +184,8 @@ final class CacheAdapter {
     void settle(boolean tidies) throws Throwable {
         if (cache == null)
             return;
-        ForkJoinPool.commonPool().awaitQuiescence(5, TimeUnit.SECONDS);
+        if (!ForkJoinPool.commonPool().awaitQuiescence(QUIESCENCE_SECONDS, TimeUnit.SECONDS))
+            throw new IllegalStateException("the threads of the caching library do not end");
         if (tidies)
             Members.call(tidy, entries());
         if (cleanerThread == null || isClosed())
