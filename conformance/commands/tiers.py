@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import secrets
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -17,14 +19,23 @@ from conformance.errors import ToolError
 def tiers_command(
     kafka: ReleaseOption = None,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write tiered.md and tiered.json here.")] = None,
+    answers: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Compare N responses across tiers instead; --report adds the counts."),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Random seed of --answers; drawn by default.")] = None,
+    max_time: Annotated[
+        float | None, typer.Option(metavar="S", min=1, help="Seconds for --answers of one release.")
+    ] = None,
     only: Annotated[str | None, typer.Option(metavar="TEXT", help="Only cases with this in their names.")] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Query brokers with tiered storage for offsets, and start them with a corrupt cache of remote index files.
 
+    With --answers, a state machine drives topics instead, and every response to ListOffsets is compared.
     Each broker keeps its remote tier in a local directory, with Kafka's own test jar. Exit code 0: every start is as
-    `kidx verify` predicts it, 1: not.
+    `kidx verify` predicts it, and every response is explained, 1: not.
 
     Example: `conformance tiers --kafka 4.3.1 --report out/tiers`
     """
@@ -43,19 +54,69 @@ def tiers_command(
         if not (quiet or as_json):
             echo(line)
 
-    results = [try_release(release, cases, show) for release in releases]
-    is_right = all(outcome.is_right for result in results for outcome in result.outcomes)
+    if answers is not None:
+        return _compare_answers(releases, answers, seed, max_time, report, show, as_json=as_json)
+    results = to_json(try_release(release, cases, show) for release in releases)
+    is_right = all(start["as_predicted"] for result in results for start in result["starts"])
     if report is not None:
-        chosen = " ".join(f"--kafka {release}" for release in releases)
-        made_by = f"Made by `conformance tiers {chosen}` with kidx {version('kidx')}."
-        write_texts(
-            {
-                report / "tiered.md": f"# Tiered storage\n\n{made_by}\n\n{markdown(results)}",
-                report / "tiered.json": json.dumps(to_json(results), indent=1) + "\n",
-            }
-        )
+        _write(report, results)
     if as_json:
-        typer.echo(json.dumps({"verdict": "conforms" if is_right else "diverges", "releases": to_json(results)}))
+        typer.echo(json.dumps({"verdict": "conforms" if is_right else "diverges", "releases": results}))
     else:
         echo(markdown(results), nl=False)
     return 0 if is_right else 1
+
+
+def _compare_answers(
+    releases: Sequence[str],
+    answers: int,
+    seed: int | None,
+    seconds: float | None,
+    report: Path | None,
+    show: Callable[[str], None],
+    *,
+    as_json: bool,
+) -> int:
+    """Compare responses, add the counts to an earlier report, and return the exit code."""
+    from conformance.experiments.tiers.answers import answer_release  # noqa: PLC0415 -- part of an extra
+    from conformance.experiments.tiers.table import counts_text, merged  # noqa: PLC0415
+
+    first = secrets.randbelow(1 << 30) if seed is None else seed
+    show(f"seed {first}")
+    counts = []
+    for release in releases:
+        counts.append(answer_release(release, answers, first, show, seconds))
+        show(counts_text(counts[-1]))
+        if report is not None:
+            _write(report, merged(_read(report / "tiered.json"), counts))
+    diverged = any(each.divergences for each in counts)
+    if as_json:
+        verdict = "diverges" if diverged else "conforms"
+        typer.echo(json.dumps({"verdict": verdict, "releases": [{"release": c.release} | c.to_json() for c in counts]}))
+    return int(diverged)
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    """Return the objects of an earlier report.
+
+    Raises:
+        ToolError: There is none.
+    """
+    try:
+        found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ToolError(f"cannot read {path}: {error}; run `conformance tiers --report {path.parent}` first") from error
+    return found
+
+
+def _write(directory: Path, results: list[dict[str, Any]]) -> None:
+    from conformance.experiments.tiers.table import markdown  # noqa: PLC0415 -- part of an extra
+
+    chosen = " ".join(f"--kafka {result['release']}" for result in results)
+    made_by = f"Made by `conformance tiers {chosen}` with kidx {version('kidx')}."
+    write_texts(
+        {
+            directory / "tiered.md": f"# Tiered storage\n\n{made_by}\n\n{markdown(results)}",
+            directory / "tiered.json": json.dumps(results, indent=1) + "\n",
+        }
+    )

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from conformance.experiments.tiers.experiment import Outcome, Tried
+    from conformance.experiments.tiers.answers import Answered
+    from conformance.experiments.tiers.experiment import Tried
 
 _LEGEND: Final = """\
 A broker copied segments to a remote tier (Kafka's `LocalTieredStorage`) and deleted them locally. The tables show its
@@ -15,6 +16,21 @@ predicted each start; a cell in bold was not predicted. *N of M*: lookups by tim
 start.
 """
 _SKIPPED: Final = "a time whose record is in a later remote segment than the first candidate"
+
+_COUNTS: Final = """\
+Made by `conformance tiers --answers N --seed S`, release by release: the wire machine's topics, with local retention of
+one byte. Responses to ListOffsets were compared with Kafka's rules (-3 to -6) or with kidx, only while the local log
+start was above the log start. A divergence is one that no clause explains.
+"""
+_COUNTED: Final = {
+    "answers": "responses across tiers",
+    "topics": "topics",
+    "steps": "steps",
+    "segments": "remote segments",
+    "divergences": "divergences",
+    "seed": "seed",
+    "seconds": "seconds",
+}.items()
 
 
 def to_json(results: Iterable[Tried]) -> list[dict[str, Any]]:
@@ -41,27 +57,53 @@ def to_json(results: Iterable[Tried]) -> list[dict[str, Any]]:
     ]
 
 
-def markdown(results: Sequence[Tried]) -> str:
-    """Return a table of responses and one of starts, with a column per release."""
-    lines = [_LEGEND, _row(("query", *(result.release for result in results))), _rule(1 + len(results))]
-    lines += [_row((target, *(result.special[target] for result in results))) for target in results[0].special]
-    lines.append(_row(("times, correct responses", *("{} of {}".format(*result.lookups) for result in results))))
-    skipped = (f"{answer} (the record: {record})" for answer, record in (result.skipped for result in results))
-    lines += [_row((_SKIPPED, *skipped)), "", _row(("damage", *(result.release for result in results)))]
-    lines.append(_rule(1 + len(results)))
-    for outcomes in zip(*(result.outcomes for result in results), strict=True):
-        lines.append(_row((f"`{outcomes[0].case.name}`", *map(_cell, outcomes))))
+def markdown(results: Sequence[dict[str, Any]]) -> str:
+    """Return a table of responses, one of starts and one of counts, with a column per release.
+
+    Args:
+        results: The objects of :func:`to_json`, with the counts in ``answers`` if a release has any.
+    """
+    releases = [result["release"] for result in results]
+    lines = [_LEGEND, *_head("query", releases)]
+    lines += [_row((target, *(result["special"][target] for result in results))) for target in results[0]["special"]]
+    lines.append(_row(("times, correct responses", *("{} of {}".format(*result["lookups"]) for result in results))))
+    skipped = ("{answer} (the record: {expected})".format(**result["skipped"]) for result in results)
+    lines += [_row((_SKIPPED, *skipped)), "", *_head("damage", releases)]
+    for starts in zip(*(result["starts"] for result in results), strict=True):
+        lines.append(_row((f"`{starts[0]['damage']}`", *map(_cell, starts))))
+    counted = [result for result in results if "answers" in result]
+    if counted:
+        lines += ["", _COUNTS, *_head("count", [result["release"] for result in counted])]
+        lines += [_row((text, *(_number(result["answers"][name]) for result in counted))) for name, text in _COUNTED]
     return "\n".join(lines) + "\n"
 
 
-def _cell(outcome: Outcome) -> str:
-    happened = f"{outcome.happened}: {outcome.answers}" if outcome.answers else outcome.happened
-    return happened if outcome.is_right else f"**{happened}** (predicted: {outcome.predicted})"
+def merged(old: Iterable[dict[str, Any]], counts: Iterable[Answered]) -> list[dict[str, Any]]:
+    """Return the objects of earlier results with the counts of their releases."""
+    by_release = {each.release: each.to_json() for each in counts}
+    return [each | ({"answers": by_release[each["release"]]} if each["release"] in by_release else {}) for each in old]
+
+
+def counts_text(counts: Answered) -> str:
+    """Return the counts of one release in a line."""
+    found = counts.to_json()
+    return f"{counts.release}: " + ", ".join(f"{text} {_number(found[name])}" for name, text in _COUNTED)
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, dict):
+        return "; ".join(f"{shape} ({times})" for shape, times in value.items()) or "0"
+    return str(value) if isinstance(value, str) else f"{value:,}"
+
+
+def _cell(start: dict[str, Any]) -> str:
+    happened = f"{start['happened']}: {start['answers']}" if start["answers"] else start["happened"]
+    return happened if start["as_predicted"] else f"**{happened}** (predicted: {start['predicted']})"
+
+
+def _head(first: str, releases: Sequence[str]) -> list[str]:
+    return [_row((first, *releases)), _row("---" for _ in range(1 + len(releases)))]
 
 
 def _row(cells: Iterable[object]) -> str:
     return f"| {' | '.join(map(str, cells))} |"
-
-
-def _rule(columns: int) -> str:
-    return _row("---" for _ in range(columns))

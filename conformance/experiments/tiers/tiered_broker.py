@@ -19,17 +19,18 @@ _INTERVAL_MS: Final = 500
 _STORAGE: Final = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
 
 
-def tiered_broker(release: str, directory: Path) -> LocalBroker:
+def tiered_broker(release: str, directory: Path, config: Mapping[str, object] | None = None) -> LocalBroker:
     """Return a broker with a remote tier in ``directory/remote``, not started.
 
     Args:
         release: One of :data:`RELEASES`.
         directory: The directory of the broker and of both tiers.
+        config: More properties of the broker.
 
     Raises:
         FetchError: The test jar cannot be fetched.
     """
-    config: Mapping[str, object] = {
+    tiers: Mapping[str, object] = {
         "remote.log.storage.system.enable": "true",
         "remote.log.storage.manager.class.name": _STORAGE,
         "remote.log.storage.manager.class.path": tool_jar(f"tiers-{release}"),
@@ -43,7 +44,7 @@ def tiered_broker(release: str, directory: Path) -> LocalBroker:
         "log.retention.check.interval.ms": _INTERVAL_MS,
         "log.initial.task.delay.ms": 100,
     }
-    return LocalBroker(release, directory, config)
+    return LocalBroker(release, directory, {**tiers, **(config or {})})
 
 
 def cache_of(directory: Path) -> Path:

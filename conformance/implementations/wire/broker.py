@@ -302,7 +302,7 @@ class WireBroker:
         Raises:
             KidxError: A batch cannot be read.
         """
-        found = self.client.fetch(topic, offset, max_bytes=FETCHED)
+        found = self.client.fetch(topic, offset, max_bytes=FETCHED, version=self.fetch_versions[-1])
         batches = [batch for batch in iter_memory_batches(found.records) if batch.last_offset >= offset]
         data = b"".join(batch.to_bytes() for batch in batches)
         return Stored(tuple(map(StoredBatch.of, batches)), data, found)
@@ -316,6 +316,7 @@ class WireBroker:
         deadline = Deadline(self.client.limit)
         while not (found := self.stored(topic, offset)).batches:
             if not deadline.pause():
-                what = f"returns nothing from offset {offset} of {topic} on within {self.client.limit:g} s"
+                why = f" ({error})" if (error := found.answer.error) else ""
+                what = f"returns nothing{why} from offset {offset} of {topic} on within {self.client.limit:g} s"
                 raise RequestTimedOutError(f"the broker at {self.address}", what)
         return found

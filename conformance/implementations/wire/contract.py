@@ -71,6 +71,8 @@ class ListOffsetsContract:
             return None
         if target in (_LOCAL, _TIERED, _PENDING) and known:
             return self._broken_tiered(target, answer)
+        if target == EARLIEST and self.depends_on_tiers(target, version):
+            return self._broken_tiered(_LOCAL, answer)
         allowed = self.allowed(target, view)
         if not known:  # up to 3.8, Kafka treats it as an ordinary timestamp
             allowed |= self.allowed(ANY_TIME, view)
@@ -78,6 +80,13 @@ class ListOffsetsContract:
             malformed = pair.offset < 0 and NOTHING in allowed
             return ContractViolation("LO-14" if malformed else self._clause(target, view, pair), self._said(allowed))
         return self._broken_epoch(version, answer)
+
+    def depends_on_tiers(self, target: int, version: int) -> bool:
+        """Return True if a response depends on what a broker has copied and deleted so far.
+
+        Version 0 lists the base offsets of local segments (LO-28).
+        """
+        return self._is_partly_remote and (target in TIERED_TARGETS or (version == 0 and target == EARLIEST))
 
     def allowed(self, target: int, view: View) -> frozenset[Pair]:
         """Return every allowed response to a known target."""

@@ -22,7 +22,7 @@ from conformance.kafka.broker.ports import free_ports
 from conformance.kafka.broker.process import JavaProcess
 from conformance.kafka.broker.zookeeper import LocalZooKeeper
 
-FORMAT_LIMIT = 60.0
+FORMAT_LIMIT = 600.0
 
 
 class LocalBroker(Broker):
