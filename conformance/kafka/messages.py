@@ -1,8 +1,8 @@
 """Fields of the records that a broker writes for itself: ``python -m conformance.kafka.messages FILE``.
 
 They are read from the jars of every locked release, which contain the definitions that Kafka's classes are generated
-from. The output is ``kidx/dump/messages.json``: names, types, versions and defaults of fields, by the release in which
-they changed.
+from. The output is ``kidx/messages/messages.json``: names, types, versions and defaults of fields, by the release in
+which they changed.
 """
 
 from __future__ import annotations

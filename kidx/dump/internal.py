@@ -9,14 +9,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.dialect import dialect_of
-from kidx.dump.messages import MessageError, Reader, definitions, jackson_text, read_message, within
 from kidx.dump.older_texts import STATES, formatted_group_record, formatted_transaction
 from kidx.dump.remote_texts import remote_text
 from kidx.errors import InvalidArgumentError
+from kidx.messages.framed import framed_message
+from kidx.messages.reading import MessageError, Reader, definitions, jackson_text, read_message, within
 from kidx.records import ControlRecordType
 
 if TYPE_CHECKING:
-    from kidx.dump.messages import Message
+    from kidx.messages.reading import Message
     from kidx.records import Record
 
 Parser = Callable[["Record"], tuple[str | None, str | None]]
@@ -25,7 +26,6 @@ Parser = Callable[["Record"], tuple[str | None, str | None]]
 DECODERS: Final = ("offsets", "transaction-log", "cluster-metadata", "remote-log-metadata")
 """Topics that can be shown, by the names in the options of Kafka's tool."""
 
-_FRAME: Final = 1
 _WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
@@ -49,71 +49,19 @@ def parser_of(decoder: str, release: str) -> Parser:
 
 def _metadata(release: str, record: Record) -> tuple[None, str]:
     try:
-        name, _, version, data = _framed(release, "metadata", record.value or b"")
+        name, _, version, data = framed_message(release, "metadata", record.value or b"")
     except MessageError as error:
         return None, f"Error at {record.offset}, skipping. {error}"
     return None, jackson_text({"type": _WORD.sub("_", name).upper(), "version": version, "data": data})
 
 
-def metadata_record(release: str, value: bytes) -> dict[str, Any]:
-    """Return the fields of a record of KRaft's metadata, by name.
-
-    Raises:
-        MessageError: the release does not know the type, or the bytes are malformed.
-    """
-    return _framed(release, "metadata", value)[3]
-
-
 def _remote(release: str, record: Record) -> tuple[None, str]:
     try:
-        name, message, _, data = _framed(release, "remote", record.value or b"")
+        name, message, _, data = framed_message(release, "remote", record.value or b"")
     except MessageError as error:
         return None, f"Error at offset {record.offset}, skipping. {error}"
     has_transaction_flag = any(field["name"] == "txnIndexEmpty" for field in message["fields"])
     return None, remote_text(name, data, has_transaction_flag=has_transaction_flag)
-
-
-def _framed(release: str, home: str, value: bytes) -> tuple[str, Message, int, dict[str, Any]]:
-    """Return name, definition, version and fields of a message that begins with its type.
-
-    Raises:
-        MessageError: the release does not know the type, or the bytes are malformed.
-    """
-    reader = Reader(value)
-    frame = _small(reader, "frame version")
-    known = _FRAME if dialect_of(release).metadata_is_framed else 0
-    if frame == 0 and known:
-        raise MessageError(
-            "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview release of"
-            " KRaft in 2.8 to newer versions are not supported."
-        )
-    if frame != known:
-        raise MessageError(
-            f"Could not deserialize metadata record due to unknown frame version {frame}(only frame version {known} is"
-            " supported)"
-        )
-    key, version = _small(reader, "type"), _small(reader, "version")
-    named = {message["key"]: (name, message) for name, message in definitions(home, release).items()}
-    if key not in named:
-        raise MessageError(f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {key}")
-    name, message = named[key]
-    try:
-        data = read_message(reader, message, version)
-    except MessageError:
-        raise MessageError(f"Failed to deserialize record with type {key}") from None
-    if reader.remaining:
-        raise MessageError(f"Found {reader.remaining} byte(s) of garbage after {key}")
-    return name, message, version, data
-
-
-def _small(reader: Reader, what: str) -> int:
-    try:
-        value = reader.unsigned()
-    except MessageError as error:
-        raise MessageError(f"Error while reading {what}") from error
-    if value > 0x7FFF:
-        raise MessageError(f"Value for {what} was too large.")
-    return value
 
 
 def _coordinator(release: str, transactions: bool, record: Record) -> tuple[str, str | None]:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 from kidx.dialect import dialect_of
 from kidx.dump.entry import Entry, java_optional, java_value, named
 from kidx.dump.internal import control_content
-from kidx.dump.messages import jackson_text
 from kidx.dump.wording import Wording, wording_of
 from kidx.java_numbers import INT_MAX
 from kidx.java_text import java_text
+from kidx.messages.reading import jackson_text
 from kidx.rebuild import base_offset_of
 from kidx.records import ControlRecordType, EndTransactionMarker, LegacyRecord, Record, RecordBatch
 from kidx.segment import FileRecords

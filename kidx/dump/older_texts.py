@@ -6,9 +6,9 @@ import base64
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.dialect import dialect_of
-from kidx.dump.messages import MessageError, Reader, definitions, jackson_text, read_message, within
 from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import to_int
+from kidx.messages.reading import MessageError, Reader, definitions, jackson_text, read_message, within
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kidx.discovery import HIGH_WATERMARKS, LOG, RECOVERY_POINTS, STRAY, parse_partition
 from kidx.discovery.names import DELETE
-from kidx.dump.internal import metadata_record
-from kidx.dump.messages import MessageError
+from kidx.messages.framed import metadata_record
+from kidx.messages.reading import MessageError
 from kidx.repair.topic_settings import metadata_records
 from kidx.startup.answers import Blocker, PartitionStart
 from kidx.startup.checkpoints import UnreadableError, offsets_of, properties_of

@@ -15,8 +15,8 @@ from kidx.dump import Dump, Options
 from kidx.dump.indexes import IndexOptions
 from kidx.dump.internal import parser_of
 from kidx.dump.logs import LogOptions
-from kidx.dump.messages import definitions
 from kidx.errors import KidxError
+from kidx.messages.reading import definitions
 from kidx.records import build_batch
 from kidx.segment import FileRecords
 
@@ -56,6 +56,7 @@ SINCE_SKIPPING = RELEASES.index("2.8.2")
 
 
 INTERNAL = Path(__file__).parents[1] / "golden" / "internal"
+TIERS = Path(__file__).parents[1] / "golden" / "tiers"
 DECODER = {
     "__consumer_offsets-0": "offsets",
     "__transaction_state-0": "transaction-log",
@@ -152,7 +153,7 @@ def compare_internal(release: str, path: Path, decoder: str) -> int:
 @pytest.mark.parametrize("release", thorough_except(("2.8.2", "3.9.2", "4.3.1"), RELEASES))
 def test_internal_topics_of_a_broker_are_shown_as_by_kafka(release):
     """Groups, transactions, the cluster's metadata and tiered metadata: of three releases, by each release's tool."""
-    files = sorted(INTERNAL.rglob("0*"))
+    files = [*sorted(INTERNAL.rglob("0*")), *sorted(TIERS.rglob("__remote_log_metadata-0/*.log"))]
     compared = sum(compare_internal(release, path, DECODER[path.parent.name]) for path in files)
     assert compared > 100
 
@@ -167,6 +168,6 @@ def test_damaged_records_of_a_broker_are_named_as_by_kafka(release, tmp_path):
 
 @pytest.mark.parametrize("release", thorough_except(("3.9.2",), ("2.8.2", "3.9.2", "4.3.1", "4.4.0")))
 def test_the_definitions_equal_those_of_the_jars(release):
-    """``python -m conformance.kafka.messages kidx/dump/messages.json`` writes them."""
+    """``python -m conformance.kafka.messages kidx/messages/messages.json`` writes them."""
     for home, messages in messages_of(release).items():
         assert definitions(home, release) == messages or not messages, home

@@ -1,0 +1,1 @@
+"""Records that a broker writes for itself, read with the definitions of its release."""
