@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.dialect import dialect_of
@@ -19,15 +20,16 @@ from kidx.log.lookup import (
 from kidx.lookup.read_only_log import ReadOnlyLog
 from kidx.lookup.remote_segment import RemoteFileSegment
 from kidx.records.record import NO_TIMESTAMP
-from kidx.remote.directory import read_remote
+from kidx.remote.directory import add_metadata, read_remote
 from kidx.remote.lineage import chain, epochs_of, in_epoch, is_within, topic_id_in, with_records
+from kidx.remote.metadata import read_metadata
 from kidx.segment import TimestampAndOffset
+from kidx.storage import Store
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
     from kidx.lookup.file_segment import FileSegment
     from kidx.remote.directory import RemoteDirectory
-    from kidx.storage import Store
 
 NO_EPOCH = -1
 
@@ -49,8 +51,9 @@ class Visit(NamedTuple):
 class TieredLog(ReadOnlyLog):
     """Log whose older segments are in remote storage; a context manager.
 
-    A broker reads in the topic ``__remote_log_metadata`` which copies are complete. This class counts a segment as
-    copied if remote storage has all its files, or if the local log no longer has the segment.
+    A broker reads in the topic ``__remote_log_metadata`` which copies are complete. So does this class if the log directory
+    has the topic's records about the partition. Without them, it counts a segment as copied if remote storage has all its
+    files, or if the local log no longer has the segment.
 
     Args:
         directory: directory of the partition.
@@ -81,6 +84,8 @@ class TieredLog(ReadOnlyLog):
         if not rules.has_remote_index_cache:
             raise ToolError(f"Kafka {rules.release} has no tiered storage; choose 3.6.0 or later")
         found = read_remote(remote)
+        home = Path(directory).absolute().parent
+        add_metadata(found, read_metadata([(Store(str(home)), str(home))], rules.release))
         super().__init__(directory, dialect)
         try:
             self._add(found)
@@ -94,7 +99,11 @@ class TieredLog(ReadOnlyLog):
         if stored is None:
             raise ToolError(f"{found.store.url} has no remote segment of {self.directory.name}")
         first_local = self.segments[0].base_offset
-        copied = [each for each in stored.segments if not each.missing or each.base_offset < first_local]
+        copied = [
+            each
+            for each in stored.segments
+            if not stored.why_unread(each) and (each.noted or not each.missing or each.base_offset < first_local)
+        ]
         lineage = with_records({entry.epoch: entry.start_offset for entry in self.epochs.entries})
         end = self.end_offset
         self._epochs = {each: epochs_of(each, lineage) for each in copied}

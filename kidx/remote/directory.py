@@ -10,16 +10,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import ToolError
 from kidx.java_numbers import INT_MAX
+from kidx.remote.metadata import TOPIC
 from kidx.remote.objects import ObjectStore, object_segments, parse_number, parse_topic
 from kidx.remote.stored import ID, SUFFIXES, StoredSegment, by_segment
 from kidx.storage import Store
 
 if TYPE_CHECKING:
+    from kidx.remote.metadata import PartitionMetadata, RemoteLogMetadata
     from kidx.remote.objects import TopicId
     from kidx.storage import Entry
 
@@ -39,6 +41,7 @@ class StoredPartition:
         topic_id: id of the topic, as text.
         segments: its segments, by base offset and id.
         strays: names of entries that belong to no remote segment.
+        noted: its metadata; None if they are unknown.
     """
 
     store: Store
@@ -48,11 +51,22 @@ class StoredPartition:
     topic_id: str
     segments: tuple[StoredSegment, ...] = ()
     strays: tuple[str, ...] = ()
+    noted: PartitionMetadata | None = None
 
     @property
     def name(self) -> str:
         """Topic and number."""
         return f"{self.topic}-{self.partition}"
+
+    def why_unread(self, segment: StoredSegment) -> str:
+        """Return why a broker does not read a segment, by its metadata; empty if it does, or they are unknown."""
+        if self.noted is None:
+            return ""
+        if self.noted.state is not None:
+            return f"{TOPIC} has its partition in state {self.noted.state.name}"
+        if segment.noted is None:
+            return f"{TOPIC} has no record of it" if self.noted.is_complete else ""
+        return "" if segment.noted.is_readable else f"{TOPIC} has it in state {segment.noted.state_name}"
 
 
 @dataclass(slots=True)
@@ -117,6 +131,23 @@ def read_remote(url: str | os.PathLike[str] | Store) -> RemoteDirectory:
     (found.store,) = kinds.values()
     found.partitions.sort(key=lambda each: (each.topic, each.partition, each.topic_id))
     return found
+
+
+def add_metadata(found: RemoteDirectory, metadata: RemoteLogMetadata) -> None:
+    """Add the metadata of partitions and segments; a segment that a broker reads is added if it has no file."""
+    for number, partition in enumerate(found.partitions):
+        noted = metadata.of(partition.topic_id, partition.partition)
+        if noted is None:
+            continue
+        listed = {each.id: each for each in partition.segments if not each.is_absent}
+        segments = [replace(each, noted=noted.segments.get(each.id)) for each in listed.values()]
+        segments += (
+            StoredSegment(partition.store, partition.directory, each.start_offset, each.id, {}, each)
+            for each in noted.segments.values()
+            if each.is_readable and each.id not in listed
+        )
+        segments.sort(key=lambda each: (each.base_offset, each.id))
+        found.partitions[number] = replace(partition, segments=tuple(segments), noted=noted)
 
 
 def parse_remote_partition(name: str) -> tuple[str, int, str] | None:

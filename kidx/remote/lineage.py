@@ -102,7 +102,7 @@ def before_local(
     Raises:
         OSError: a log cannot be read.
     """
-    older = [each for each in segments if each.base_offset < first_local and each.size]
+    older = [each for each in segments if each.base_offset < first_local and (each.size or each.is_absent)]
     epochs = with_records(lineage)
     return chain(
         [each for each in older if not epochs or is_within(epochs_of(each, epochs), each.end_offset, epochs, LONG_MAX)]

@@ -185,7 +185,7 @@ def object_segments(
     segments = []
     for (base, name), objects in grouped:
         files = _Files(store, f"{directory}/{base:020d}-{name}", objects)
-        segments.append(ObjectSegment(store, directory, base, name, files, frozenset(objects)))
+        segments.append(ObjectSegment(store, directory, base, name, files, objects=frozenset(objects)))
     try:
         for segment in segments[:1]:
             len(segment.files)

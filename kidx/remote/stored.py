@@ -1,7 +1,7 @@
 """Segment in remote storage, as ``LocalTieredStorage`` stores it: its files, and what a broker notes about it.
 
 A broker keeps the end offset, the largest timestamp and the leader epochs of each remote segment in the topic
-``__remote_log_metadata`` (``RemoteLogSegmentMetadata``). Here they are read from the files of the segment, when needed.
+``__remote_log_metadata`` (:mod:`kidx.remote.metadata`). Without it, they are read from the segment's files when needed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from kidx.layout import OFFSET_INDEX, TIME_INDEX
 from kidx.records.layout import LOG_OVERHEAD, RECORD_BATCH_OVERHEAD
 
 if TYPE_CHECKING:
+    from kidx.remote.metadata import SegmentMetadata
     from kidx.storage import Entry, RangeReader, Store
 
 LOG: Final = "log"
@@ -51,6 +52,7 @@ class StoredSegment:
         base_offset: offset in the names of its files.
         id: id in the names of its files, as text.
         files: its files by suffix, without a full stop.
+        noted: its metadata; None if they are unknown.
     """
 
     store: Store
@@ -58,6 +60,7 @@ class StoredSegment:
     base_offset: int
     id: str
     files: Mapping[str, Entry]
+    noted: SegmentMetadata | None = None
 
     def path(self, suffix: str) -> str:
         """Return the path of a file within the store, whether it exists or not."""
@@ -71,6 +74,11 @@ class StoredSegment:
     def suffixes(self) -> frozenset[str]:
         """Suffixes of its files."""
         return frozenset(self.files)
+
+    @property
+    def is_absent(self) -> bool:
+        """True if remote storage has no file of the segment, which is only known from its metadata."""
+        return isinstance(self.files, dict) and not self.files
 
     @property
     def missing(self) -> list[str]:
@@ -89,6 +97,8 @@ class StoredSegment:
         Raises:
             OSError: the log or the offset index cannot be read.
         """
+        if self.noted is not None:
+            return self.noted.last_offset + 1
         if not self.size:
             return self.base_offset
         with self.store.open(self.path(LOG)) as log:
@@ -104,11 +114,13 @@ class StoredSegment:
 
     @cached_property
     def largest_timestamp(self) -> int:
-        """Largest timestamp of the time index, else the log's modification time or -1; in milliseconds.
+        """Largest timestamp of the metadata or the time index, else the log's modification time or -1; in milliseconds.
 
         Raises:
             OSError: the time index cannot be read.
         """
+        if self.noted is not None:
+            return self.noted.max_timestamp
         entry = self._last_entry("timeindex", TIME_INDEX)
         if entry is not None and entry[0] >= 0:
             return int(entry[0])
@@ -124,13 +136,15 @@ class StoredSegment:
         return layout.struct.unpack(data) if len(data) == size else None  # type: ignore[attr-defined]
 
     @cached_property
-    def epochs(self) -> dict[int, int]:
-        """Start offset of each leader epoch in the segment's checkpoint.
+    def epochs(self) -> Mapping[int, int]:
+        """Start offset of each leader epoch in the segment's metadata or checkpoint.
 
         Raises:
             InvalidArgumentError: it is not a checkpoint of leader epochs.
             OSError: it cannot be read.
         """
+        if self.noted is not None:
+            return self.noted.epochs
         text = self.store.read_all(self.path(EPOCHS)).decode("utf-8", "replace")
         return dict(epoch_entries(text, self.name(EPOCHS)))
 

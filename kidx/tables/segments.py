@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from kidx.discovery import EPOCHS, parse_partition
 from kidx.errors import InvalidArgumentError, ToolError
-from kidx.remote.directory import read_remote
+from kidx.remote.directory import add_metadata, read_remote
 from kidx.remote.lineage import METADATA, before_local, topic_id_of
-from kidx.remote.stored import epoch_entries
+from kidx.remote.metadata import TOPIC, read_metadata
+from kidx.remote.stored import LOG, epoch_entries
 from kidx.tables.log_directory import FILES, LogDirectory, read_log_directory
 
 if TYPE_CHECKING:
@@ -176,7 +177,7 @@ def find_partitions(
         raise ToolError(f"{roots} holds no Kafka segments: no 00000000000000000000.log in a TOPIC-PARTITION directory")
     found.sort(key=lambda log: (log.key, log.directory))
     if remote is not None and found:
-        directory = read_remote(remote)
+        directory = _remote_of(found, remote)
         found = [_with_remote(log, directory) for log in found]
     return found
 
@@ -192,14 +193,25 @@ def list_again(log: PartitionLog) -> PartitionLog | None:
         found = next(_partition(log.store, log.directory, _settled(log.store, log.directory), about), None)
     except FileNotFoundError:
         return None
-    return found if found is None or log.remote is None else _with_remote(found, read_remote(log.remote))
+    return found if found is None or log.remote is None else _with_remote(found, _remote_of([found], log.remote))
+
+
+def _remote_of(logs: Iterable[PartitionLog], remote: Store) -> RemoteDirectory:
+    """Return the content of remote storage, with the metadata that are next to the logs.
+
+    Raises:
+        ToolError: remote storage has another layout.
+    """
+    directory = read_remote(remote)
+    add_metadata(directory, read_metadata((log.store, log.directory.rpartition("/")[0]) for log in logs))
+    return directory
 
 
 def _with_remote(log: PartitionLog, directory: RemoteDirectory) -> PartitionLog:
     """Return a log with the remote segments before its first local segment; an offset in both tiers is read locally.
 
     Raises:
-        ToolError: the leader epochs of the local log cannot be read.
+        ToolError: the leader epochs of the local log cannot be read, or a copied segment is missing.
         OSError: a file cannot be read.
     """
     store, first = log.store, log.segments[0].base_offset
@@ -215,7 +227,10 @@ def _with_remote(log: PartitionLog, directory: RemoteDirectory) -> PartitionLog:
         epochs = dict(epoch_entries(text, store.name_of(path))) if text else {}
     except InvalidArgumentError as error:
         raise ToolError(str(error)) from error
-    older = before_local(stored.segments, epochs, first)
+    older = before_local([each for each in stored.segments if not stored.why_unread(each)], epochs, first)
+    lost = next((each for each in older if each.is_absent), None)
+    if lost is not None:
+        raise ToolError(f"{lost.name(LOG)} is missing, and {TOPIC} has it as copied")
     following = [*(each.base_offset for each in older), first][1:]
     remote = [
         Segment(

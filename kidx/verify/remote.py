@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,11 @@ from kidx.discovery import Found, Partition, Problem, discover
 from kidx.errors import ToolError
 from kidx.findings import HARMLESS, Finding, Verdict, in_order
 from kidx.log.epochs import read_epochs
-from kidx.remote.directory import RemoteDirectory, StoredPartition, read_remote, without_local
+from kidx.remote.directory import RemoteDirectory, StoredPartition, add_metadata, read_remote, without_local
 from kidx.remote.lineage import epochs_of, is_within, topic_id_in, with_records
+from kidx.remote.metadata import TOPIC, read_metadata
 from kidx.remote.stored import LOG, StoredSegment
+from kidx.storage import Store
 from kidx.verify.leaving_out import without_marked
 from kidx.verify.remote_segment import RemoteVerifier, segment_of
 from kidx.verify.reporter import Reporter
@@ -31,7 +34,6 @@ if TYPE_CHECKING:
     import os
 
     from kidx.dialect import Dialect
-    from kidx.storage import Store
 
 _CLAUSE = "LO-19"
 _LOG_END_UNKNOWN = (1 << 63) - 1
@@ -65,6 +67,14 @@ def verify_remote(
     dialect = None if release is None else dialect_of(release)
     local = without_marked(paths if isinstance(paths, Found) else discover(paths))
     found = read_remote(remote)
+    parents = sorted({str(each.directory.parent) for each in local.partitions})
+    notes = partial(
+        read_metadata, [(Store(path), path) for path in parents], None if dialect is None else dialect.release
+    )
+    add_metadata(found, notes())
+    if any(each.is_absent for partition in found.partitions for each in partition.segments):
+        # A broker that runs may have begun to delete it before its files were listed.
+        add_metadata(found, notes())
     result = Verification(left_out=[Problem(Path(path), "belongs to no remote partition") for path in found.strays])
     pairs = list(_pairs(local, found, result))
     used = [stored for _, stored in pairs]
@@ -76,7 +86,7 @@ def verify_remote(
     partitions = [_partition_of(stored) for stored in used]
     with closing(verdicts_on(Found(partitions), look, processes)) as verdicts:
         for (here, stored), partition in zip(pairs, partitions, strict=True):
-            own = {each: next(verdicts) for each in stored.segments}
+            own = {each: next(verdicts) for each in stored.segments if not stored.why_unread(each)}
             result.add(_judge(here, stored, partition, own, None if dialect is None else dialect.release))
             result.left_out += [
                 Problem(Path(found.store.name_of(f"{stored.directory}/{name}")), "is no file of a remote segment")
@@ -105,7 +115,8 @@ def _pairs(local: Found, remote: RemoteDirectory, result: Verification) -> Itera
 
 
 def _partition_of(stored: StoredPartition) -> Partition:
-    segments = tuple(segment_of(each, stored.topic, stored.partition) for each in stored.segments)
+    read = [each for each in stored.segments if not stored.why_unread(each)]
+    segments = tuple(segment_of(each, stored.topic, stored.partition) for each in read)
     return Partition(Path(stored.directory), stored.topic, stored.partition, segments=segments, complete=False)
 
 
@@ -118,9 +129,11 @@ def _judge(
 ) -> PartitionVerdict:
     """Return the verdict on a remote partition: the verdicts on its segments, and on all of them together."""
     judge = _Judge(here, release)
-    whole = [each for each in stored.segments if judge.is_complete(each, stored)]
+    judge.add_unread(stored)
+    whole = [each for each in verdicts if judge.is_complete(each, stored)]
     lineage = judge.lineage()
     own = [each for each in whole if judge.is_own(each, verdicts[each], lineage)]
+    judge.check_metadata([(each, verdicts[each]) for each in own])
     judge.check_offsets(stored, [(each, verdicts[each]) for each in own])
     files = [file for verdict in verdicts.values() for file in verdict.files]
     findings = [finding for verdict in verdicts.values() for finding in verdict.findings]
@@ -174,13 +187,18 @@ class _Judge:
 
     def is_complete(self, segment: StoredSegment, partition: StoredPartition) -> bool:
         """Return True if a broker counts the segment as copied; report the files that it lacks."""
+        if segment.is_absent:
+            said = f"{TOPIC} has it as copied, and remote storage has no file of it: a consumer never gets its records"
+            self._add(segment, LOG, "missing", said)
+            return True
         if not segment.missing:
             return True
         is_local = self.local_start is not None and segment.base_offset >= self.local_start
+        is_local &= segment.noted is None  # else its copy has finished
         again = [
             each
             for each in partition.segments
-            if each is not segment and each.base_offset == segment.base_offset and not each.missing
+            if each is not segment and each.base_offset == segment.base_offset and not each.missing and not each.noted
         ]
         for suffix in segment.missing:
             lacks = f"remote storage has no .{suffix} of this segment"
@@ -193,6 +211,22 @@ class _Judge:
                 effect = "a consumer gets none of its records" if suffix == LOG else "a broker cannot fetch it"
                 self._add(segment, suffix, "missing", f"{lacks}: {effect}")
         return not again and not (is_local and not self.stopped)
+
+    def add_unread(self, partition: StoredPartition) -> None:
+        """Report the segments that no broker reads, by their metadata: copies that failed, and deleted segments."""
+        for segment in partition.segments:
+            if why := partition.why_unread(segment):
+                self._add(segment, min(segment.suffixes, default=LOG), "sound", f"{why}: no broker reads it")
+
+    def check_metadata(self, segments: Sequence[tuple[StoredSegment, SegmentVerdict]]) -> None:
+        """Report segments whose log ends at another offset than their metadata."""
+        for segment, verdict in segments:
+            noted = segment.noted
+            if noted is None or not verdict.batches or noted.last_offset == verdict.last_offset:
+                continue
+            expected, actual = f"offset {noted.last_offset}", f"offset {verdict.last_offset}"
+            said = f"{TOPIC} has {expected} as its last one, and its log ends with {actual}: a broker misses records"
+            self._add(segment, LOG, "broken", said, expected=expected, actual=actual)
 
     def is_own(self, segment: StoredSegment, verdict: SegmentVerdict, lineage: Mapping[int, int]) -> bool:
         """Return True if the segment belongs to the local log; report one that the log has diverged from."""
