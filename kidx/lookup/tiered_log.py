@@ -51,9 +51,9 @@ class Visit(NamedTuple):
 class TieredLog(ReadOnlyLog):
     """Log whose older segments are in remote storage; a context manager.
 
-    A broker reads in the topic ``__remote_log_metadata`` which copies are complete. So does this class if the log directory
-    has the topic's records about the partition. Without them, it counts a segment as copied if remote storage has all its
-    files, or if the local log no longer has the segment.
+    A broker reads in the topic ``__remote_log_metadata`` which copies are complete. So does this class if the log
+    directory has the topic's records about the partition. Without them, it counts a segment as copied if remote storage
+    has all its files, or if the local log no longer has the segment.
 
     Args:
         directory: directory of the partition.
