@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.experiments.tiers.tiered_broker import remote_files, tiered_broker
 from conformance.kafka.polling import Deadline
 from conformance.lockstep.scopes.wire import WireLockstep
 from conformance.machines.wire import WireMachine
-from conformance.runs.server_examples import CHUNK, Amount, run_examples
+from conformance.runs.chunks import run_chunk
+from conformance.runs.profiles import PROFILES
+from conformance.runs.server_run import CHUNK
 from conformance.runs.wire_options import WireOptions
 from conformance.scratch import scratch_directory
 
@@ -125,8 +128,10 @@ def answer_release(
         with options.open(f"wire:{kafka.bootstrap}") as broker:
             lockstep = TieredLockstep(broker, release, scratch / "references", is_over=is_over)
             lockstep.kafka, rounds = kafka, 0
+            bound = WireMachine.bind(lockstep, restarts=0)
+            how = replace(PROFILES["ci"], steps=_STEPS).settings(CHUNK)
             while not is_over():
-                run_examples(WireMachine.on(lockstep), seed + CHUNK * rounds, Amount(CHUNK, _STEPS, 0), lambda: True)
+                run_chunk(bound, how, seed + CHUNK * rounds, CHUNK, is_over)
                 rounds += 1
                 report(f"{release}: {lockstep.statistics.answers} responses across tiers")
         # A clean stop of 3.9 waits until the deletion of the topics is noted in a topic that it no longer serves.
