@@ -74,7 +74,7 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
     counted = [result for result in results if "answers" in result]
     if counted:
         lines += ["", _COUNTS, *_head("count", [result["release"] for result in counted])]
-        lines += [_row((text, *(_number(result["answers"][name]) for result in counted))) for name, text in _COUNTED]
+        lines += [_row((text, *(_text(name, result["answers"]) for result in counted))) for name, text in _COUNTED]
     return "\n".join(lines) + "\n"
 
 
@@ -87,13 +87,14 @@ def merged(old: Iterable[dict[str, Any]], counts: Iterable[Answered]) -> list[di
 def counts_text(counts: Answered) -> str:
     """Return the counts of one release in a line."""
     found = counts.to_json()
-    return f"{counts.release}: " + ", ".join(f"{text} {_number(found[name])}" for name, text in _COUNTED)
+    return f"{counts.release}: " + ", ".join(f"{text} {_text(name, found)}" for name, text in _COUNTED)
 
 
-def _number(value: Any) -> str:
+def _text(name: str, counts: dict[str, Any]) -> str:
+    value = counts[name]
     if isinstance(value, dict):
         return "; ".join(f"{shape} ({times})" for shape, times in value.items()) or "0"
-    return str(value) if isinstance(value, str) else f"{value:,}"
+    return str(value) if name == "seed" else f"{value:,}"
 
 
 def _cell(start: dict[str, Any]) -> str:
