@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError
@@ -21,6 +21,7 @@ class ProducerState:
     """Producers of one partition.
 
     Attributes:
+        append_info: class of the changes of an append.
         topic_partition: topic and partition in messages, e.g. ``"orders-0"``.
         dialect: rules of a release.
         producers: entries by producer id.
@@ -28,6 +29,8 @@ class ProducerState:
         unreplicated: the completed transactions whose marker is not below the high watermark yet, by first offset.
         map_end_offset: the offset after the last batch applied.
     """
+
+    append_info: ClassVar[type[ProducerAppendInfo]] = ProducerAppendInfo
 
     topic_partition: str = "t-0"
     dialect: Dialect = field(default_factory=dialect_of)
@@ -77,7 +80,7 @@ class ProducerState:
     def prepare(self, producer_id: int, origin: Origin) -> ProducerAppendInfo:
         """Return an empty set of changes of a producer (``prepareUpdate``)."""
         current = self.producers.get(producer_id) or ProducerEntry()
-        return ProducerAppendInfo(self.topic_partition, producer_id, current, origin, self.dialect)
+        return self.append_info(self.topic_partition, producer_id, current, origin, self.dialect)
 
     def apply(self, info: ProducerAppendInfo) -> None:
         """Apply the changes of an append; transactions that it completes remain open until :meth:`complete`."""

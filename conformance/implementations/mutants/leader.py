@@ -6,39 +6,44 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from conformance.implementations.mutants.registry import defect
-from kidx.java_numbers import INT_MAX, LONG_MAX
+from conformance.implementations.mutants.registry import Row, defect, plant
 from kidx.log import InvalidTimestampError, RecordValidationError, UnifiedLog
-from kidx.log.validation import Validated, ValidationContext, checked_batches, validate
+from kidx.log.validation import Validated, ValidationContext, validate
 from kidx.records import RecordBatch, TimestampType, build_batch, iter_memory_batches
 
 if TYPE_CHECKING:
     from kidx.records import Record
 
-
-def _more(limit: int) -> int:
-    return min(limit + 1, LONG_MAX)
-
-
-@defect("LG-50b")
-class AllowsAMillisecondMore(UnifiedLog):
-    """A timestamp may be a millisecond further from the clock than the topic says."""
-
-    @staticmethod
-    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
-        before, after = context.limits
-        config = replace(context.config, timestamp_before_max_ms=_more(before), timestamp_after_max_ms=_more(after))
-        return validate(batches, replace(context, config=config))
-
-
-@defect("LG-50b")
-class LimitsTheFutureAsThePast(UnifiedLog):
-    """The limit for older timestamps counts for newer ones as well."""
-
-    @staticmethod
-    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
-        before, _ = context.limits
-        return validate(batches, replace(context, config=replace(context.config, timestamp_after_max_ms=before)))
+# fmt: off
+plant(
+    UnifiedLog,
+    Row("LG-50b", "allows-a-millisecond-more",
+        "A timestamp may be a millisecond further from the clock than the topic says.",
+        "append_as_leader.ValidationContext.__post_init__", "self.config.timestamp_limits(self.dialect)",
+        "tuple(min(limit + 1, LONG_MAX) for limit in self.config.timestamp_limits(self.dialect))"),
+    Row("LG-50b", "limits-the-future-as-the-past", "The limit for older timestamps counts for newer ones as well.",
+        "append_as_leader.ValidationContext.__post_init__", "self.config.timestamp_limits(self.dialect)",
+        "self.config.timestamp_limits(self.dialect)[:1] * 2"),
+    Row("LG-1", "stamps-a-millisecond-late", "A batch that the topic wants stamped gets the clock's next millisecond.",
+        "append_as_leader", "self.clock()", "self.clock() + self.config.log_append_time"),
+    Row("LG-59", "asks-for-the-size-before-only", "A batch that was rebuilt may be larger than the topic allows.",
+        "append_as_leader", "final, rebuilt, first_largest = self.validate(batches, context)",
+        "final, rebuilt, first_largest = self.validate(batches, context); rebuilt = False"),
+    Row("LG-60", "believes-headers-of-clients",
+        "A client's batch may contradict itself in its header, as a coordinator's may.",
+        "append_as_leader",
+        "ValidationContext(self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), from_client)",
+        "ValidationContext(self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), False)"),
+    Row("LG-62", "takes-records-of-any-size", "A compressed record may have any size.",
+        "append_as_leader.ValidationContext.max_record_body_size", "self.config.max_record_body_size", "2**31 - 9"),
+    Row("LG-65b", "followers-ask-for-sizes",
+        "A follower rejects batches that are larger than its topic allows, as it did up to 2.5.",
+        "append_as_follower", "lambda: self.dialect.follower_checks_message_size", "lambda: True"),
+    Row("LG-66", "retains-nothing-of-compacted-topics",
+        "Retention deletes segments of a compacted topic by age and size, too.",
+        "delete_old_segments.delete_old_segments", "log.config.deletes", "True"),
+)
+# fmt: on
 
 
 @defect("LG-50b")
@@ -70,15 +75,6 @@ class RefusesStampedBatches(UnifiedLog):
         if any(batch.timestamp_type is TimestampType.LOG_APPEND_TIME for batch in batches):
             raise InvalidTimestampError("Producer should not set timestamp type to LogAppendTime")
         return valid
-
-
-@defect("LG-1")
-class StampsAMillisecondLate(UnifiedLog):
-    """A batch that the topic wants stamped gets the clock's next millisecond."""
-
-    @staticmethod
-    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
-        return validate(batches, replace(context, now=context.now + 1) if context.config.log_append_time else context)
 
 
 @defect("LG-52b")
@@ -173,48 +169,3 @@ class ForgetsTheProducer(UnifiedLog):
             partition_leader_epoch=batch.partition_leader_epoch,
         )
         return Validated(records, rebuilt=True)
-
-
-@defect("LG-59")
-class AsksForTheSizeBeforeOnly(UnifiedLog):
-    """A batch that was rebuilt may be larger than the topic allows."""
-
-    @staticmethod
-    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
-        return validate(batches, context)._replace(rebuilt=False)
-
-
-@defect("LG-60")
-class BelievesHeadersOfClients(UnifiedLog):
-    """A client's batch may contradict itself in its header, as a coordinator's may."""
-
-    @staticmethod
-    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
-        return validate(batches, replace(context, from_client=False))
-
-
-@defect("LG-62")
-class TakesRecordsOfAnySize(UnifiedLog):
-    """A compressed record may have any size."""
-
-    @staticmethod
-    def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
-        return validate(batches, replace(context, config=replace(context.config, max_record_body_size=INT_MAX - 8)))
-
-
-@defect("LG-65b")
-class FollowersAskForSizes(UnifiedLog):
-    """A follower rejects batches that are larger than its topic allows, as it did up to 2.5."""
-
-    def append_as_follower(self, records: bytes, leader_epoch: int = INT_MAX) -> None:
-        checked_batches(records, self.directory.name, self.config.max_message_bytes, highest_epoch=leader_epoch)
-        super().append_as_follower(records, leader_epoch)
-
-
-@defect("LG-66")
-class RetainsNothingOfCompactedTopics(UnifiedLog):
-    """Retention deletes segments of a compacted topic by age and size, too."""
-
-    def __init__(self, *arguments: object, **options: object) -> None:
-        super().__init__(*arguments, **options)  # type: ignore[arg-type]
-        self.config = replace(self.config, deletes=True)

@@ -4,82 +4,76 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.implementations.mutants.registry import defect
+from conformance.implementations.mutants.registry import START, Row, defect, plant
 from kidx.log import UnifiedLog
-from kidx.log.lookup import EARLIEST, LATEST, MAX_TIMESTAMP
+from kidx.log.lookup import MAX_TIMESTAMP
 
 if TYPE_CHECKING:
-    from kidx.segment import LogSegment, TimestampAndOffset
+    from kidx.segment import TimestampAndOffset
+
+# fmt: off
+plant(
+    UnifiedLog,
+    # -- ListOffsets --
+    Row("LO-1", "earliest-is-the-first-segments",
+        "The earliest offset is the first segment's base, not the log start offset.",
+        "fetch_offset_by_timestamp.fetch_offset", "TimestampAndOffset(NO_TIMESTAMP, log.start_offset, epoch)",
+        "TimestampAndOffset(NO_TIMESTAMP, log.segments.first.base_offset if target == EARLIEST else "
+        "log.start_offset, epoch)"),
+    Row("LO-1", "earliest-has-no-epoch", "The earliest offset comes without an epoch.",
+        "fetch_offset_by_timestamp.fetch_offset", "TimestampAndOffset(NO_TIMESTAMP, log.start_offset, epoch)",
+        "TimestampAndOffset(NO_TIMESTAMP, log.start_offset, None if target == EARLIEST else epoch)"),
+    Row("LO-2a", "latest-is-the-high-watermark", "The latest offset of a log is its high watermark.",
+        "fetch_offset_by_timestamp.fetch_offset", "log.end_offset", "log.high_watermark"),
+    Row("LO-2a", "latest-is-the-last-record", "The latest offset is the last record's (off by one).",
+        "fetch_offset_by_timestamp.fetch_offset", "log.end_offset", "max(log.end_offset - 1, 0)"),
+    Row("LO-2a", "latest-has-no-epoch", "The latest offset comes without an epoch.",
+        "fetch_offset_by_timestamp.fetch_offset", "log.epochs.latest_epoch", "None"),
+    Row("LO-10", "maximum-of-the-active-segment", "The largest timestamp is looked for in the active segment only.",
+        "fetch_offset_by_timestamp.fetch_offset._max_timestamp_scanned",
+        "TimestampAndOffset(timestamp, found, epoch if epoch >= 0 else None)",
+        "TimestampAndOffset(timestamp, found, epoch if epoch >= 0 else None) if found >= "
+        "log.segments.active.base_offset else None"),
+    Row("LO-10", "maximum-is-the-batchs-last",
+        "The largest timestamp comes with the last offset of its batch, as up to 3.7.",
+        "fetch_offset_by_timestamp.fetch_offset._max_timestamp_scanned",
+        "TimestampAndOffset(timestamp, found, epoch if epoch >= 0 else None)",
+        "TimestampAndOffset(timestamp, offset, epoch if epoch >= 0 else None)"),
+    Row("LO-6", "passes-over-equal-segments",
+        "A segment whose largest timestamp is the target is passed over (``>`` for ``>=``).",
+        "fetch_offset_by_timestamp.fetch_offset._search", "segment.largest_timestamp >= timestamp",
+        "segment.largest_timestamp > timestamp"),
+    Row("LO-6", "finds-deleted-records", "A search by timestamp also finds records before the log start offset.",
+        "fetch_offset_by_timestamp.fetch_offset._search", "segment.find_offset_by_timestamp(timestamp, start)",
+        "segment.find_offset_by_timestamp(timestamp, start if timestamp < 0 else segment.base_offset)"),
+    Row("LO-15a", "knows-nothing-of-unknown-targets",
+        "A negative target without a meaning is answered with nothing, not as an ordinary timestamp.",
+        "fetch_offset_by_timestamp", START, "if target < -6: return None"),
+    # -- rolling, truncating, deleting, opening --
+    Row("LG-5", "rolls-at-the-end",
+        "A new segment begins at the end of the log, also where the next batch begins later.",
+        "_roll", START, "expected_offset = 0"),
+    Row("LG-6", "refuses-to-roll-an-empty-segment", "Rolling an empty segment does nothing.",
+        "_roll", START, "if self.segments.active.size == 0: return self.segments.active"),
+    Row("SEG-22", "rolls-without-finishing", "A roll does not finish the previous segment.",
+        "_roll", "active.on_become_inactive_segment()", "pass"),
+    Row("LG-12", "deletes-up-to-the-end", "Records beyond the high watermark can be deleted.",
+        "delete_records", START,
+        "if self.high_watermark < offset <= self.end_offset: self.update_high_watermark(offset)"),
+    Row("LG-15", "forgets-to-make-room-again", "Opening a log leaves the indexes of its last segment full.",
+        "__init__", "self._delete_detached()",
+        "self._delete_detached(); self.segments.active.offset_index.trim_to_valid_size(); "
+        "self.segments.active.time_index.trim_to_valid_size()"),
+    Row("LG-15", "recovers-after-a-clean-start", "Segments are recovered although the last shutdown was clean.",
+        "__init__", START, "clean, recovery_point = False, 0"),
+    Row("LG-2", "ignores-gaps-of-a-follower", "A follower rejects batches that do not begin exactly at its end.",
+        "append_as_follower", START,
+        "if len(records) >= 8 and int.from_bytes(records[:8], 'big', signed=True) > self.end_offset: return"),
+)
+# fmt: on
+
 
 # -- ListOffsets -------------------------------------------------------------------------------------------------------
-
-
-@defect("LO-1")
-class EarliestIsTheFirstSegments(UnifiedLog):
-    """The earliest offset is the first segment's base, not the log start offset."""
-
-    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        found = super().fetch_offset_by_timestamp(target)
-        return found._replace(offset=self.segments.first.base_offset) if found and target == EARLIEST else found
-
-
-@defect("LO-1")
-class EarliestHasNoEpoch(UnifiedLog):
-    """The earliest offset comes without an epoch."""
-
-    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        found = super().fetch_offset_by_timestamp(target)
-        return found._replace(leader_epoch=None) if found and target == EARLIEST else found
-
-
-@defect("LO-2a")
-class LatestIsTheHighWatermark(UnifiedLog):
-    """The latest offset of a log is its high watermark."""
-
-    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        found = super().fetch_offset_by_timestamp(target)
-        return found._replace(offset=self.high_watermark) if found and target == LATEST else found
-
-
-@defect("LO-2a")
-class LatestIsTheLastRecord(UnifiedLog):
-    """The latest offset is the last record's (off by one)."""
-
-    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        found = super().fetch_offset_by_timestamp(target)
-        return found._replace(offset=max(found.offset - 1, 0)) if found and target == LATEST else found
-
-
-@defect("LO-2a")
-class LatestHasNoEpoch(UnifiedLog):
-    """The latest offset comes without an epoch."""
-
-    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        found = super().fetch_offset_by_timestamp(target)
-        return found._replace(leader_epoch=None) if found and target == LATEST else found
-
-
-@defect("LO-10")
-class MaximumOfTheActiveSegment(UnifiedLog):
-    """The largest timestamp is looked for in the active segment only."""
-
-    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        found = super().fetch_offset_by_timestamp(target)
-        if target != MAX_TIMESTAMP or found is None or found.offset >= self.segments.active.base_offset:
-            return found
-        return None
-
-
-@defect("LO-10")
-class MaximumIsTheBatchsLast(UnifiedLog):
-    """The largest timestamp comes with the last offset of its batch, as up to 3.7."""
-
-    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        found = super().fetch_offset_by_timestamp(target)
-        if target != MAX_TIMESTAMP or found is None:
-            return found
-        latest = max(self.segments, key=lambda segment: segment.max_timestamp_so_far.timestamp)
-        return found._replace(offset=latest.max_timestamp_so_far.offset)
 
 
 @defect("LO-10")
@@ -112,68 +106,7 @@ class GoesOnToTheNextSegment(UnifiedLog):
         return found
 
 
-@defect("LO-6")
-class PassesOverEqualSegments(UnifiedLog):
-    """A segment whose largest timestamp is the target is passed over (``>`` for ``>=``)."""
-
-    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        if target >= 0:
-            for segment in self.segments:
-                if segment.largest_timestamp > target:
-                    return segment.find_offset_by_timestamp(target, self.start_offset)
-            return None
-        return super().fetch_offset_by_timestamp(target)
-
-
-@defect("LO-6")
-class FindsDeletedRecords(UnifiedLog):
-    """A search by timestamp also finds records before the log start offset."""
-
-    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        if target >= 0:
-            for segment in self.segments:
-                if segment.largest_timestamp >= target:
-                    return segment.find_offset_by_timestamp(target)
-            return None
-        return super().fetch_offset_by_timestamp(target)
-
-
-@defect("LO-15a")
-class KnowsNothingOfUnknownTargets(UnifiedLog):
-    """A negative target without a meaning is answered with nothing, not as an ordinary timestamp."""
-
-    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        return None if target < -6 else super().fetch_offset_by_timestamp(target)
-
-
 # -- rolling, cutting, deleting ----------------------------------------------------------------------------------------
-
-
-@defect("LG-5")
-class RollsAtTheEnd(UnifiedLog):
-    """A new segment begins at the end of the log, also where the next batch begins later."""
-
-    def _roll(self, expected_offset: int) -> LogSegment:
-        return super()._roll(0)
-
-
-@defect("LG-6")
-class RefusesToRollAnEmptySegment(UnifiedLog):
-    """Rolling an empty segment does nothing."""
-
-    def _roll(self, expected_offset: int) -> LogSegment:
-        active = self.segments.active
-        return active if active.size == 0 else super()._roll(expected_offset)
-
-
-@defect("SEG-22")
-class RollsWithoutFinishing(UnifiedLog):
-    """A roll does not finish the previous segment."""
-
-    def _roll(self, expected_offset: int) -> LogSegment:
-        active = self.segments.active
-        active.on_become_inactive_segment = lambda: None  # type: ignore[method-assign]
-        return super()._roll(expected_offset)
 
 
 @defect("LG-7")
@@ -211,16 +144,6 @@ class TruncationKeepsEpochs(UnifiedLog):
 
 
 @defect("LG-12")
-class DeletesUpToTheEnd(UnifiedLog):
-    """Records beyond the high watermark can be deleted."""
-
-    def delete_records(self, offset: int) -> None:
-        if self.high_watermark < offset <= self.end_offset:
-            self.update_high_watermark(offset)
-        super().delete_records(offset)
-
-
-@defect("LG-12")
 class DeletesWholeSegmentsOnly(UnifiedLog):
     """The log start offset moves to the beginning of a segment."""
 
@@ -242,32 +165,3 @@ class RetainsOneSegmentMore(UnifiedLog):
             finally:
                 self.start_offset = start
         return super().delete_old_segments()
-
-
-@defect("LG-15")
-class ForgetsToMakeRoomAgain(UnifiedLog):
-    """Opening a log leaves the indexes of its last segment full."""
-
-    def __init__(self, *arguments: object, **options: object) -> None:
-        super().__init__(*arguments, **options)  # type: ignore[arg-type]
-        active = self.segments.active
-        active.offset_index.trim_to_valid_size()
-        active.time_index.trim_to_valid_size()
-
-
-@defect("LG-15")
-class RecoversAfterACleanStart(UnifiedLog):
-    """Segments are recovered although the last shutdown was clean."""
-
-    def __init__(self, *arguments: object, **options: object) -> None:
-        super().__init__(*arguments, **(options | {"clean": False, "recovery_point": 0}))  # type: ignore[arg-type]
-
-
-@defect("LG-2")
-class IgnoresGapsOfAFollower(UnifiedLog):
-    """A follower rejects batches that do not begin exactly at its end."""
-
-    def append_as_follower(self, records: bytes, leader_epoch: int = (1 << 31) - 1) -> None:
-        if len(records) >= 8 and int.from_bytes(records[:8], "big", signed=True) > self.end_offset:
-            return
-        super().append_as_follower(records, leader_epoch)

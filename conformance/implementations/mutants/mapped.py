@@ -73,9 +73,7 @@ plant(
         "if self.length == 0: raise CorruptIndexError('empty', 'found 0 bytes which is neither positive nor a "
         "multiple')"),
 )
-# fmt: on
 
-# fmt: off
 plant(
     TimeIndex,
     Row("AI-3a", "rounds-to-another-entry-size",

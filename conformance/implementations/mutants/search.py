@@ -52,9 +52,7 @@ plant(
     Row("AI-33", "compares-ints", "The target is compared as a number of 32 bits.",
         "look", START, "target = (target + 2**31) % 2**32 - 2**31"),
 )
-# fmt: on
 
-# fmt: off
 plant(
     TimeSearch,
     Row("AI-30", "warm-section-of-another-index",
