@@ -33,7 +33,6 @@ from conformance.experiments.release_diff import (
     to_markdown,
 )
 from conformance.experiments.release_diff.expected import Judged, signature_text
-from conformance.experiments.release_diff.hang import hang_trace
 from conformance.experiments.release_diff.sides import side_of
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, Hang, exit_process, watch_steps
@@ -41,6 +40,7 @@ from conformance.operations import Json
 from conformance.report.console import sanitizing
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
+from conformance.runs.hang_report import HangReport, report_hang
 from conformance.runs.hangs import step_limit
 from conformance.runs.reproducers import write_text
 from conformance.runs.shrinking import SHRINK_SECONDS
@@ -93,8 +93,17 @@ def diff_command(
 
         def give_up(hang: Hang) -> None:
             stack.close()
-            trace = hang_trace(plan, hang, step_limit(step_timeout, max_time), shrink_time)
-            typer.echo(json.dumps(trace)) if as_json else echo(_format_hang(trace))
+            old_side, new_side = plan.sides
+            side = new_side if " in place of " in hang.divergence.participant else old_side
+            limit, implementation = step_limit(step_timeout, max_time), (side.specification, side.release)
+            told = report_hang(hang, plan.traces, limit, shrink_time, implementation)
+            commands = [each.replay(told.trace) for each in plan.sides]
+            if as_json:
+                document = told.to_json() | {"verdict": "differs", "replay": commands}
+                del document["steps"]
+                typer.echo(json.dumps(document))
+            else:
+                echo(_format_hang(told, commands))
             exit_process(1)
 
         stack.enter_context(watch_steps(step_limit(step_timeout, max_time), give_up))
@@ -123,14 +132,14 @@ def _judged_json(judged: Judged) -> Json:
     }
 
 
-def _format_hang(hang: Json) -> str:
-    failure = hang["failure"]
+def _format_hang(told: HangReport, commands: list[str]) -> str:
+    failure = told.hang.divergence
     lines = [
-        f"{failure['participant']} did not return ({hang['machine']} machine), step {failure['step'] + 1}",
-        f"  expected     {failure['expected']}",
-        *(f"  {line}" for line in failure["actual"].splitlines()),
-        f"  trace        {hang['trace']} ({hang['shrinking']})",
-        *(f"  replay       {command}" for command in hang["replay"]),
+        f"{failure.participant} did not return ({told.machine} machine), step {failure.step + 1}",
+        f"  expected     {failure.expected}",
+        *(f"  {line}" for line in str(failure.actual).splitlines()),
+        f"  trace        {told.trace} ({told.hang.shrinking})",
+        *(f"  replay       {command}" for command in commands),
         "differs: a step did not return, and nothing after it could be compared",
     ]
     return "\n".join(lines)

@@ -9,6 +9,7 @@ the object under test and the comparison.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Generic
@@ -26,7 +27,7 @@ from conformance.operations.effects import Effect
 from conformance.operations.outcomes import FAILURE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from conformance.implementations.protocol import Implementation
@@ -69,8 +70,7 @@ class Lockstep(Generic[Seen, Files]):
         self.journal: Callable[[Operation | None], None] = lambda _: None
         self._comparing: Participant | None = None
         self.failure: DivergenceError | None = None
-        self._failed = False
-        self._name = scope.no_file_name
+        self._failed, self._name = False, scope.no_file_name
         self._seen: list[tuple[Seen, Files]] = []
         participants = [scope.participant(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
         self.groups: list[Group[Seen, Files]] = grouped(scope, participants, releases, scratch, model=model)
@@ -168,8 +168,7 @@ class Lockstep(Generic[Seen, Files]):
         """Begin an example: every participant in its empty directory."""
         self.operations = []
         self.journal(None)
-        self._name = self.scope.no_file_name
-        self._failed = False
+        self._failed, self._name = False, self.scope.no_file_name
         self.statistics.examples += 1
         for participant in self._subjects:
             participant.begin()
@@ -199,6 +198,15 @@ class Lockstep(Generic[Seen, Files]):
                 # The failure is attributed to its own step, so that a replay reproduces it.
                 self.operations.append(self.scope.close_operation)
                 self._diverged(participant, "kidx", {"outcome": (OK[:2], Outcome(FAILURE, None, text))}, ())
+
+    @contextmanager
+    def example(self) -> Iterator[None]:
+        """Begin an example, and end it after the block; see :meth:`end`."""
+        self.begin()
+        try:
+            yield
+        finally:
+            self.end()
 
     def flush(self) -> None:
         """Wait until every participant has executed every step.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from hypothesis import seed as seeded
 from hypothesis import settings
@@ -12,11 +12,8 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from conformance.runs.profiles import round_of
 
-if TYPE_CHECKING:
-    from conformance.machines import Machine
-
 SEED_OF_ROUND: Final = 1_000_003
-_SEED_OF_CHUNK: Final = 7_919
+SEED_OF_CHUNK: Final = 7_919
 CHUNK: Final = 10
 """The number of examples in one run of Hypothesis.
 
@@ -53,7 +50,7 @@ def chunks_of(machine: str, wanted: int, seed: int) -> Iterator[Chunk]:
             examples = min(CHUNK, left - start)
             done += examples
             first = seed + rounds * SEED_OF_ROUND
-            yield Chunk(number, first + place * _SEED_OF_CHUNK, examples, done, start + examples == left)
+            yield Chunk(number, first + place * SEED_OF_CHUNK, examples, done, start + examples == left)
             number += 1
 
 
@@ -92,32 +89,3 @@ def run_chunk(
     except _TimeIsUp:
         return False
     return True
-
-
-def examples_of(
-    machine: type[Machine],
-    lockstep: Any,
-    how: settings,
-    seed: int,
-    examples: int,
-    is_time_up: Callable[[], bool] = lambda: False,
-) -> None:
-    """Run the examples of one round on a lockstep, chunk by chunk.
-
-    Args:
-        machine: The machine that generates the operations.
-        lockstep: The lockstep that executes them.
-        how: The settings with the number of steps.
-        seed: The seed of the first chunk.
-        examples: The number of examples.
-        is_time_up: A callback that returns True to end the round, called after each example. The examples until then
-            are the same as in any other run with this seed.
-
-    Raises:
-        DivergenceError: A participant diverges.
-    """
-    for number, done in enumerate(range(0, examples, CHUNK)):
-        # Bound again, because a participant may have turned out to lack an operation.
-        bound = machine.bind(lockstep)
-        if not run_chunk(bound, how, seed + number * _SEED_OF_CHUNK, min(CHUNK, examples - done), is_time_up):
-            return

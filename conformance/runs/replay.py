@@ -189,16 +189,13 @@ def replay_operations(
         DivergenceError: A participant diverges.
     """
     closed = True
-    lockstep.begin()
-    try:
+    with lockstep.example():
         for number, operation in enumerate(operations):
             seen = lockstep.perform(operation)
             closed = operation.effect is not Effect.OPENS and (closed or operation.effect is not None)
             if closed or operation.name in _MOVING:
                 lockstep.compare_directories()
             tell(number, operation, seen)
-    finally:
-        lockstep.end()
 
 
 # The machines compare directories when an index or a segment has been released or moved, as an open one may have

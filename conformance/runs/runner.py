@@ -21,7 +21,6 @@ from conformance.implementations.forms import is_server
 from conformance.lockstep.watchdog import exit_process, watch_steps
 from conformance.machines import MACHINES
 from conformance.runs.chunk_workers import chunk_workers
-from conformance.runs.chunks import CHUNK, SEED_OF_ROUND, examples_of
 from conformance.runs.divergence_reporter import DivergenceReporter
 from conformance.runs.example_loop import run_examples
 from conformance.runs.hangs import WorkerHangError, events_of, step_limit
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from conformance.runs.chunk_workers import ChunkWorkers
     from conformance.runs.machine_run import MachineRun
 
-__all__ = ["CHUNK", "SEED_OF_ROUND", "Plan", "examples_of", "run"]
+__all__ = ["Plan", "run"]
 
 
 def run(

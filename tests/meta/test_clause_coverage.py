@@ -11,8 +11,8 @@ from conformance.attribution.tables import clauses_for
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import Lockstep
 from conformance.machines import MACHINES
-from conformance.runs.profiles import PROFILES, ROUND
-from conformance.runs.runner import CHUNK, SEED_OF_ROUND, examples_of
+from conformance.runs.chunks import CHUNK, chunks_of, run_chunk
+from conformance.runs.profiles import PROFILES
 from kidx.dialect import dialect_of
 
 ONE_OF_EACH = ("3.4.1", "3.9.1", "4.0.1", "4.3.1", "4.4.0")
@@ -31,8 +31,10 @@ def test_every_clause_is_exercised(tmp_path, machine):
     profile = PROFILES["ci"]
     lockstep = Lockstep([], tmp_path, releases=ONE_OF_EACH, model=False)
     missing = {}
-    for number in range(profile.examples // ROUND):
-        examples_of(MACHINES[machine], lockstep, profile.settings(CHUNK), profile.seed + number * SEED_OF_ROUND, ROUND)
+    for chunk in chunks_of(machine, profile.examples, profile.seed):
+        run_chunk(MACHINES[machine].bind(lockstep), profile.settings(CHUNK), chunk.seed, chunk.examples)
+        if not chunk.ends_round:
+            continue
         missing = {
             release: [c.id for c in clauses_for(machine, release) if not lockstep.statistics.exercised(release)[c.id]]
             for release in ONE_OF_EACH

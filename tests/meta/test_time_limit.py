@@ -18,10 +18,11 @@ from conformance.report.html import html
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.stream import read_streams
 from conformance.report.terminal import TerminalWriter
+from conformance.runs.chunks import CHUNK, chunks_of, run_chunk
 from conformance.runs.determinism import without_local_constants
 from conformance.runs.profiles import PROFILES
 from conformance.runs.regression_traces import load_regression_traces
-from conformance.runs.runner import CHUNK, Plan, examples_of, run
+from conformance.runs.runner import Plan, run
 from conformance.scratch import scratch_directory
 
 QUICK = settings(PROFILES["dev"].settings(CHUNK), phases=[Phase.generate])
@@ -40,14 +41,10 @@ def examples_before(machine: str, limit: int | None) -> list[list[str]]:
             begin()
 
         lockstep.begin = noted
-        examples_of(
-            MACHINES[machine],
-            lockstep,
-            QUICK,
-            3,
-            25,
-            lambda: limit is not None and lockstep.statistics.examples >= limit,
-        )
+        for chunk in chunks_of(machine, 25, 3):
+            bound = MACHINES[machine].bind(lockstep)
+            if not run_chunk(bound, QUICK, chunk.seed, chunk.examples, lambda: lockstep.statistics.examples == limit):
+                break
         return [*done, [str(operation) for operation in lockstep.operations]]
 
 

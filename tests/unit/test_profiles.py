@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from conformance.runs.chunks import CHUNK
 from conformance.runs.profiles import PROFILES, ROUND
-from conformance.runs.runner import CHUNK
 
 
 def test_the_profiles_are_ordered_by_size():

@@ -87,15 +87,11 @@ class CaseExecutor:
         outcomes: list[tuple[str, Any]] = []
         lockstep = self._lockstep
         try:
-            with _deadline(DEADLINE):
-                lockstep.begin()
-                try:
-                    for operation in operations:
-                        outcome = lockstep.perform(operation).outcome
-                        outcomes.append((operation.name, outcome.error or outcome.value))
-                    lockstep.compare_directories()
-                finally:
-                    lockstep.end()
+            with _deadline(DEADLINE), lockstep.example():
+                for operation in operations:
+                    outcome = lockstep.perform(operation).outcome
+                    outcomes.append((operation.name, outcome.error or outcome.value))
+                lockstep.compare_directories()
         except ToolError as error:
             return ExecutionResult(tuple(outcomes), None, error, operations[: len(outcomes) + 1])
         except DivergenceError as failure:

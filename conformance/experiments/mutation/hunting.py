@@ -11,8 +11,8 @@ from hypothesis.errors import Flaky
 from conformance.implementations.mutants import implementation_of
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
-from conformance.runs.profiles import PROFILES, round_of
-from conformance.runs.runner import SEED_OF_ROUND, examples_of
+from conformance.runs.chunks import chunks_of, run_chunk
+from conformance.runs.profiles import PROFILES
 from conformance.runs.shrinking.divergence import shrink_divergence
 from conformance.scratch import scratch_directory
 
@@ -78,9 +78,8 @@ def search_kill(
     with scratch_directory() as scratch:
         lockstep = machine.new_lockstep([implementation_of(mutant, mutant.release)], scratch, on_divergence=note)
         try:
-            size = round_of(mutant.machine)
-            for number, done in enumerate(range(0, limit, size)):
-                examples_of(machine, lockstep, how, seed + number * SEED_OF_ROUND, min(size, limit - done))
+            for chunk in chunks_of(mutant.machine, limit, seed):
+                run_chunk(machine.bind(lockstep), how, chunk.seed, chunk.examples)
         except (DivergenceError, Flaky) as error:
             failure = lockstep.failure or error
             if not isinstance(failure, DivergenceError) or not found:

@@ -25,6 +25,7 @@ from conformance.lockstep.decision import Decision, can_continue
 from conformance.lockstep.divergence import failure_json
 from conformance.machines import MACHINES
 from conformance.operations.state_diff import differing_fields
+from conformance.runs.chunks import SEED_OF_ROUND
 from conformance.runs.determinism import without_local_constants
 from conformance.runs.divergence_event import new_trace
 from conformance.runs.profiles import Profile, round_of
@@ -49,7 +50,6 @@ STEPS_PER_EXAMPLE: Final = (5, 10, *(PROFILE.steps,) * 4)
 and ends after the last one unless more examples are requested. An example of five rules shows most differences, and
 shrinks fastest; a difference that one in a hundred longer examples shows is found in 49 of 50 searches.
 """
-_SEED_OF_ROUND: Final = 1_000_003
 
 
 class Search:
@@ -185,7 +185,7 @@ class Search:
             planned = min(round_of(self.name), wanted - done)
             before = self.lockstep.statistics.examples
             life = STEPS_PER_EXAMPLE[min(level, len(STEPS_PER_EXAMPLE) - 1)]
-            new = self._round(replace(PROFILE, steps=life), planned, seed + rounds * _SEED_OF_ROUND)
+            new = self._round(replace(PROFILE, steps=life), planned, seed + rounds * SEED_OF_ROUND)
             rounds += 1
             if new is None:
                 done, level = done + planned, level + 1
@@ -261,17 +261,16 @@ class Search:
     def _again(self, operations: Sequence[Operation], key: Sameness) -> Divergence | None:
         """Return the difference with that key, if the last operation shows it and no earlier one differs."""
         self._stops_at_all = True
-        self.lockstep.begin()
         try:
-            for operation in operations:
-                if not can_execute(self.lockstep, operation):
-                    return None
-                self.lockstep.perform(operation)
+            with self.lockstep.example():
+                for operation in operations:
+                    if not can_execute(self.lockstep, operation):
+                        return None
+                    self.lockstep.perform(operation)
         except DivergenceError as error:
             divergence = error.divergence
             ours = divergence.participant == self.subject.name and divergence.step == len(operations) - 1
             return divergence if ours and self._key(divergence, operations) == key else None
         finally:
-            self.lockstep.end()
             self._stops_at_all = False
         return None

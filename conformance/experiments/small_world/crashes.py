@@ -151,7 +151,9 @@ def explore_crashes(
             failure = None
             for count, point in enumerate(crash_points(name, before, after), start=1):  # noqa: B007 -- used below
                 try:
-                    _perform(lockstep, point.operations())
+                    with lockstep.example():
+                        for step in point.operations():
+                            lockstep.perform(step)
                 except DivergenceError as error:
                     failure = error
                     break
@@ -160,21 +162,9 @@ def explore_crashes(
 
 def _images(lockstep: Any, operation: Operation) -> tuple[Files, Files]:
     """Return the files before and after an uninterrupted operation."""
-    lockstep.begin()
-    try:
+    with lockstep.example():
         for earlier in SETUP:
             lockstep.perform(earlier)
         before = lockstep.primary.files
         lockstep.perform(operation)
         return before, lockstep.primary.files
-    finally:
-        lockstep.end()
-
-
-def _perform(lockstep: Any, operations: Sequence[Operation]) -> None:
-    lockstep.begin()
-    try:
-        for operation in operations:
-            lockstep.perform(operation)
-    finally:
-        lockstep.end()

@@ -143,19 +143,12 @@ def check_all_sequences(
         lockstep: Lockstep = machine.new_lockstep(subjects, scratch, releases=releases)
         for done, operations in enumerate(sequences(kind, length), start=1):
             try:
-                _perform(lockstep, operations)
+                with lockstep.example():
+                    for operation in operations:
+                        lockstep.perform(operation)
+                    lockstep.compare_directories()
             except DivergenceError as failure:
                 return SequenceResult(kind, done, lockstep.statistics.steps, shrink_divergence(lockstep, failure))
             if done % 100 == 0:
                 tell(done)
         return SequenceResult(kind, done, lockstep.statistics.steps)
-
-
-def _perform(lockstep: Lockstep, operations: Sequence[Operation]) -> None:
-    lockstep.begin()
-    try:
-        for operation in operations:
-            lockstep.perform(operation)
-        lockstep.compare_directories()
-    finally:
-        lockstep.end()

@@ -15,7 +15,7 @@ from conformance.kafka.releases import RELEASES
 from conformance.machines import MACHINES
 from conformance.operations.trace import Trace
 from conformance.operations.trace_file import save_traces
-from conformance.runs.chunks import examples_of
+from conformance.runs.chunks import CHUNK, SEED_OF_CHUNK, run_chunk
 from conformance.runs.profiles import PROFILES
 from conformance.scratch import scratch_directory
 
@@ -63,7 +63,8 @@ def choose(kind: str, examples: int) -> Iterator[Trace]:
     with scratch_directory() as scratch:
         lockstep: Any = machine.new_lockstep([], scratch, releases=RELEASES)
         chooser = _Chooser(lockstep)
-        examples_of(machine, lockstep, PROFILES["dev"].settings(examples), 0, examples)
+        for number in range(examples // CHUNK):
+            run_chunk(machine.bind(lockstep), PROFILES["dev"].settings(CHUNK), number * SEED_OF_CHUNK, CHUNK)
         chooser(None)
     for steps in chooser.kept:
         yield Trace(kind, RELEASES[-1], steps)
