@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.experiments.start_damage import corruptions as do
-from conformance.experiments.start_damage.field_cases import FIELD_CASES
+from conformance.experiments.start_damage.field_cases import OF_A_BROKER, OF_A_PARTITION
 
 if TYPE_CHECKING:
     from conformance.experiments.start_damage.corruptions import Damage
@@ -241,10 +241,11 @@ _SHUTDOWNS: Final[tuple[Shutdown, ...]] = ("clean", "killed")
 CASES: Final = (
     *(Case(name, shutdown, make(_ACTIVE[shutdown])) for shutdown in _SHUTDOWNS for name, make in _ANY.items()),
     *(Case(name, "killed", damage) for name, damage in _KILLED.items()),
+    *(Case(name, shutdown, damage) for shutdown, some in OF_A_PARTITION.items() for name, damage in some.items()),
     *(Case(name, "clean", damage, alone=True) for name, damage in _ALONE.items()),
     *(
         Case(name, shutdown, damage, alone=True)
-        for shutdown in _SHUTDOWNS
-        for name, damage in FIELD_CASES[shutdown].items()
+        for shutdown, some in OF_A_BROKER.items()
+        for name, damage in some.items()
     ),
 )

@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING, Final
 
 from conformance.experiments.start_damage import corruptions as do
-from conformance.experiments.start_damage.prepared import LOG_DIRS, NEIGHBOUR, Shutdown
+from conformance.experiments.start_damage.prepared import LOG_DIRS, NEIGHBOUR, NEIGHBOURS, Shutdown
 from kidx.segment import file_name
 
 if TYPE_CHECKING:
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 _MARK: Final = ".kafka_cleanshutdown"
 _EPOCH_AT: Final = 12
 _ALL: Final = (".log", ".index", ".timeindex")
-_ACTIVE: Final = {"clean": 36, "killed": 72}
 
 
 def _neighbour(site: Site) -> Path:
-    """Return the directory of another topic's partition."""
-    return next(path for name in LOG_DIRS if (path := site.root / name / NEIGHBOUR).is_dir())
+    """Return the directory of a partition of the other topic: another one for each of a few cases in a row."""
+    number = int(site.partition.name.rpartition("-")[2]) % NEIGHBOURS
+    return next(path for name in LOG_DIRS if (path := site.root / name / f"{NEIGHBOUR}-{number}").is_dir())
 
 
 def _exchange(one: Path, other: Path) -> None:
@@ -136,8 +136,8 @@ def _file_in_log_dir(name: str) -> Damage:
     return do.in_log_dir(name, "hello\n")
 
 
-def _of_any_stop(base: int) -> dict[str, Damage]:
-    """Return the cases by the base offset of the active segment."""
+def _of_a_partition(base: int) -> dict[str, Damage]:
+    """Return the corruptions of one partition, by the base offset of the active segment."""
     return {
         "a sealed .log exchanged with another topic's": _exchanged(12, [".log"]),
         "a sealed .index exchanged with another topic's": _exchanged(12, [".index"]),
@@ -148,9 +148,6 @@ def _of_any_stop(base: int) -> dict[str, Damage]:
         "the active segment exchanged with another topic's": _exchanged(base, _ALL),
         "a sealed .log overwritten with another topic's": _overwritten(12, [".log"]),
         "the active .log overwritten with another topic's": _overwritten(base, [".log"]),
-        "the directory exchanged with another topic's": _exchange_directories,
-        "partition.metadata of a topic that exists": _take_the_id,
-        "the directory is a link": _linked,
         "a sealed .log is a link to no file": _dangling(12, ".log"),
         "a sealed .index is a link to no file": _dangling(12, ".index"),
         "an empty .log beyond the end": do.write(file_name(500, ".log"), b""),
@@ -163,32 +160,35 @@ def _of_any_stop(base: int) -> dict[str, Damage]:
         "active, last batch: a higher leader epoch": do.batch(base, 5, do.set_int(_EPOCH_AT, 7)),
         "sealed batch: a negative leader epoch": do.batch(12, 2, do.set_int(_EPOCH_AT, -7)),
         "active .txnindex torn": do.write(file_name(base, ".txnindex"), b"\0" * 10),
-        "a .kafka_cleanshutdown that is empty": _mark(*LOG_DIRS, text=""),
         "log start is negative": do.set_offset("log-start-offset-checkpoint", -5),
         "recovery point is negative": do.set_offset("recovery-point-offset-checkpoint", -5),
-        "a checkpoint has a partition that does not exist": _line_of("recovery-point-offset-checkpoint", "gone 0 9"),
-        "a checkpoint has a partition with a negative number": _line_of("log-start-offset-checkpoint", "gone -1 9"),
-        "KRaft's log cut in half, without snapshots": _cut_metadata(0.5),
-        "KRaft's log cut at its first batches, without snapshots": _cut_metadata(0.05),
-        "KRaft's log emptied, without snapshots": _cut_metadata(0),
-        "KRaft's log: its directory emptied": _empty_the_metadata_log,
-        "meta.properties: version 0": do.replace_in_log_dir("meta.properties", "version", "version=0"),
-        "meta.properties without a version": _without("version"),
-        "meta.properties without a cluster.id": _without("cluster.id"),
-        "meta.properties without a node.id": _without("node.id"),
-        "meta.properties without a directory.id": _without("directory.id"),
-        "quorum-state empty": do.in_kraft_log(do.write("quorum-state", "")),
-        "quorum-state: no object": do.in_kraft_log(do.write("quorum-state", "[]")),
-        "a file named like a partition": _file_in_log_dir("orders-7"),
-        "a hidden directory in a log directory": do.directory_in_log_dir(".trash"),
-        "a directory with a number that is too large": do.directory_in_log_dir("orders-99999999999"),
-        "a directory with a negative number": do.directory_in_log_dir("orders--1"),
-        "a -delete directory without an id": do.directory_in_log_dir("orders-0-delete"),
-        "an empty -future directory": do.directory_in_log_dir("orders-7.0123456789abcdef0123456789abcdef-future"),
     }
 
 
-_OF_CLEAN_STOPS: Final[dict[str, Damage]] = {
+_OF_A_BROKER: Final[dict[str, Damage]] = {
+    "the directory exchanged with another topic's": _exchange_directories,
+    "partition.metadata of a topic that exists": _take_the_id,
+    "the directory is a link": _linked,
+    "a .kafka_cleanshutdown that is empty": _mark(*LOG_DIRS, text=""),
+    "a checkpoint has a partition that does not exist": _line_of("recovery-point-offset-checkpoint", "gone 0 9"),
+    "a checkpoint has a partition with a negative number": _line_of("log-start-offset-checkpoint", "gone -1 9"),
+    "KRaft's log cut in half, without snapshots": _cut_metadata(0.5),
+    "KRaft's log cut at its first batches, without snapshots": _cut_metadata(0.05),
+    "KRaft's log emptied, without snapshots": _cut_metadata(0),
+    "KRaft's log: its directory emptied": _empty_the_metadata_log,
+    "meta.properties: version 0": do.replace_in_log_dir("meta.properties", "version", "version=0"),
+    "meta.properties without a version": _without("version"),
+    "meta.properties without a cluster.id": _without("cluster.id"),
+    "meta.properties without a node.id": _without("node.id"),
+    "meta.properties without a directory.id": _without("directory.id"),
+    "quorum-state empty": do.in_kraft_log(do.write("quorum-state", "")),
+    "quorum-state: no object": do.in_kraft_log(do.write("quorum-state", "[]")),
+    "a file named like a partition": _file_in_log_dir("orders-7"),
+    "a hidden directory in a log directory": do.directory_in_log_dir(".trash"),
+    "a directory with a number that is too large": do.directory_in_log_dir("orders-99999999999"),
+    "a directory with a negative number": do.directory_in_log_dir("orders--1"),
+    "a -delete directory without an id": do.directory_in_log_dir("orders-0-delete"),
+    "an empty -future directory": do.directory_in_log_dir("orders-7.0123456789abcdef0123456789abcdef-future"),
     "no .kafka_cleanshutdown in one log directory": _mark(LOG_DIRS[1], text=None),
     "no .kafka_cleanshutdown, sealed batch fails its checksum": do.both(
         _mark(*LOG_DIRS, text=None), do.batch(12, 2, do.flip)
@@ -202,8 +202,10 @@ _OF_KILLS: Final[dict[str, Damage]] = {
     "a .kafka_cleanshutdown with unflushed batch corrupt": do.both(_mark(*LOG_DIRS, text=""), do.batch(48, 2, do.flip)),
 }
 
-FIELD_CASES: Final[dict[Shutdown, dict[str, Damage]]] = {
-    "clean": _of_any_stop(_ACTIVE["clean"]) | _OF_CLEAN_STOPS,
-    "killed": _of_any_stop(_ACTIVE["killed"]) | _OF_KILLS,
+OF_A_PARTITION: Final[dict[Shutdown, dict[str, Damage]]] = {
+    "clean": _of_a_partition(36),
+    "killed": _of_a_partition(72),
 }
-"""Corruptions by name, for each kind of stop; each gets a separate broker."""
+"""Corruptions that concern one partition, by name, for each kind of stop."""
+OF_A_BROKER: Final[dict[Shutdown, dict[str, Damage]]] = {"clean": _OF_A_BROKER, "killed": _OF_KILLS}
+"""Corruptions that get a separate broker."""

@@ -23,8 +23,10 @@ if TYPE_CHECKING:
 Shutdown = Literal["clean", "killed"]
 
 TOPIC: Final = "damaged"
-NEIGHBOUR: Final = "neighbour-0"
-"""Directory of another topic's partition, which has larger records."""
+NEIGHBOUR: Final = "neighbour"
+"""Another topic, which has larger records."""
+NEIGHBOURS: Final = 12
+"""Partitions of the other topic."""
 SEGMENTS: Final = {"clean": 4, "killed": 3}
 """Number of segments of a partition before the clean stop, and after it."""
 BATCHES: Final = 6
@@ -99,7 +101,7 @@ def prepare(release: str, base: Path, partitions: int) -> Prepared:
     with broker:
         with broker.connect() as client:
             client.create_topic(TOPIC, _SETTINGS, partitions=partitions)
-            client.create_topic(NEIGHBOUR.partition("-")[0], _SETTINGS)
+            client.create_topic(NEIGHBOUR, _SETTINGS, partitions=NEIGHBOURS)
             _fill(client, broker, partitions, 0, SEGMENTS["clean"])
         broker.stop()
         result.directories["clean"] = _copied(source, base / "clean")
@@ -119,9 +121,9 @@ def _copied(source: Path, target: Path) -> Path:
 
 
 def _fill(client: Client, broker: LocalBroker, partitions: int, first: int, segments: int) -> None:
-    """Append to each partition as a separate idempotent producer, and to the partition of the other topic."""
+    """Append to each partition of both topics as a separate idempotent producer."""
     places = [(TOPIC, partition, 20) for partition in range(partitions)]
-    for topic, partition, repeat in (*places, (NEIGHBOUR.partition("-")[0], 0, 23)):
+    for topic, partition, repeat in [*places, *((NEIGHBOUR, partition, 23) for partition in range(NEIGHBOURS))]:
         client.await_leader(topic, partition)
         for number in range(first * BATCHES, (first + segments) * BATCHES):
             segment, batch = divmod(number, BATCHES)
