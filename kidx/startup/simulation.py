@@ -18,6 +18,7 @@ from kidx.log import LogConfig
 from kidx.records import file_batches
 from kidx.repair.interval import DEFAULT
 from kidx.scan.blocks import LogBlocks
+from kidx.scan.hidden import hidden_batches
 from kidx.segment.errors import SegmentOffsetOverflowError
 from kidx.startup.names import unparsed_name
 from kidx.startup.views import ViewedLog, make_view, rewritten_indexes
@@ -176,7 +177,8 @@ def foreign_log(directory: Path) -> Path | None:
 def readable_records(log: Path, position: int = 0) -> int:
     """Return the number of records in the batches of a ``.log`` that have a right checksum, from a position on.
 
-    A batch without a number of records, of an old format, counts as one for each offset.
+    Whole batches after bytes that are none count, too. A batch without a number of records, of an old format, counts as
+    one for each offset.
     """
     found = 0
     with contextlib.suppress(OSError), LogBlocks(log) as blocks:
@@ -184,4 +186,6 @@ def readable_records(log: Path, position: int = 0) -> int:
             whole = rows[rows["crc_ok"] & (rows["position"] >= position)]
             offsets = np.maximum(whole["last_offset"] - whole["base_offset"] + 1, 0)
             found += int(np.where(whole["count"] >= 0, whole["count"], offsets).sum())
+        if blocks.tail.kind in {"partial", "corrupt"}:
+            found += sum(each.records for each in hidden_batches(log, blocks.tail.valid_bytes))
     return found

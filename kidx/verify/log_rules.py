@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Final
 
 from kidx.printable import counted
+from kidx.scan.hidden import HiddenBatch, hidden_batches
 
 if TYPE_CHECKING:
     from kidx.scan.blocks import LogTail
@@ -92,6 +94,14 @@ _KINDS: Final = {
 }
 
 
+def _hidden(reporter: Reporter, tail: LogTail) -> list[HiddenBatch]:
+    """Return the whole batches after the end of a log that is not all zeros from there on."""
+    if tail.kind in {"partial", "corrupt"}:
+        with contextlib.suppress(OSError):
+            return hidden_batches(reporter.segment.log, tail.valid_bytes)
+    return []
+
+
 def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: bool) -> None:
     """Report bytes after the last whole batch: no fault if a broker is writing, or crashed before recovery."""
     left = tail.file_size - tail.valid_bytes
@@ -115,7 +125,14 @@ def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: 
         said = f"the file ends with {counted(left, 'byte')} of zeros"
     else:
         said = f"the file ends with {counted(left, 'byte')}, no whole batch"
-    if may_grow and tail.kind != "corrupt":
+    hidden = _hidden(reporter, tail)
+    if hidden:
+        first, last = hidden[0], hidden[-1]
+        said += (
+            f", though {counted(len(hidden), 'whole batch')} with offsets {first.base_offset} to {last.last_offset} "
+            f"{'follows' if len(hidden) == 1 else 'follow'}, from byte {first.position} on"
+        )
+    if may_grow and tail.kind != "corrupt" and not hidden:
         reporter.add(
             _SUFFIX, "RB-4", "sound", f"{said}: room that is reserved, or a write under way or cut off", **place
         )

@@ -1,0 +1,69 @@
+"""Whole batches after a hole or a wrong length, which no reader reaches: they are no unfinished write."""
+
+import pytest
+from startups import RELEASE, fill_partitions, log, start, stop_cleanly, write_offsets
+
+from kidx.scan.hidden import hidden_batches
+from kidx.verify import verify_paths
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    return fill_partitions(tmp_path_factory.mktemp("filled"), 1)
+
+
+@pytest.fixture
+def data(filled, tmp_path):
+    """Make a log directory of a broker that was killed, and had flushed the first two segments."""
+    target = stop_cleanly(filled, tmp_path / "data", {0: 24})
+    (target / ".kafka_cleanshutdown").unlink()
+    return target
+
+
+def overwrite(path, at, data):
+    content = bytearray(path.read_bytes())
+    content[at : at + len(data)] = data
+    path.write_bytes(content)
+
+
+def size_of_a_batch(path):
+    return path.stat().st_size // 6
+
+
+@pytest.mark.parametrize("length", [b"\0\0\0\0", b"\x7f\0\0\0"])
+@pytest.mark.parametrize("base", [24, 36])
+def test_batches_after_a_wrong_length_are_named_and_counted(data, base, length):
+    path = data / "orders-0" / log(base)
+    size = size_of_a_batch(path)
+    overwrite(path, size + 8, length)
+    found = hidden_batches(path, size)
+    assert [each[:3] for each in found] == [(size * n, base + 2 * n, base + 2 * n + 1) for n in range(2, 6)]
+    (fault,) = (each for each in verify_paths([data], release=RELEASE).faults() if each.clause == "RB-4")
+    said = f"4 whole batches with offsets {base + 4} to {base + 11} follow, from byte {2 * size} on"
+    assert said in fault.message
+    (cut,) = start(data).of("cut")
+    assert cut.readable == 8 + 12 * (36 - base) // 12
+    assert start(data).answer == "no"
+
+
+def test_a_batch_that_is_being_written_is_no_fault(data):
+    path = data / "orders-0" / log(36)
+    size = size_of_a_batch(path)
+    path.write_bytes(path.read_bytes()[:-30])
+    assert hidden_batches(path, 5 * size) == []
+    assert [each for each in verify_paths([data], release=RELEASE).faults() if each.file == path.name] == []
+
+
+def test_a_batch_with_a_wrong_checksum_is_not_counted(data):
+    path = data / "orders-0" / log(36)
+    size = size_of_a_batch(path)
+    overwrite(path, size + 8, b"\x7f")
+    overwrite(path, 3 * size - 3, b"\xff")
+    assert [each.base_offset for each in hidden_batches(path, size)] == [42, 44, 46]
+
+
+def test_a_log_that_begins_with_a_hole_loses_its_records(data):
+    write_offsets(data / "recovery-point-offset-checkpoint", {})
+    overwrite(data / "orders-0" / log(0), 0, bytes(100))
+    (cut,) = start(data).of("cut")
+    assert cut.readable == 46
