@@ -8,12 +8,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from kidx.discovery import LOG, OFFSET_CHECKPOINTS
+from kidx.discovery import EPOCHS, LOG, OFFSET_CHECKPOINTS
 from kidx.findings import HARMLESS
 from kidx.startup.answers import PartitionStart
 from kidx.startup.remedies import MISPLACED
 
 if TYPE_CHECKING:
+    from kidx.findings import Finding
     from kidx.verify import Verification
 
 _TELLING: Final = frozenset({"SEG-35", "SEG-23", "LG-12", "RB-4"})
@@ -21,6 +22,10 @@ _TELLING: Final = frozenset({"SEG-35", "SEG-23", "LG-12", "RB-4"})
 
 Files without a segment, leftovers, a log start in the middle, a last segment that ends with no whole batch.
 """
+
+
+_OF_LOSSES: Final = frozenset({("LG-5", EPOCHS), *(("LG-16", name) for name in OFFSET_CHECKPOINTS)})
+"""Clauses and files of remarks about records that are lost."""
 
 
 def doubted(result: Verification, clean: Mapping[Path, bool]) -> tuple[Path, ...]:
@@ -49,10 +54,16 @@ def lost_logs(result: Verification) -> dict[Path, list[int]]:
 def already_lost(result: Verification) -> dict[Path, str]:
     """Return what checkpoints say of partitions that have lost records, by partition directory."""
     return {
-        Path(finding.path).parent / f"{finding.topic}-{finding.partition}": finding.message
+        _partition_of(finding): finding.message
         for finding in result.findings
-        if finding.verdict in HARMLESS and finding.clause == "LG-16" and Path(finding.path).name in OFFSET_CHECKPOINTS
+        if finding.verdict in HARMLESS and (finding.clause, finding.file) in _OF_LOSSES
     }
+
+
+def _partition_of(finding: Finding) -> Path:
+    """Return the directory of the partition that a finding about a checkpoint is about."""
+    directory = Path(finding.path).parent
+    return directory if finding.file == EPOCHS else directory / f"{finding.topic}-{finding.partition}"
 
 
 def with_misplaced(partitions: Iterable[PartitionStart], result: Verification) -> Iterator[PartitionStart]:

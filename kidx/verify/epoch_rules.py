@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kidx.discovery import EPOCHS
+from kidx.discovery import EPOCHS, METADATA_TOPIC
 from kidx.log.epochs import EpochEntry, read_epochs
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
@@ -63,6 +63,7 @@ def _check_checkpoint(
         why = "the epochs of the log are corrupt, so it is not compared with them"
         reporter.files.append(FileVerdict(str(path), "sound", why=why, entries=len(entries)))
         return
+    _check_beginning(path, entries, verdicts, reporter)
     before = len(reporter.findings)
     _check_order(path, entries, reporter)
     _check_later(path, entries, verdicts, reporter)
@@ -91,6 +92,23 @@ def _check_falls(verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
             reporter.add(segment.log, _CLAUSE, "broken", said, segment.base_offset, offset=one.start_offset)
             corrupt[str(segment.log)] = "broken"
     return corrupt
+
+
+def _check_beginning(
+    path: Path, entries: Sequence[EpochEntry], verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
+) -> None:
+    """Report a log that begins after its first epoch: a broker that deletes segments moves the epoch, too.
+
+    The checkpoint of log starts has every partition with remote storage, and KRaft's own log begins with a snapshot.
+    """
+    partition = reporter.partition
+    first = min((verdict.segment.base_offset for verdict in verdicts), default=0)
+    if partition.start_offset is None and partition.topic != METADATA_TOPIC and entries:
+        epoch, start = entries[0]
+        if start < first:
+            said = f"epoch {epoch} of {partition.name} begins at offset {start}, but its log at {first}: segments"
+            effect = "before it are missing that no broker has deleted, and their records are lost here"
+            reporter.add(path, "LG-5", "sound", f"{said} {effect}", offset=start)
 
 
 def _check_order(path: Path, entries: Sequence[EpochEntry], reporter: PartitionReporter) -> None:

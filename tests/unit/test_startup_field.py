@@ -189,3 +189,15 @@ def test_the_default_release_is_named_as_such(data):
     (data / "lost+found2").mkdir()
     assert "which is the default: --kafka names another" in start(data, release=None).line
     assert "the default" not in start(data, release=RELEASE).line
+
+
+def test_a_first_segment_that_no_broker_has_deleted_is_a_loss(data):
+    for path in (data / "orders-1").glob(f"{0:020d}.*"):
+        path.unlink()
+    found = start(data)
+    assert found.line == "may I start the broker? yes, but 1 partition lost records before, see above"
+    (lost,) = found.lost
+    assert lost.path == data / "orders-1"
+    assert "begins at offset 0, but its log at 12" in lost.reason
+    (data / "orders-1" / "leader-epoch-checkpoint").write_text("0\n1\n0 12\n")  # as a broker notes it
+    assert start(data).answer == "yes"
