@@ -50,6 +50,11 @@ def topic_ids(log_directories: Iterable[Path], end: int | None = None) -> dict[s
     return {name: topic_id for topic_id, name in names.items()}
 
 
+def is_empty_log(log_directories: Iterable[Path]) -> bool:
+    """Return True if KRaft's metadata have no record, in the log or in a snapshot."""
+    return next(metadata_records(log_directories, lambda value: value or None), None) is None
+
+
 def metadata_records(
     log_directories: Iterable[Path], parse: Callable[[bytes], _Value | None], end: int | None = None
 ) -> Iterator[_Value]:

@@ -14,16 +14,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 Answer = Literal["yes", "yes, but", "no", "running", "unknown"]
-Outcome = Literal["kept", "cut", "foreign", "stray", "empty", "offline", "unknown"]
+Outcome = Literal["kept", "cut", "foreign", "refused", "stray", "empty", "offline", "unknown"]
 """Prediction for a partition. *kept*: all records are kept; *cut*: records are lost or hidden; *foreign*:
-a log has another partition's records; *stray*: its directory
+a log has another partition's records; *refused*: the broker does not serve it; *stray*: its directory
 is renamed, and it starts empty; *empty*: it has no directory or no segment, and starts empty; *offline*: it lies in a
 log directory that the broker gives up."""
 
-_HARMED: Final[tuple[Outcome, ...]] = ("cut", "foreign", "stray", "empty")
+_HARMED: Final[tuple[Outcome, ...]] = ("cut", "foreign", "refused", "stray", "empty")
 _EFFECTS: Final[dict[str, tuple[Outcome, ...]]] = {
     "lose records": ("cut",),
     "serve the records of another one": ("foreign",),
+    "not be served": ("refused",),
     "start empty": ("stray", "empty"),
 }
 """Harm that a start does to partitions, the worst first."""
@@ -298,7 +299,7 @@ class Start:
         yield from self._obstacles()
         yield from self._losses()
         for reasons in (
-            _by_reason(self.of("foreign", "stray", "empty", "unknown")),
+            _by_reason(self.of("foreign", "refused", "stray", "empty", "unknown")),
             _by_reason((*self.missing, *self.lost)),
         ):
             for (reason, remedy), names in reasons.items():

@@ -29,7 +29,8 @@ _SNAPSHOT: Final = ".checkpoint"
 _SNAPSHOT_NAME: Final = re.compile(r"\d{20}-\d{10}\.checkpoint", re.ASCII)
 _QUORUM_STATE: Final = "quorum-state"
 _BOOTSTRAP: Final = f"bootstrap{_SNAPSHOT}"
-_NODE_IDS: Final = frozenset({"node.id", "broker.id"})
+_BROKER_ID: Final = "broker.id"
+"""Node id of version 0, as brokers with ZooKeeper write it."""
 
 
 def runs_kraft(directories: Iterable[Path]) -> bool:
@@ -73,6 +74,7 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
     offline: dict[Path, Blocker] = {}
     ids: dict[str, Counter[str]] = {key: Counter() for key in _SHARED}
     known: dict[Path, dict[str, str]] = {}
+    is_kraft = runs_kraft(directories)
     for directory in directories:
         path = directory / META_PROPERTIES
         try:
@@ -88,8 +90,11 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
             )
         elif (version := properties.get("version", "0")) not in {"0", "1"}:
             offline[directory] = Blocker(path, f"its version is {shortened(version)}, which no release knows")
-        elif not _NODE_IDS.intersection(properties):
-            fatal.append(Blocker(path, "it has no node id"))
+        elif why := _without_ids(path, version, properties, is_kraft=is_kraft):
+            if version == "1" and dialect.has_directory_ids:
+                offline[directory] = why
+            else:
+                fatal.append(why)
         else:
             known[directory] = properties
             for key, counter in ids.items():
@@ -100,6 +105,16 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
     if len(missing) == len(directories):
         missing = [each for each in missing if _is_of_kraft(each.path.parent)]
     return fatal + missing, offline
+
+
+def _without_ids(path: Path, version: str, properties: Mapping[str, str], *, is_kraft: bool) -> Blocker | None:
+    """Return the blocker for properties that lack an id; a broker of KRaft reads no node.id from version 0."""
+    if version == "1":
+        absent = next((key for key in _SHARED if key not in properties), None)
+        return None if absent is None else Blocker(path, f"it has no {absent}")
+    if _BROKER_ID not in properties and (is_kraft or "node.id" not in properties):
+        return Blocker(path, f"its version is 0, and it has no {_BROKER_ID}")
+    return None
 
 
 def _is_of_kraft(directory: Path) -> bool:
@@ -153,7 +168,9 @@ def check_metadata_log(directory: Path) -> list[Blocker]:
     state = directory / _QUORUM_STATE
     try:
         text = read_text(state)
-        if text.strip() and not isinstance(json.loads(text), dict):
+        if not text.strip():
+            found.append(Blocker(state, "it is empty (EOFException)"))
+        elif not isinstance(json.loads(text), dict):
             found.append(Blocker(state, "it is no JSON object"))
     except FileNotFoundError:
         pass

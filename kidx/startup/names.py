@@ -17,6 +17,8 @@ METADATA_LOG: Final = "__cluster_metadata-0"
 _NUMBERED: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap")
 """Endings of files whose names have to begin with an offset; ``.deleted`` is deleted whatever the name is."""
 _OFFSET: Final = re.compile(r"[+-]?\d{1,40}", re.ASCII)
+_CHANGED: Final = (".swap", ".cleaned", ".deleted")
+"""Endings of files that a start renames, swaps in or deletes."""
 _MARKS: Final = ("-delete", "-future", "-stray")
 _MARKED: Final = re.compile(r"(\S+)-(\S+)\.(\S+)-(?:delete|future|stray)")
 
@@ -46,3 +48,12 @@ def is_partition_name(name: str) -> bool:
 def is_ignored(name: str, dialect: Dialect) -> bool:
     """Return True if a broker ignores a directory of a log directory."""
     return name == METADATA_LOG or (name == DIRECTORY and dialect.has_remote_index_cache)
+
+
+def is_unusual(names: Iterable[str]) -> bool:
+    """Return True for files that a start renames, swaps in or deletes, and for names that a broker does not write."""
+    for name in names:
+        stem, _, suffix = name.partition(".")
+        if name.endswith(_CHANGED) or (suffix in {"log", "index", "timeindex", "txnindex"} and len(stem) != 20):
+            return True
+    return False

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import (
@@ -28,17 +28,17 @@ from kidx.log.epochs import stored_epochs
 from kidx.rebuild.lock import lock_owner
 from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
-from kidx.repair.topic_settings import topic_ids
+from kidx.repair.topic_settings import is_empty_log, topic_ids
 from kidx.startup.alternatives import keep_whole, remedy_of_log
 from kidx.startup.answers import Blocker, Outcome, PartitionStart, SegmentChange, Start
-from kidx.startup.assignments import assignments, lost_partitions
+from kidx.startup.assignments import Assignment, assignments, lost_partitions
 from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
 from kidx.startup.directories import OF_LOG_DIRECTORIES, directories_in, log_directories, names_in
 from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected, with_misplaced
 from kidx.startup.kraft import check_metadata_log, check_properties, has_metadata_log, node_of, runs_kraft
-from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, unparsed_name
+from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, is_unusual, unparsed_name
 from kidx.startup.owners import inaccessible
 from kidx.startup.remedies import (
     ALREADY_LOST,
@@ -58,8 +58,6 @@ from kidx.startup.tiers import check_cache
 
 if TYPE_CHECKING:
     from kidx.verify import Verification
-
-_CHANGED: Final = (".swap", ".cleaned", ".deleted")
 
 
 def predict(
@@ -140,6 +138,7 @@ class _Broker:
         self.further: list[Blocker] = []
         self.missing: list[Blocker] = []
         self.recorded: dict[str, str] = {}
+        self.own: list[Assignment] = []
         self.partitions: list[PartitionStart] = []
         self.ids: dict[Path, str | None] = {}
         self.rewritten: set[Path] = set()
@@ -163,6 +162,8 @@ class _Broker:
         self.fatal += fatal
         self.offline = offline | self.offline
         self._find_duplicates()
+        node = node_of(self.directories) if self.is_kraft else None
+        self.own = [] if node is None else assignments(self.directories, node, self.dialect)
         self._find_strays()
         self._find_lost()
         if self.offline and self.directories and not self.fatal:
@@ -259,7 +260,7 @@ class _Broker:
         except UnreadableError as error:
             self._note(path / PARTITION_METADATA, str(error), fatal=error.fatal)
             return
-        if path in self.suspected or _is_unusual(names):
+        if path in self.suspected or is_unusual(names):
             self._simulate(path, offsets)
 
     def _reads_epochs(self, path: Path) -> bool:
@@ -371,7 +372,10 @@ class _Broker:
     def _find_strays(self) -> None:
         """Find the partitions that KRaft does not know by their topic ids."""
         if self.is_kraft:
-            found = {each.directory: each for each in strays(self.ids, self.recorded)}
+            own = {each.name for each in self.own}
+            read = any(map(has_metadata_log, self.directories)) and (self.recorded or is_empty_log(self.directories))
+            some = strays(self.ids, self.recorded, own, are_complete=bool(read))
+            found = {each.directory: each for each in some}
             if self.metadata_end is not None:
                 after = topic_ids(self.directories, self.metadata_end)
                 found |= {each.directory: each for each in unknown_to(self.ids, self.recorded, after)}
@@ -379,9 +383,8 @@ class _Broker:
 
     def _find_lost(self) -> None:
         """Find the partitions that KRaft's metadata assign to the broker, and that no log directory has."""
-        node = node_of(self.directories) if self.is_kraft else None
-        if node is not None:
-            lost, remarks = lost_partitions(self.directories, assignments(self.directories, node, self.dialect))
+        if self.own:
+            lost, remarks = lost_partitions(self.directories, self.own)
             empty = {each.directory for each in lost}
             self.partitions = [each for each in self.partitions if each.directory not in empty] + lost
             self.missing += remarks
@@ -389,12 +392,3 @@ class _Broker:
 
 def _changed(log: Path, before: int, after: int | None) -> SegmentChange:
     return SegmentChange(log, before, after, readable_records(log, after or 0))
-
-
-def _is_unusual(names: Iterable[str]) -> bool:
-    """Return True for files that a start renames, swaps in or deletes, and for names that a broker does not write."""
-    for name in names:
-        stem, _, suffix = name.partition(".")
-        if name.endswith(_CHANGED) or (suffix in {"log", "index", "timeindex", "txnindex"} and len(stem) != 20):
-            return True
-    return False

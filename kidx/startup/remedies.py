@@ -79,6 +79,10 @@ OTHER_TOPIC: Final = (
     "see first where this directory is from: it is of another cluster, or of an earlier topic of the same name. If so, "
     "move it out of the log directory, and restore the partition or let it be copied from its leader"
 )
+TAKEN_ID: Final = (
+    "see whose records these are (kidx dump --print-data-log): if two directories were exchanged, exchange their names "
+    "back; if only this file was copied, write the id of its topic into it"
+)
 WITHOUT: Final = {
     RECOVERY_POINTS: "the broker recovers every log of the directory from its beginning, if it was not stopped cleanly",
     START_OFFSETS: "each log starts with its first segment, so that deleted records are shown again",

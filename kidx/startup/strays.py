@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import parse_partition
 from kidx.startup.answers import PartitionStart
 from kidx.startup.checkpoints import PARTITION_METADATA
 from kidx.startup.names import METADATA_LOG
-from kidx.startup.remedies import OTHER_TOPIC, missing_topic_id
+from kidx.startup.remedies import METADATA_CUT, OTHER_TOPIC, TAKEN_ID, missing_topic_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,8 +18,17 @@ if TYPE_CHECKING:
 BECOMES_STRAY: Final = "the directory is renamed to …-stray, and the partition starts empty"
 
 
-def strays(ids: Mapping[Path, str | None], recorded: Mapping[str, str]) -> Iterator[PartitionStart]:
-    """Yield the partitions that become strays.
+NOT_SERVED: Final = (
+    "the broker does not serve the partition (InconsistentTopicIdException), nor others that it was about to serve"
+)
+
+
+def strays(
+    ids: Mapping[Path, str | None], recorded: Mapping[str, str], own: Collection[str], *, are_complete: bool = False
+) -> Iterator[PartitionStart]:
+    """Yield the partitions that become strays, or are not served.
+
+    A directory is no stray if the broker has a partition with its topic id and its number, whatever the names are.
 
     The id is what KRaft's metadata say. Where they are not among the directories, the id counts that most partitions of
     the topic have.
@@ -27,7 +36,10 @@ def strays(ids: Mapping[Path, str | None], recorded: Mapping[str, str]) -> Itera
     Args:
         ids: the topic id of each partition's directory; None where it has none.
         recorded: the topic ids in KRaft's metadata, by topic.
+        own: names of the broker's partitions.
+        are_complete: True if KRaft's metadata were read, so that a topic that they lack does not exist.
     """
+    topics = {topic_id: topic for topic, topic_id in recorded.items()}
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for path, topic_id in ids.items():
         parsed = parse_partition(path.name)
@@ -39,11 +51,17 @@ def strays(ids: Mapping[Path, str | None], recorded: Mapping[str, str]) -> Itera
             continue
         topic = parsed[0]
         right = recorded.get(topic) or _usual(found[topic], at_least=1 if topic_id is None else 2)
-        if topic_id is None:
+        if are_complete and topic_id is not None and topic not in recorded and topic_id not in topics:
+            reason, remedy = f"KRaft's metadata have no topic {topic}", OTHER_TOPIC if recorded else METADATA_CUT
+        elif topic_id is None:
             reason, remedy = f"there is no {PARTITION_METADATA}", missing_topic_id(topic, right)
         elif right is not None and right != topic_id:
             reason = f"its {PARTITION_METADATA} has the topic id {topic_id}, and {topic} has {right}"
             written = missing_topic_id(topic, right)
+            if topic_id in topics and f"{topics[topic_id]}-{parsed[1]}" in own:
+                reason += f", and {topics[topic_id]} has that one: {NOT_SERVED}"
+                yield PartitionStart(path, "refused", reason, remedy=TAKEN_ID)
+                continue
             remedy = f"{OTHER_TOPIC}. Only if the records are known to belong to this topic, {written}"
         else:
             continue

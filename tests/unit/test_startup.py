@@ -281,7 +281,7 @@ def test_a_view_is_read_and_cut_in_memory_only(filled, tmp_path):
         ("cleaner-offset-checkpoint", "0\n9\norders 0 5\n", "it has 1 entry and not 9"),
         ("recovery-point-offset-checkpoint", "0\n1\norders 0 x\n", "line 3 is malformed"),
         ("log-start-offset-checkpoint", "1\n0\n", "its version is 1"),
-        ("meta.properties", "hello\n", "no node id"),
+        ("meta.properties", "hello\n", "no broker.id"),
         ("meta.properties", "version=7\n", "which no release knows"),
     ],
 )

@@ -12,6 +12,7 @@ from startups import ELSEWHERE, ID, RELEASE, fill_partitions, flip, log, start, 
 from kidx.rebuild import rebuild
 from kidx.records import SimpleRecord, build_batch
 from kidx.startup import owners
+from kidx.startup.strays import strays
 
 METADATA = "__cluster_metadata-0"
 _TOPIC = bytes.fromhex("010200") + b"\x07orders"
@@ -77,6 +78,31 @@ class TestMetadata:
             {METADATA: "kept"},
         )
 
+    def test_without_any_record_all_partitions_are_strays(self, data):
+        (data / METADATA / log(0)).write_bytes(b"")
+        found = start(data)
+        assert found.answer == "no"
+        lost = found.of("stray")
+        assert [each.directory.name for each in lost] == ["orders-0", "orders-1"]
+        assert all("KRaft's metadata have no topic orders" in each.reason for each in lost)
+        assert all(each.remedy.startswith("do not start it: restore __cluster_metadata-0") for each in lost)
+
+    def test_a_topic_that_they_lack_is_a_stray(self, data):
+        shutil.copytree(data / "orders-1", data / "other-0")
+        (data / "other-0" / "partition.metadata").write_text("version: 0\ntopic_id: OXyGkVjsR02DyybEsRtGng")
+        (stray,) = start(data).of("stray")
+        assert stray.directory == data / "other-0"
+        assert "KRaft's metadata have no topic other" in stray.reason
+
+    def test_the_id_of_another_topic_with_this_partition_is_not_served(self, data):
+        other = "OXyGkVjsR02DyybEsRtGng"
+        path, recorded = data / "orders-1", {"orders": ID, "other": other}
+        (refused,) = strays({path: other}, recorded, {"orders-1", "other-1"}, are_complete=True)
+        assert (refused.directory, refused.outcome) == (path, "refused")
+        assert refused.remedy.startswith("see whose records these are")
+        (stray,) = strays({path: other}, recorded, {"orders-1", "other-0"}, are_complete=True)
+        assert stray.outcome == "stray"
+
     def test_its_absence_is_a_condition(self, data):
         shutil.rmtree(data / METADATA)
         found = start(data)
@@ -100,6 +126,24 @@ class TestProperties:
         assert found.answer == "no"
         assert "meta.properties: it is missing" in found.line
         assert any("without the line directory.id" in line for line in found.lines())
+
+    @pytest.mark.parametrize(
+        ("line", "said"),
+        [("version=1", "its version is 0, and it has no broker.id"), ("cluster.id=c1", "it has no cluster.id")],
+    )
+    def test_a_log_directory_whose_properties_lack_a_line(self, data, tmp_path, line, said):
+        other = tmp_path / "other"
+        shutil.copytree(data / "orders-1", other / "orders-1")
+        shutil.rmtree(data / "orders-1")
+        (other / "meta.properties").write_text((data / "meta.properties").read_text().replace(f"{line}\n", ""))
+        found = start(data, other)
+        assert found.answer == "no"
+        assert said in found.line
+        assert bool(found.offline) == ("cluster" in line)
+
+    def test_an_empty_state_of_the_quorum(self, data):
+        (data / METADATA / "quorum-state").write_text("")
+        assert "quorum-state: it is empty (EOFException)" in start(data).line
 
     def test_copies_of_partitions_need_none(self, data):
         (data / "meta.properties").unlink()

@@ -211,6 +211,9 @@ def _complete_size(path: Path, size: int) -> int:
     return min(end, size)
 
 
+_STATES: Final = {"stray": "stray, starts empty", "empty": "no log, starts empty", "refused": "not served"}
+
+
 def _predicted(start: Start, site: Site, log: _Log) -> str:
     """Format the prediction."""
     if start.fatal:
@@ -219,10 +222,8 @@ def _predicted(start: Start, site: Site, log: _Log) -> str:
     if site.log_dir in start.offline:
         return f"{said}partition offline"
     found = next((each for each in start.partitions if each.directory == site.partition), None)
-    if found is not None and found.outcome == "stray":
-        return f"{said}stray, starts empty"
-    if found is not None and found.outcome == "empty":
-        return f"{said}no log, starts empty"
+    if found is not None and found.outcome in _STATES:
+        return said + _STATES[found.outcome]
     if found is not None and found.outcome == "unknown":
         return f"{said}unknown: {found.reason}"
     changed = {int(change.file.stem): change.after for change in found.changes} if found is not None else {}
@@ -237,12 +238,12 @@ def _happened(observed: Observed, partition: Partition, site: Site, log: _Log) -
     said = _offline(observed.offline)
     if site.log_dir.name in observed.offline:
         return said + ("partition offline" if partition.end is None else f"partition ends at {partition.end}")
-    if partition.strays and log.is_there and partition.end == 0:
+    if partition.strays and log.is_there and not partition.end:
         return f"{said}stray, starts empty"
     if not log.sizes and partition.end == 0:
         return f"{said}no log, starts empty"
     if partition.end is None:
-        return f"{said}no answer: {partition.error}"
+        return f"{said}not served"
     return said + log.words(next(iter(partition.segments.values()), {}), partition.end)
 
 
