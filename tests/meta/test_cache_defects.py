@@ -14,6 +14,7 @@ from conformance.lockstep.scopes.cache import CacheLockstep
 from conformance.machines.cache import CacheMachine
 from conformance.runs.profiles import Profile
 from conformance.scratch import scratch_directory
+from kidx.remote import RemoteIndexCache
 
 FILES = (cache, cache_removals)
 """Each puts its defects down when it is imported."""
@@ -49,6 +50,7 @@ def test_a_defect_has_a_description_and_a_broken_clause():
     for each in DEFECTS:
         assert each.title.endswith("."), each
         assert load_clauses()[each.clause].applies_to(each.release), each
+        assert issubclass(each.build(), RemoteIndexCache)
 
 
 @pytest.mark.parametrize(("each", "seeds"), list(cases()))

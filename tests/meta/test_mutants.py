@@ -15,9 +15,11 @@ from conformance.experiments.mutation.hunting import MAX_EXAMPLES, search_kill
 from conformance.experiments.mutation.measuring import chosen_mutants, measure
 from conformance.implementations.mutants import MUTANTS, implementation_of, mutant
 from conformance.implementations.mutants.planting import FragmentError
+from conformance.implementations.mutants.registry import Row
 from conformance.machines import MACHINES
 from conformance.operations.outcomes import FAILURE
 from conformance.runs.replay import replay
+from kidx import OffsetIndex
 from kidx.errors import ToolError
 
 
@@ -38,13 +40,19 @@ def test_a_mutant_has_a_description_and_a_broken_clause():
 
 def test_every_row_fits_the_source_of_kidx():
     """A change of kidx may need another fragment, or another function, in the rows that this test names."""
-    wrong = {}
+    wrong = []
     for each in MUTANTS.values():
         try:
             each.build()
         except FragmentError as error:
-            wrong[each.name] = str(error)
-    assert wrong == {}
+            wrong.append(str(error))
+    assert wrong == []
+
+
+def test_the_error_of_a_row_that_does_not_fit_names_the_row():
+    row = Row("AI-6", "never-full", "Another title.", "is_full", "self.entries > 1", "True")
+    with pytest.raises(FragmentError, match=r"^never-full: AbstractIndex.is_full has 'self.entries > 1' 0 times"):
+        row.planted_in(OffsetIndex)()
 
 
 @pytest.mark.parametrize("each", MUTANTS.values(), ids=lambda each: each.name)

@@ -26,7 +26,7 @@ from functools import cached_property
 from inspect import cleandoc
 from typing import Any, Final, NamedTuple, TypeVar
 
-from conformance.implementations.mutants.planting import planted
+from conformance.implementations.mutants.planting import FragmentError, planted
 from kidx import OffsetIndex, TimeIndex, TransactionIndex
 from kidx.log import UnifiedLog
 from kidx.producers import ProducerStateManager
@@ -84,8 +84,15 @@ class Row(NamedTuple):
     release: str = NEWEST
 
     def planted_in(self, base: type) -> Callable[[], type]:
-        """Return a function that plants the defect in a class."""
-        return lambda: planted(base, self.function.split("."), self.before, self.after)
+        """Return a function that plants the defect in a class; its FragmentError names the row."""
+
+        def build() -> type:
+            try:
+                return planted(base, self.function.split("."), self.before, self.after)  # type: ignore[no-any-return]
+            except FragmentError as error:
+                raise FragmentError(f"{self.name}: {error}") from None
+
+        return build
 
 
 @dataclass(frozen=True)
