@@ -100,10 +100,8 @@ class WireLockstep(WireComparison):
             except KidxError as error:
                 refused = topic.reference.append(data)[1]
                 what = "append_corrupt" if refused == "CORRUPT_MESSAGE" else "append"
-                self._compare_values(
-                    topic, what, "LG-1", refused, str(error), f"{refused or 'appended'} -> unreadable batches"
-                )
-                self._abandon(topic)
+                how = f"{refused or 'appended'} -> unreadable batches"
+                self._require(topic, what, "LG-1", refused, str(error), how)
                 return
             if not self._has_expected_timestamp_type(topic, stored.batches):
                 return
@@ -116,18 +114,15 @@ class WireLockstep(WireComparison):
                 try:
                     topic.reference.append_rebuilt(stored.data)
                 except KidxError as error:
-                    self._compare_values(
-                        topic, "append", "LG-1", None, str(error), "appended -> batches that no follower takes"
-                    )
-                    self._abandon(topic)
+                    how = "appended -> batches that no follower takes"
+                    self._require(topic, "append", "LG-1", None, str(error), how)
                     return
                 ours = (end, None)
             self._enter(topic, stored.batches)
         else:
             ours = topic.reference.append(data)
         theirs = (appended.offset if sent.error is None else -1, sent.error)
-        if not self._compare_values(topic, "append", "LG-1", ours, theirs, _kind(ours) + " -> " + _kind(theirs)):
-            self._abandon(topic)
+        self._require(topic, "append", "LG-1", ours, theirs, _kind(ours) + " -> " + _kind(theirs))
 
     def _has_expected_timestamp_type(self, topic: Topic, batches: Sequence[StoredBatch]) -> bool:
         """Check that batches have the topic's timestamp type; return True if the topic can continue.
@@ -160,8 +155,7 @@ class WireLockstep(WireComparison):
             for number, r in enumerate(records)
         ]
         theirs = [(r.offset, None if topic.is_stamped else r.timestamp, r.key, r.value) for r in found]
-        if not self._compare_values(topic, "fetch", "FE-1", sent, theirs, "other records than were sent"):
-            self._abandon(topic)
+        if not self._require(topic, "fetch", "FE-1", sent, theirs, "other records than were sent"):
             return False
         if topic.is_stamped and appended.log_append_time >= 0:
             self._compare_values(
@@ -182,19 +176,15 @@ class WireLockstep(WireComparison):
         stored = self.broker.await_stored(topic.name, topic.account.end)
         topic.producers.renew(client, name)
         seen = [(batch.is_control, batch.producer_id, len(batch.records)) for batch in stored.batches]
-        if not self._compare_values(
-            topic, "end_transaction", "FE-1", [(True, producer.producer_id, 1)], seen, "another marker"
-        ):
-            self._abandon(topic)
+        marker = [(True, producer.producer_id, 1)]
+        if not self._require(topic, "end_transaction", "FE-1", marker, seen, "another marker"):
             return
         for batch in iter_memory_batches(stored.data):
             stamp = batch.max_timestamp if topic.is_stamped else -1
             ours = topic.reference.append(as_sent(batch.to_bytes()), stamp=stamp, from_client=False)
             theirs = (batch.base_offset, None)
-            if not self._compare_values(
-                topic, "end_transaction", "LG-1", ours, theirs, _kind(ours) + " -> " + _kind(theirs)
-            ):
-                self._abandon(topic)
+            how = _kind(ours) + " -> " + _kind(theirs)
+            if not self._require(topic, "end_transaction", "LG-1", ours, theirs, how):
                 return
         self._enter(topic, stored.batches)
 
@@ -232,12 +222,10 @@ class WireLockstep(WireComparison):
         try:
             epoch = self.broker.await_leader(topic.name)
         except ErrorResponseError as error:
-            self._compare_values(topic, what, "FE-1", "the topic", error.error, "the topic is gone")
-            self._abandon(topic)
+            self._require(topic, what, "FE-1", "the topic", error.error, "the topic is gone")
             return
         ends = self.broker.client.list_offset(topic.name, LATEST).offset
-        if not self._compare_values(topic, what, "FE-1", topic.account.end, ends, "another end of the log"):
-            self._abandon(topic)
+        if not self._require(topic, what, "FE-1", topic.account.end, ends, "another end of the log"):
             return
         start = topic.account.start
         told = self.broker.client.list_offset(topic.name, EARLIEST).offset

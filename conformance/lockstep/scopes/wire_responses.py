@@ -101,6 +101,13 @@ class WireComparison:
         topic.active = False
         self.statistics.abandoned += 1
 
+    def _require(self, topic: Topic, *compared: Any) -> bool:
+        """Compare two values; where they differ, so do the records, and the topic is abandoned."""
+        if self._compare_values(topic, *compared):
+            return True
+        self._abandon(topic)
+        return False
+
     # -- comparing -------------------------------------------------------------------------------------------------
 
     def compare(self, topic: Topic, *, every: bool = False) -> None:
