@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _DETAILS: Final = {
     "stops": "restarts",
     "kills": "kills",
-    "refused": "refused_starts",
+    "rejected": "refused_starts",
     "acknowledged": "acknowledged",
     "answers compared": "answers",
     "segments compared": "segments",
@@ -22,7 +22,7 @@ _DETAILS: Final = {
 }
 """The details of a result by their headings in the table.
 
-``refused`` counts the starts that broker and kidx both reject (LG-19). ``acknowledged`` counts batches, all of which
+``rejected`` counts the starts that broker and kidx both reject (LG-19). ``acknowledged`` counts batches, all of which
 every later stop preserved. Results and segments were compared with the reference, a segment by all its files.
 """
 

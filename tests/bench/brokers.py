@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from conformance.report.stream import read_stream
-from conformance.runs.broker_table import HEADINGS, rows
+from conformance.runs.broker_table import measured
 
 PAGE = Path(__file__).parents[2] / "reports/brokers.md"
 RESULTS = PAGE.with_suffix(".json")
@@ -50,12 +50,14 @@ start, as kidx predicts.
 
 def results_of(directory: Path) -> list[dict[str, Any]]:
     """Return the row of each release in a report."""
-    return [dict(zip(HEADINGS, row, strict=True)) for row in rows(read_stream(directory / "events.ndjson").results)]
+    results = read_stream(directory / "events.ndjson").results
+    return [{"release": row.name} | row.figures for result in results for row in measured(result)]
 
 
 def table(results: list[dict[str, Any]]) -> str:
     """Return the rows in Markdown."""
-    lines = [HEADINGS, ["---"] * 3 + ["---:"] * (len(HEADINGS) - 3), *(map(str, each.values()) for each in results)]
+    headings = list(results[0])
+    lines = [headings, ["---"] * 3 + ["---:"] * (len(headings) - 3), *(map(str, each.values()) for each in results)]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 

@@ -144,8 +144,8 @@ def test_an_address_without_a_broker_is_one_line(broker, run):
 
 def test_missing_or_conflicting_options_are_one_line(broker, run):
     at, of = ("--bootstrap-server", broker.bootstrap), ("--log-dir", broker.log_dir)
-    assert "requires --log-dir" in refused(run, *at)
-    assert "requires --log-dir" in refused(run, *of)
+    assert "must be given together" in refused(run, *at)
+    assert "must be given together" in refused(run, *of)
     assert "requires -i broker" in refused(run, *at, *of, "-i", "jvm")
     assert "one --kafka" in refused(run, *at, *of, "--kafka", "2.4.1", "--kafka", "2.8.2")
 

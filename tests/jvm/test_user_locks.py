@@ -209,7 +209,7 @@ class TestTheUsersLocks:
         (own_locks / "4.9.0.toml").write_text(text.replace(old, new), "utf-8")
         done = lock_of_it("run", "--kafka", "4.9.0", KIDX_CONFIG=str(tmp_path))
         assert done.returncode == 2
-        assert "is not a list of pinned jars for Kafka 4.9.0" in done.stderr
+        assert "is not a valid lock file of Kafka 4.9.0" in done.stderr
         assert "4.9.0" not in DIALECTS
 
 

@@ -147,7 +147,7 @@ def _before_start(directory):
         (_closed, errors.ClosedError, ("closed",)),
         (_no_room, errors.BufferOverflowError, ("2 takes 8 bytes at 12", "in 12")),
         (_earlier, errors.IllegalStateError, ("timestamp 6", "last timestamp 7")),
-        (_version, errors.UnsupportedVersionError, ("version 256", "reads 0")),
+        (_version, errors.UnsupportedVersionError, ("version 256", "reads only version 0")),
         (_before_start, errors.CorruptIndexError, ("last_offset=3", "start offset 9")),
     ],
 )
