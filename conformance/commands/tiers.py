@@ -100,7 +100,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
     """Return the objects of an earlier report.
 
     Raises:
-        ToolError: There is none.
+        ToolError: The earlier report cannot be read.
     """
     try:
         found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))

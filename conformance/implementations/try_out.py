@@ -24,7 +24,7 @@ SIZE: Final = 1200
 
 
 class TryOut(NamedTuple):
-    """Operations to try on a new index or log, after the one that opens it."""
+    """Operations to try on a new index or log, after the operation that opens it."""
 
     opening: Operation
     operations: tuple[Operation, ...]
@@ -72,7 +72,7 @@ LOG: Final = TryOut(
 
 
 def tried(implementation: Implementation, try_outs: Iterable[TryOut]) -> dict[str, Outcome]:
-    """Perform the operations; return the outcome of each one, of all kinds of index the one that is unsupported.
+    """Execute the operations, and return the outcome of each: the unsupported outcome if one kind of index has it.
 
     If the implementation fails, the search ends: machines will find the cause, and report it.
     """

@@ -114,7 +114,7 @@ def newest() -> str:
 def load_release(name: str) -> Release:
     """Read the lock file of one release; register the release first if the user has locked it.
 
-    The behaviour of a release that the user has locked is that of the newest known release before it.
+    A release that the user has locked behaves as the newest known release before it.
 
     Raises:
         UnknownReleaseError: the release is not locked; the message lists the locked ones, or similar names.

@@ -119,7 +119,7 @@ class BrokerRun(ServerRun):
 def _attempts(
     lockstep: BrokerLockstep, failure: DivergenceError
 ) -> Callable[[Sequence[Operation]], DivergenceError | None]:
-    """Return a function that executes operations on a topic of their own, and returns the same divergence or None.
+    """Return a function that executes operations on a new topic, and returns the same divergence or None.
 
     Few candidates are tried, as each is a topic on a real broker.
     """

@@ -142,7 +142,7 @@ def read_metadata(stores: Iterable[tuple[Store, str]], release: str | None = Non
     """Return the metadata in log directories; of several replicas of a partition, those in the longest log.
 
     A log that cannot be read to its end is read as far as possible, and its partitions are not complete. A directory
-    that cannot be listed is left out.
+    that cannot be listed is skipped.
 
     Args:
         stores: each log directory, as a store and a path within it.

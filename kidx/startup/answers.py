@@ -23,7 +23,7 @@ log directory that the broker gives up."""
 _HARMED: Final[tuple[Outcome, ...]] = ("cut", "foreign", "refused", "stray", "empty")
 _EFFECTS: Final[dict[str, tuple[Outcome, ...]]] = {
     "lose records": ("cut",),
-    "serve the records of another one": ("foreign",),
+    "serve the records of another partition": ("foreign",),
     "not be served": ("refused",),
     "start empty": ("stray", "empty"),
 }
@@ -283,7 +283,7 @@ class Start:
 
     @property
     def limits(self) -> list[str]:
-        """What a start needs and the files do not show, as a line of text, if the files do not prevent it."""
+        """Requirements of a start that the files do not show, as a line of text, if the files do not prevent it."""
         return [f"start: {NOT_CHECKED}"] if self.answer.startswith("yes") and self.directories else []
 
     @property

@@ -67,7 +67,7 @@ def _partition_of(finding: Finding) -> Path:
 
 
 def with_misplaced(partitions: Iterable[PartitionStart], result: Verification) -> Iterator[PartitionStart]:
-    """Yield partitions that change, and partitions with a log of another one, whose remedy comes first."""
+    """Yield partitions that change, and partitions with the log of another partition, whose remedy comes first."""
     reasons = {
         Path(
             finding.path

@@ -29,8 +29,8 @@ _FITTING: Final = (".index", ".timeindex")
 _COMPARED: Final = 8
 """Segments of one base offset that are compared with each other: every comparison reads a log."""
 _EXCHANGED: Final = (
-    "the index files of {other} fit this log, and those of this segment fit that one: the logs, or their index files, "
-    "were exchanged"
+    "the index files of {other} fit this log, and the index files of this segment fit the other log: the logs or "
+    "their index files were exchanged"
 )
 _COPIED: Final = (
     "it has the content of {other}, and the index files of this segment fit another log: it was copied over this one"

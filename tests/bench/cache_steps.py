@@ -79,7 +79,7 @@ def page(path: Path, chunks: Sequence[dict[str, Any]], drawn: int) -> None:
     made_by = f"python3 bootstrap.py python -m tests.bench.cache_steps DIR --seed {drawn} --markdown {path}"
     introduction = f"""Made by `{made_by}`.
 
-The cache machine fetches, looks up, evicts, removes, damages and reopens caches of remote index files. Kafka's own
+The cache machine fetches, looks up, evicts, removes, corrupts and reopens caches of remote index files. Kafka's own
 `RemoteIndexCache` of {len(HAVING)} releases ({", ".join(HAVING)}) executed each step in lockstep with kidx. Compared
 are outcome, entries and every file, after every step.
 

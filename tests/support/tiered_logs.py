@@ -51,7 +51,7 @@ def states(data: Path) -> list[SegmentState | None]:
 
 
 def catch(broker: LocalBroker, state: SegmentState, directory: Path, deadline: Deadline) -> None:
-    """Save both tiers while a segment is in a state that it soon leaves: the broker is stopped meanwhile."""
+    """Save both tiers while a segment is in a short-lived state; the broker is stopped in the meantime."""
     group = broker._process.pid  # type: ignore[union-attr]
     while True:
         if state in states(broker.log_dir):

@@ -14,7 +14,7 @@ INDEX = f"{12:020d}.index"
 
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory):
-    """Make partitions with records of different sizes; those of the last one are of other times, too."""
+    """Make partitions with records of different sizes; the records of the last partition also have other timestamps."""
     directory = tmp_path_factory.mktemp("filled")
     for number in range(3):
         fill(directory / f"orders-{number}", repeat=20 + number, begin=EPOCH_MS + number // 2)
@@ -61,7 +61,9 @@ def test_an_exchanged_index_whose_time_index_fits_is_rebuilt(data):
 def test_exchanged_logs_must_not_be_served(data):
     exchange(data, log(12), 0, 1)
     found = start(data)
-    assert found.line.startswith("may I start the broker? no: 2 partitions would serve the records of another one")
+    assert found.line.startswith(
+        "may I start the broker? no: 2 partitions would serve the records of another partition"
+    )
     assert [each.directory.name for each in found.of("foreign")] == ["orders-0", "orders-1"]
     assert any("do not repair the index files first" in line for line in found.lines())
 

@@ -1,4 +1,4 @@
-"""A fragment of a function is changed in a copy: it must occur once, and what it is planted in remains as it was."""
+"""A fragment of a function is changed in a copy: it must occur once, and the original function is unchanged."""
 
 from __future__ import annotations
 

@@ -236,7 +236,9 @@ def test_unknown_versions(release, version, old, new, path):
             assert index.all_aborted_txns() == [FIRST, SECOND]
             return
         for read in (*reads, lambda: index.truncate_to(15)):
-            with pytest.raises(UnsupportedVersionError, match=f"version {shown}; Kafka {release} reads only version 0") as refusal:
+            with pytest.raises(
+                UnsupportedVersionError, match=f"version {shown}; Kafka {release} reads only version 0"
+            ) as refusal:
                 read()
             assert not isinstance(refusal.value, CorruptIndexError)
             assert refusal.value.kafka_message == (

@@ -31,7 +31,7 @@ class Comparison:
         examples: The number of examples.
         steps: The number of operations.
         seconds: The duration.
-        not_replayed: The number of regression traces that the time limit left out.
+        not_replayed: The number of regression traces that were not replayed before the time limit.
     """
 
     plan: Plan

@@ -66,7 +66,7 @@ def _changed(function: FunctionType, before: str, after: str) -> FunctionType:
 
 def _compiled(definition: ast.FunctionDef, function: FunctionType) -> CodeType:
     """Return the code of a definition; none of it is executed."""
-    # A method may call a global function of its own name, which its definition must not hide.
+    # A method may call a global function with the same name, which its definition must not hide.
     definition.name = _NAME
     # Variables of enclosing scopes, such as the class that super() needs, are parameters of a function around it.
     around = ast.parse(f"def around({', '.join(function.__code__.co_freevars)}): pass")
@@ -76,7 +76,7 @@ def _compiled(definition: ast.FunctionDef, function: FunctionType) -> CodeType:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield the code objects of definitions of the name in another one."""
+    """Yield the code objects with the name :data:`_NAME` inside a code object."""
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             if constant.co_name == _NAME:

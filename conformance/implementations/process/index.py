@@ -48,7 +48,7 @@ class ProcessIndex(ProcessParticipant):
 
     _kind = ""
     _closed = False
-    """True if an index has been closed or deleted, and requests go on."""
+    """True if requests follow the close or deletion of an index."""
 
     def _try_outs(self) -> Iterable[TryOut]:
         return [INDEX[kind] for kind in self.about.kinds if kind in KINDS]

@@ -124,7 +124,7 @@ def outcome_from(version: Version, request: type[Request], reply: Any, ok: Any =
         version: The version of the protocol.
         request: The type of the request.
         reply: The reply, from JSON.
-        ok: The type of its ``ok``; by default the version's.
+        ok: The type of its ``ok``; by default as the version declares it.
 
     Raises:
         MalformedReplyError: It is not a reply to this request.

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Step
 
-# A broker is ready within 10 s, on a machine whose cores have ten processes each within minutes. One that cannot start
-# ends by itself.
+# A broker is ready within 10 s, on a machine whose cores have ten processes each within minutes. A broker
+# that cannot start exits.
 START_LIMIT = 600.0
 STOP_LIMIT = 30.0
 _RESPONSE_TIMEOUT_S = 2.0
