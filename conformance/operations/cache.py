@@ -8,9 +8,8 @@ as Kafka prints them, and by their start offsets.
 
 from __future__ import annotations
 
-import base64
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.operations.effects import Effect
 from conformance.operations.op import (
@@ -28,8 +27,6 @@ from conformance.operations.op import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from conformance.operations.outcomes import Json, Outcome
 
 KINDS: Final = (".index", ".timeindex", ".txnindex")
@@ -94,9 +91,6 @@ CACHE_ERROR_KINDS: Final = tuple(CACHE_ERRORS)
 DIRECTORY: Final = "remote-log-index-cache"
 """The cache's directory, relative to the directory of an implementation."""
 
-_NUMBERS: Final = 8
-_HALF: Final = 1 << 64
-
 
 class CachedEntry(NamedTuple):
     """Entry of the cache, as the cache reports it.
@@ -129,33 +123,10 @@ class CacheState(NamedTuple):
     closed: bool
     entries: tuple[CachedEntry, ...]
 
-    @classmethod
-    def of_numbers(cls, numbers: Sequence[int]) -> Self:
-        """Return the state from a row of numbers in this order, with each id as two numbers."""
-        entries = []
-        for at in range(1, len(numbers), _NUMBERS):
-            high, low, start, offsets, times, size, marked, cleaned = numbers[at : at + _NUMBERS]
-            segment = _text(high % _HALF * _HALF + low % _HALF)
-            entries.append(CachedEntry(segment, start, offsets, times, size, bool(marked), bool(cleaned)))
-        return cls(bool(numbers[0]), tuple(entries))
-
-    def to_numbers(self) -> list[int]:
-        """Return the row of numbers that :meth:`of_numbers` reads."""
-        numbers = [int(self.closed)]
-        for segment, *rest in self.entries:
-            id_ = base64.urlsafe_b64decode(f"{segment}==")
-            halves = [int.from_bytes(half, signed=True) for half in (id_[:8], id_[8:])]
-            numbers += [*halves, *map(int, rest)]
-        return numbers
-
     def to_json(self) -> Json:
         """Return the state as in a trace or a report."""
         entries: list[dict[str, Any]] = [dict(entry._asdict()) for entry in self.entries]
         return {"closed": self.closed, "entries": entries}
-
-
-def _text(number: int) -> str:
-    return base64.urlsafe_b64encode(number.to_bytes(16)).decode().rstrip("=")
 
 
 class CacheObservation(NamedTuple):

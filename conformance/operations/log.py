@@ -8,7 +8,6 @@ before an operation ends. Periodic work of a broker is not done at all.
 from __future__ import annotations
 
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from conformance.operations.effects import Effect
@@ -30,7 +29,7 @@ from conformance.operations.op import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Sequence
+    from collections.abc import Container
 
     from conformance.operations.outcomes import Json, Outcome
 
@@ -254,6 +253,10 @@ FIRST_MODIFIED: Final = 2_000_000_000_000
 """The modification time of the first segment's file in milliseconds, as it is passed to the cleaner."""
 
 
+_LastBatches = tuple[tuple[int, int, int, int], ...]
+_Producer = tuple[int, int, int, int, int, _LastBatches]
+
+
 class LogState(NamedTuple):
     """State of a log after an operation, as the log reports it.
 
@@ -278,37 +281,7 @@ class LogState(NamedTuple):
     producers_end: int = 0
     ongoing: tuple[int, ...] = ()
     unreplicated: tuple[int, ...] = ()
-    producers: tuple[tuple[Any, ...], ...] = ()
-
-    @classmethod
-    def of_numbers(cls, numbers: Sequence[int]) -> Self:
-        """Return the state from a row of numbers in this order, with the number of elements before each tuple."""
-        left = iter(numbers)
-
-        def take(count: int) -> tuple[int, ...]:
-            return tuple(islice(left, count))
-
-        offsets = take(5)
-        segments = tuple((next(left), next(left)) for _ in range(next(left)))
-        end, ongoing, unreplicated = next(left), take(next(left)), take(next(left))
-        producers = []
-        for _ in range(next(left)):
-            entry = take(5)
-            producers.append((*entry, tuple(take(4) for _ in range(next(left)))))
-        return cls._make((*offsets, segments, end, ongoing, unreplicated, tuple(producers)))
-
-    def to_numbers(self) -> list[int]:
-        """Return the row of numbers that :meth:`of_numbers` reads."""
-        numbers = [*self[:5], len(self.segments)]
-        for segment in self.segments:
-            numbers += segment
-        numbers += (self.producers_end, len(self.ongoing), *self.ongoing, len(self.unreplicated), *self.unreplicated)
-        numbers.append(len(self.producers))
-        for *entry, batches in self.producers:
-            numbers += (*entry, len(batches))
-            for batch in batches:
-                numbers += batch
-        return numbers
+    producers: tuple[_Producer, ...] = ()
 
     def without(self, names: Container[str]) -> Self:
         """Return this state with None in some fields, as a third-party log that does not report them has it."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.experiments.fuzz.probes import MACHINE_OF, PROBES
 from conformance.experiments.fuzz.seed_files import BASE_OFFSET
-from conformance.implementations.jvm.cases import CaseWriter, step_of
+from conformance.implementations.jvm.cases import CaseWriter, asked
 from conformance.implementations.jvm.index import INDEX
 from conformance.implementations.jvm.segment import JvmSegment
 from conformance.implementations.jvm.step_batch import Language
@@ -97,11 +97,12 @@ class ReadableReference:
         return bytes(writer)
 
     def _encoded(self, operation: Operation) -> bytes:
-        return step_of(self._language.step(operation), without_state=operation.name in QUERYING)
+        request = self._language.step(operation)
+        return asked(request) if operation.name in QUERYING else request
 
     def _execute(self, writer: CaseWriter, operation: Operation, names: tuple[str, ...], content: bytes) -> None:
-        asked = operation.name in QUERYING
-        observation = self._reference.ask(operation) if asked else self._reference.perform(operation)
+        perform = self._reference.ask if operation.name in QUERYING else self._reference.perform
+        observation = perform(operation)
         self.outcomes.append((operation.name, observation.outcome.error or observation.outcome.value))
         writer.perform(self._step(operation), self._language.reply(operation, observation))
         if operation.name in _QUERIES_FILES:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.requests import Requests, performed
 from conformance.operations.cache import CACHE_ERROR_KINDS, CACHE_OPS, DIRECTORY, CacheObservation, CacheState
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from conformance.operations import Outcome
 
 CACHE_KIND_OF: Final = {
     "org.apache.kafka.storage.internals.log.CorruptIndexException": "corrupt",
@@ -40,20 +35,13 @@ class JvmCache(JvmClasses[CacheObservation]):
     kind_of = CACHE_KIND_OF
     error_kinds = CACHE_ERROR_KINDS
     operations = _OPERATIONS
+    state = CacheState
+    observed = CacheObservation
     reply_bytes = 1 << 16
     silent = CACHE_SILENT
     step_of = Requests(_OPERATIONS)
     lends = False
 
-    @staticmethod
-    def numbers_of_state(state: CacheState) -> Sequence[int]:
-        """Return the numbers of a state; see the base class."""
-        return state.to_numbers()
-
     def comparable(self, text: str) -> str:
         """Return a message without the directory of the cache; see the base class."""
         return text.replace(f"{self.directory}/{DIRECTORY}/", "")
-
-    def observed(self, outcome: Outcome, state: tuple[int, ...]) -> CacheObservation:
-        """Return an observation; see the base class."""
-        return CacheObservation(outcome, CacheState.of_numbers(state) if state else None)

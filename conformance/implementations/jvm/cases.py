@@ -1,6 +1,6 @@
 """Batches of short cases in one call: their steps, with the expected replies (``Cases.java``).
 
-A case is a sequence of steps in native longs; bytes are padded with zeros to whole longs.
+A case is its length in longs and a sequence of steps, as in a :mod:`~conformance.implementations.jvm.step_batch`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from conformance.implementations.jvm.driver import driver_class
+from conformance.implementations.jvm.step_batch import COMPARE, WRITE, content_parts, step
 from conformance.implementations.jvm.virtual_machine import start_jvm
 
 if TYPE_CHECKING:
@@ -20,38 +21,19 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-WRITE: Final = 300
-"""Step that gives a file a content, or removes it."""
-COMPARE: Final = 301
-"""Step that compares a file."""
 ASKED: Final = 1000
 """Offset of the number of an operation that changes nothing: its reply has no state."""
-NO_FILE: Final = -1
-"""Instead of the length of a content: there is no file. Instead of a reply's length: no reply is equal to it."""
 AS_WRITTEN: Final = -2
 """Instead of the length of a content to compare with: the content that was written last."""
 
-_HEAD: Final = struct.Struct("=2i")
 _LONG: Final = struct.Struct("=q")
+_AS_WRITTEN: Final = _LONG.pack(AS_WRITTEN)
+_named: Final = lru_cache(maxsize=256)(lambda code, name: step(code, (), name.encode()))
 
 
-def step_of(step: bytes, *, without_state: bool = False) -> bytes:
-    """Return the beginning of a step, from the output of :class:`~conformance.implementations.jvm.step_batch.Language`.
-
-    Args:
-        step: The operation.
-        without_state: True if the reply has no state.
-    """
-    code, count = _HEAD.unpack_from(step)
-    code += ASKED if without_state else 0
-    arguments = step[_HEAD.size : _HEAD.size + 8 * count]
-    return _step(code, arguments, step[_HEAD.size + 8 * count + 4 :])
-
-
-@lru_cache(maxsize=256)
-def _step(code: int, arguments: bytes, data: bytes) -> bytes:
-    filled = data + bytes(-len(data) % 8)
-    return struct.pack("=2q", code, len(arguments) // 8) + arguments + _LONG.pack(len(data)) + filled
+def asked(request: bytes) -> bytes:
+    """Return the beginning of a step whose reply has no state, from that of a step whose reply has one."""
+    return _LONG.pack(_LONG.unpack_from(request)[0] + ASKED) + request[_LONG.size :]
 
 
 class CaseWriter:
@@ -64,38 +46,30 @@ class CaseWriter:
         body = b"".join(self._parts)
         return struct.pack("=q", len(body) // 8) + body
 
-    def perform(self, step: bytes, reply: bytes | None) -> None:
+    def perform(self, request: bytes, reply: bytes | None) -> None:
         """Add an operation.
 
         Args:
-            step: The result of :func:`step_of`.
+            request: The beginning of the step.
             reply: The expected reply, or None if no reply is right.
         """
-        self._end(step, reply)
+        self._parts += (request, *content_parts(reply))
 
     def write(self, name: str, content: bytes | None) -> None:
         """Add a step that gives a file a content, or removes it."""
-        self._end(_step(WRITE, b"", name.encode()), content)
+        self.perform(_named(WRITE, name), content)
 
     def compare(self, name: str, content: bytes | None) -> None:
         """Add a check that a file has this content, or does not exist."""
-        self._end(_step(COMPARE, b"", name.encode()), content)
+        self.perform(_named(COMPARE, name), content)
 
     def compare_as_written(self, name: str) -> None:
         """Add a check that a file has the content that was written last."""
-        self._parts += (_step(COMPARE, b"", name.encode()), _LONG.pack(AS_WRITTEN))
+        self._parts += (_named(COMPARE, name), _AS_WRITTEN)
 
     def extend(self, other: CaseWriter) -> None:
         """Add the steps of another writer."""
         self._parts += other._parts
-
-    def _end(self, step: bytes, content: bytes | None) -> None:
-        if content is None:
-            self._parts += (step, _LONG.pack(NO_FILE))
-        elif rest := -len(content) % 8:
-            self._parts += (step, _LONG.pack(len(content)), content, bytes(rest))
-        else:
-            self._parts += (step, _LONG.pack(len(content)), content)
 
 
 class CaseBuffer:

@@ -8,7 +8,6 @@ differ are decoded.
 from __future__ import annotations
 
 import struct
-from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
@@ -17,13 +16,14 @@ from conformance.implementations.jvm.build_errors import display_name, probe_bui
 from conformance.implementations.jvm.codecs import JvmCodecs
 from conformance.implementations.jvm.driver import connected_driver, loader_of
 from conformance.implementations.jvm.exceptions import unmapped_exception
-from conformance.implementations.jvm.requests import Requests, numbers_of, value_of
+from conformance.implementations.jvm.rows import ROWS, Row, row_of
 from conformance.implementations.jvm.step_batch import Language
 from conformance.operations import Operation, Outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from conformance.implementations.jvm.requests import Requests
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
     from conformance.kafka.releases import Group
@@ -32,16 +32,15 @@ if TYPE_CHECKING:
 _HEAD: Final = struct.Struct("=3q")
 """Error (0 for none, negative for an unknown kind), number of values (negative for none), numbers of the state."""
 
-_LONG: Final = struct.Struct("=q")
-_WITHOUT_TEXT: Final = _LONG.pack(-1)
-_ANY_TEXT: Final = _LONG.pack(-2)
+_WITHOUT_TEXT: Final = -1
+_ANY_TEXT: Final = -2
 _SILENT: Final = 1 << 8
 """Offset of the number of a kind whose text is not compared."""
 
 ObservationType = TypeVar("ObservationType")
 
 
-class JvmClasses(ABC, Generic[ObservationType]):
+class JvmClasses(Generic[ObservationType]):
     """Classes of one release as an implementation (:mod:`conformance.implementations.protocol`).
 
     Args:
@@ -67,6 +66,10 @@ class JvmClasses(ABC, Generic[ObservationType]):
     """Error kinds, in the order of their numbers in a reply, from 1 on."""
     operations: ClassVar[Mapping[str, Op]]
     """Supported operations."""
+    state: ClassVar[type]
+    """Type of the state."""
+    observed: ClassVar[Any]
+    """Type of the observations, of an outcome and a state."""
     step_of: ClassVar[Requests]
     """Encoder of the operations."""
     any_text: ClassVar[bool] = False
@@ -77,6 +80,13 @@ class JvmClasses(ABC, Generic[ObservationType]):
     """Error kinds whose text is not compared."""
     lends: ClassVar[bool] = True
     """True if its codec libraries are also used by its reference."""
+
+    row: ClassVar[Row]
+    """Encoder and decoder of the state."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.row = row_of(cls.state)
 
     def __init__(
         self, release: str, progress: Progress | None = None, build: Build | None = None, loader: Any = None
@@ -144,14 +154,20 @@ class JvmClasses(ABC, Generic[ObservationType]):
         error, count, state_count = _HEAD.unpack_from(self._reply)
         values_count = max(count, 0)
         body = struct.unpack_from(f"={values_count + state_count}q", self._reply, _HEAD.size)
-        state = body[values_count:]
+        state = self.row.value(body[values_count:]) if state_count else None
         if not error:
-            value = None if count < 0 else value_of(self.operations[operation.name].gives, body[:values_count])
-            return self.observed(Outcome(None, value), state)
+            row = ROWS.get(self.operations[operation.name].gives)
+            value = None if row is None or count < 0 else row.value(body[:values_count])
+            return self._observation(Outcome(None, value), state)
         text = self.driver.text()
         if error < 0:
-            return self.observed(unmapped_exception(self.name, text), state)
-        return self.observed(self.refusal(self.error_kinds[error - 1], None if text is None else str(text)), state)
+            return self._observation(unmapped_exception(self.name, text), state)
+        kind = self.error_kinds[error - 1]
+        return self._observation(self.refusal(kind, None if text is None else str(text)), state)
+
+    def _observation(self, outcome: Outcome, state: Any) -> ObservationType:
+        found: ObservationType = self.observed(outcome, state)
+        return found
 
     # -- batched execution ----------------------------------------------------------------------------------------
 
@@ -165,27 +181,26 @@ class JvmClasses(ABC, Generic[ObservationType]):
         """Encode the reply for an observation; None if that is impossible, as for a defective reference."""
         (error, value, text), state = observation
         try:
-            values = () if value is None else numbers_of(cls.operations[operation.name].gives, value)
-            numbers = () if state is None else cls.numbers_of_state(state)
-            head = _HEAD.pack(
-                0 if error is None else cls.error_kinds.index(error) + 1,
-                -1 if value is None else len(values),
-                len(numbers),
-            )
-            told = _WITHOUT_TEXT
-            if cls.any_text:
-                told = _ANY_TEXT
-            elif text is not None:
-                words = text.encode()
-                told = _LONG.pack(len(words)) + words
-            return head + struct.pack(f"={len(values) + len(numbers)}q", *values, *numbers) + told
+            values = None if value is None else ROWS[cls.operations[operation.name].gives].numbers(value)
+            return cls.reply_of(error, values, () if state is None else cls.row.numbers(state), text)
         except (struct.error, LookupError, ValueError, TypeError):
             return None
 
-    @staticmethod
-    @abstractmethod
-    def numbers_of_state(state: Any) -> Sequence[int]:
-        """Return the numbers that :meth:`observed` decodes to the state."""
+    @classmethod
+    def reply_of(
+        cls, error: str | None, values: Sequence[int] | None, state: Sequence[int] = (), text: str | None = None
+    ) -> bytes:
+        """Encode a reply of an error or the numbers of a value (None: nothing), of a state and of a message."""
+        words = None if text is None or cls.any_text else text.encode()
+        return struct.pack(
+            f"={4 + len(values or ()) + len(state)}q",
+            0 if error is None else cls.error_kinds.index(error) + 1,
+            -1 if values is None else len(values),
+            len(state),
+            *(values or ()),
+            *state,
+            _ANY_TEXT if cls.any_text else _WITHOUT_TEXT if words is None else len(words),
+        ) + (words or b"")
 
     def refusal(self, kind: str, text: str | None) -> Outcome:
         """Return the outcome of an exception of that kind, with its message unless that is not compared."""
@@ -196,7 +211,3 @@ class JvmClasses(ABC, Generic[ObservationType]):
     def comparable(self, text: str) -> str:
         """Return a message without the parts that no two implementations have in common."""
         return text.replace(f"{self.directory}/", "")
-
-    @abstractmethod
-    def observed(self, outcome: Outcome, state: tuple[int, ...]) -> ObservationType:
-        """Return the outcome with the state encoded in the numbers; empty while nothing is open."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.jvm.build_errors import probe_build
@@ -16,7 +15,6 @@ from conformance.operations.index import INDEX_OPS
 if TYPE_CHECKING:
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
-    from conformance.operations import Outcome
 
 OPERATIONS: Final = performed(INDEX_OPS)
 CODES: Final = numbered(OPERATIONS)
@@ -30,6 +28,8 @@ class JvmIndex(JvmClasses[Observation]):
     kind_of = KIND_OF
     error_kinds = ERROR_KINDS
     operations = OPERATIONS
+    state = State
+    observed = Observation
     reply_bytes = 1 << 20
     silent = SILENT
     step_of = Requests(OPERATIONS)
@@ -57,22 +57,6 @@ class JvmIndex(JvmClasses[Observation]):
     def supports(self, operation: str) -> bool:
         """Return True if an operation is supported; see the protocol."""
         return operation in INDEX_OPS
-
-    @staticmethod
-    def numbers_of_state(state: State) -> Sequence[int]:
-        """Return the numbers of a state; see the base class."""
-        entries, max_entries, full, length, last = state
-        sizes = (-1, 0, 0) if max_entries is None else (max_entries, full, length)
-        return (entries, *sizes, *last)
-
-    def observed(self, outcome: Outcome, state: tuple[int, ...]) -> Observation:
-        """Return an observation; see the base class."""
-        if not state:
-            return Observation(outcome, None)
-        entries, max_entries, full, length, *last = state
-        if max_entries < 0:
-            return Observation(outcome, State(entries, None, None, None, tuple(last)))
-        return Observation(outcome, State(entries, max_entries, full == 1, length, tuple(last)))
 
 
 INDEX: Final = Language(JvmIndex.step_of, JvmIndex.encode_reply)

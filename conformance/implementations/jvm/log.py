@@ -21,7 +21,6 @@ from conformance.operations.log import (
 from kidx.producers import EXPIRATION_MS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
 LOG_KIND_OF: Final = {
@@ -92,6 +91,8 @@ class JvmLog(JvmClasses[LogObservation]):
     kind_of = LOG_KIND_OF
     error_kinds = LOG_ERROR_KINDS
     operations = _OPERATIONS
+    state = LogState
+    observed = LogObservation
     reply_bytes = 1 << 20
     any_text = True
     step_of = Requests(_OPERATIONS, _of_settings)
@@ -110,17 +111,6 @@ class JvmLog(JvmClasses[LogObservation]):
         self.driver.step(step(list(_OPERATIONS).index("append_as_follower"), (epoch,), records))
         return self.observation(Operation("append_as_follower"))
 
-    @staticmethod
-    def numbers_of_state(state: LogState) -> Sequence[int]:
-        """Return the numbers of a state; see the base class."""
-        return state.to_numbers()
-
     def refusal(self, kind: str, text: str | None) -> Outcome:
         """Return the outcome of an exception; see the base class."""
         return Outcome(kind, None, text)
-
-    def observed(self, outcome: Outcome, state: tuple[int, ...]) -> LogObservation:
-        """Return an observation; see the base class."""
-        if not state:
-            return LogObservation(outcome, None)
-        return LogObservation(outcome, LogState.of_numbers(state))

@@ -1,4 +1,4 @@
-"""Encoding of operations for Java, and decoding of values in its replies, both by the declared operations.
+"""Encoding of operations for Java, by their declarations.
 
 A request has the numbers among the arguments in their order, and all others as bytes, separated by zero bytes.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, get_args
 from conformance.implementations.jvm.step_batch import require_int, step
 from conformance.operations import Effect
 from conformance.operations.batches import encode, is_marker, producer_of
-from conformance.operations.op import BATCHES, HEXADECIMAL, INT, LONGS, PATH, SETTINGS, TEXT, TEXTS, Op, Shape
+from conformance.operations.op import BATCHES, HEXADECIMAL, INT, LONGS, PATH, SETTINGS, TEXT, TEXTS, Op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -103,40 +103,3 @@ class Requests:
         if write is None:
             raise ValueError(f"{name} is the harness's own")
         return write(arguments)
-
-
-def numbers_of(gives: Shape, value: Any) -> Sequence[int]:
-    """Return the numbers that :func:`value_of` decodes to the value."""
-    match gives:
-        case Shape.FLAG | Shape.NUMBER:
-            return (value,)
-        case Shape.COLLECTED:
-            return [value[1], *(field for transaction in value[0] for field in transaction)]
-        case Shape.TRANSACTIONS:
-            return [field for transaction in value for field in transaction]
-        case Shape.ANSWERS:
-            return [number for found in value for number in ((0, -1, -1, -1) if found is None else (1, *found))]
-        case _:
-            numbers: Sequence[int] = value
-            return numbers
-
-
-def value_of(gives: Shape, numbers: tuple[int, ...]) -> Any:
-    """Return the value of an operation from the numbers of a reply."""
-    match gives:
-        case Shape.FLAG:
-            return bool(numbers[0])
-        case Shape.NUMBER:
-            return numbers[0]
-        case Shape.COLLECTED:
-            return _fours(numbers[1:]), bool(numbers[0])
-        case Shape.TRANSACTIONS:
-            return _fours(numbers)
-        case Shape.ANSWERS:
-            return tuple(found[1:] if found[0] else None for found in _fours(numbers))
-        case _:
-            return numbers
-
-
-def _fours(numbers: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    return tuple(numbers[i : i + 4] for i in range(0, len(numbers), 4))

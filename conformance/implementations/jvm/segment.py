@@ -6,24 +6,12 @@ import contextlib
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.exceptions import KIND_OF, SILENT
 from conformance.implementations.jvm.requests import Requests, performed
-from conformance.operations.segment import (
-    SEGMENT_ERROR_KINDS,
-    SEGMENT_OPS,
-    IndexState,
-    SegmentObservation,
-    SegmentState,
-)
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from conformance.operations import Outcome
-
+from conformance.operations.segment import SEGMENT_ERROR_KINDS, SEGMENT_OPS, SegmentObservation, SegmentState
 
 SEGMENT_KIND_OF: Final = KIND_OF | {
     "kafka.common.LogSegmentOffsetOverflowException": "offset_overflow",  # up to 3.6
@@ -73,57 +61,12 @@ class JvmSegment(JvmClasses[SegmentObservation]):
     kind_of = SEGMENT_KIND_OF
     error_kinds = SEGMENT_ERROR_KINDS
     operations = _OPERATIONS
+    state = SegmentState
+    observed = SegmentObservation
     reply_bytes = 1 << 18
     silent = SEGMENT_SILENT
     step_of = Requests(_OPERATIONS)
 
-    @staticmethod
-    def numbers_of_state(state: SegmentState) -> Sequence[int]:
-        """Return the numbers of a state; see the base class."""
-        rolling, maximum, last = state.rolling_based_timestamp, state.maximum, state.txn_last_offset
-        return (
-            state.size,
-            state.bytes_since_last_index_entry,
-            state.created,
-            *((0, 0) if rolling is None else (1, rolling)),
-            *((0, 0, 0) if maximum is None else (1, *maximum)),
-            *_numbers_of_index(state.offset_index, 1),
-            *_numbers_of_index(state.time_index, 2),
-            *((0, 0) if last is None else (1, last)),
-        )
-
     def comparable(self, text: str) -> str:
         """Return a message without directories and times of change; see the base class."""
         return comparable(text, self.directory)
-
-    def observed(self, outcome: Outcome, state: tuple[int, ...]) -> SegmentObservation:
-        """Return an observation; see the base class."""
-        return SegmentObservation(outcome, _state(state) if state else None)
-
-
-def _state(longs: tuple[int, ...]) -> SegmentState:
-    size, since, created, rolls, rolling, knows, timestamp, offset = longs[:8]
-    offset_index, time_index = longs[8:13], longs[13:19]
-    txn_known, txn_last = longs[19:]
-    return SegmentState(
-        size,
-        since,
-        created,
-        rolling if rolls else None,
-        (timestamp, offset) if knows else None,
-        _index_state(offset_index),
-        _index_state(time_index),
-        txn_last if txn_known else None,
-    )
-
-
-def _index_state(longs: tuple[int, ...]) -> IndexState | None:
-    is_open, entries, max_entries, length, *last = longs
-    return IndexState(entries, max_entries, length, tuple(last)) if is_open else None
-
-
-def _numbers_of_index(index: IndexState | None, longs_of_last: int) -> tuple[int, ...]:
-    """Return the numbers that :func:`_index_state` decodes to an index."""
-    if index is None:
-        return (0,) * (4 + longs_of_last)
-    return 1, index.entries, index.max_entries, index.length, *index.last

@@ -1,6 +1,7 @@
 """Batch of steps as bytes, with their expected results: Java executes and compares them without Python.
 
-It has the layout of ``Script.java``; the numbers of the harness's own steps are in ``Follower.java``.
+It has the layout of ``Script.java``, and its steps that of ``Steps.java``: native longs, and bytes that are padded with
+zeros to whole longs.
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ if TYPE_CHECKING:
 
     from conformance.operations import Operation
 
-_OVERWRITE, _LIST = 200, 201
+WRITE, LIST, COMPARE = 300, 301, 302
+"""Numbers of the harness's own steps, on files."""
 
-_INTS: Final = struct.Struct("=2i")
-_INT: Final = struct.Struct("=i")
-_NOTHING: Final = _INT.pack(-1)
-_AS_BEFORE: Final = _INT.pack(-2)
-_UNCHANGED: Final = _INT.pack(-2)
-_NAMED_AS_BEFORE: Final = _INT.pack(-3)
-_NO_FILES: Final = _INT.pack(0)
+_LONG: Final = struct.Struct("=q").pack
+_PADDING: Final = [bytes(number) for number in range(8)]
+_NOTHING: Final = _LONG(-1)
+"""Content of a file that does not exist, or a reply that no reply is equal to."""
+_AS_BEFORE: Final = _LONG(-2)
+_UNCHANGED: Final = _LONG(-2)
+_NAMED_AS_BEFORE: Final = _LONG(-3)
+_NO_FILES: Final = _LONG(0)
 _NEVER: Final = _NOTHING + _NO_FILES
 """Expectation that no reply matches: the harness compares the step itself."""
 _LARGEST: Final = 1 << 20
@@ -57,15 +60,23 @@ def step(code: int, arguments: Sequence[int] = (), content: bytes = b"") -> byte
         struct.error: An argument is no 64-bit integer.
     """
     count = len(arguments)
-    return _beginning(count).pack(code, count, *arguments, len(content)) + content
+    beginning = _beginning(count).pack(code, count, *arguments, len(content))
+    return beginning + content + _PADDING[-len(content) % 8] if content else beginning
 
 
 @cache
 def _beginning(count: int) -> struct.Struct:
-    return struct.Struct(f"=2i{count}qi")
+    return struct.Struct(f"={count + 3}q")
 
 
-require_int: Final = _INT.pack
+def content_parts(content: bytes | None) -> tuple[bytes, ...]:
+    """Return the parts of a content or a reply: its length, its bytes and their padding."""
+    if content is None:
+        return (_NOTHING,)
+    return _LONG(len(content)), content, _PADDING[-len(content) % 8]
+
+
+require_int: Final = struct.Struct("=i").pack
 """Function that raises struct.error if a number does not fit into 32 bits: Java would truncate it."""
 
 
@@ -124,12 +135,12 @@ class StepBatch:
 
     def overwrite(self, name: str, contents: Sequence[bytes | None]) -> None:
         """Add a step that gives a file another content, for each set of rules; None removes it."""
-        self._begin(step(_OVERWRITE, (), name.encode()))
+        self._begin(step(WRITE, (), name.encode()))
         self._tell(contents)
 
     def compare_listings(self, listings: Sequence[Sequence[str]]) -> None:
         """Add a check that the names of all files are these, sorted, for each set of rules."""
-        self._begin(step(_LIST))
+        self._begin(step(LIST))
         self._tell(["\0".join(names).encode() for names in listings])
 
     def _begin(self, beginning: bytes) -> None:
@@ -139,7 +150,7 @@ class StepBatch:
     def _tell(self, contents: Sequence[bytes | None]) -> None:
         """Add the content of the harness's own step as a reply, for each set of rules, without files."""
         for number, content in enumerate(contents):
-            self._parts += (_NOTHING, _NO_FILES) if content is None else (_INT.pack(len(content)), content, _NO_FILES)
+            self._parts += (*content_parts(content), _NO_FILES)
             self._forget(number)
 
     def _expect(self, number: int, reply: bytes, files: Mapping[str, bytes | None], told: Any) -> None:
@@ -147,25 +158,22 @@ class StepBatch:
         before = self._files[number]
         was_told = self._told[number] is not _Unset.UNSET
         if was_told and (files is before or files == before):
-            self._parts += (_INT.pack(len(reply)), reply, _UNCHANGED)
+            self._parts += (_LONG(len(reply)), reply, _PADDING[-len(reply) % 8], _UNCHANGED)
             self._told[number] = told
             return
-        parts = [_INT.pack(len(reply)), reply]
+        parts = [*content_parts(reply)]
         named_as_before = was_told and tuple(files) == tuple(before)
-        parts.append(_NAMED_AS_BEFORE if named_as_before else _INT.pack(len(files)))
+        parts.append(_NAMED_AS_BEFORE if named_as_before else _LONG(len(files)))
         for name, content in files.items():
             if not named_as_before:
-                path = name.encode()
-                parts += (_INT.pack(len(path)), path)
+                parts += content_parts(name.encode())
             if before.get(name, _Unset.UNSET) == content:
                 parts.append(_UNCHANGED)
-            elif content is None:
-                parts.append(_NOTHING)
-            elif len(content) > _LARGEST:
+            elif content is not None and len(content) > _LARGEST:
                 self._never(number)
                 return
             else:
-                parts += (_INT.pack(len(content)), content)
+                parts += content_parts(content)
         self._parts += parts
         self._files[number], self._told[number] = files, told
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import SOURCES
-from conformance.implementations.jvm.requests import numbers_of
+from conformance.implementations.jvm.rows import ROWS
 from conformance.implementations.protocol import provides_codecs, with_codecs_of
 from conformance.machines import REPLAYED
 from conformance.operations.op import BATCHES, HEXADECIMAL, Shape
@@ -41,7 +41,7 @@ _LOG_STATE: Final = (
 )
 _SEGMENT_STATE: Final = (
     "Size, bytes since the last index entry, creation time; rolling timestamp, largest timestamp and its offset, each"
-    " after 1 if it is known; then the three indexes."
+    " 0, or after 1 if it is known; then the three indexes in the same way."
 )
 _IMPORT: Final = re.compile(r"^import [\w.]+;$", re.MULTILINE)
 _JAVA_IMPORT: Final = re.compile(r"^import java\.[\w.]+;$", re.MULTILINE)
@@ -70,16 +70,16 @@ _LOG: Final = _Form(
 _FORMS: Final = {
     "segment": _Form(
         "SegmentDriver",
-        ("SegmentAdapter", "SegmentParts", "SegmentState", "LogAnswer", "Stage", "Mappings"),
+        ("SegmentAdapter", "SegmentParts", "SegmentState", "AbortedTransactions", "LogAnswer", "Stage", "Mappings"),
         _SEGMENT_STATE,
     ),
     "log": _LOG,
     "cleaned": _LOG,
     "cache": _Form(
         "CacheDriver",
-        ("CacheAdapter", "StoredIndexes", "Mappings"),
-        "1 if the cache is closed; then the entries: id as two numbers, start offset, entries of the two indexes, size,"
-        " 1 if it is marked for deletion, 1 if it is deleted.",
+        ("CacheAdapter", "AbortedTransactions", "StoredIndexes", "Mappings"),
+        "1 if the cache is closed; then the number of entries, and of each: id as two numbers, start offset, entries of"
+        " the two indexes, size, 1 if it is marked for deletion, 1 if it is deleted.",
     ),
 }
 MACHINES_WITH_TESTS: Final = tuple(_FORMS)
@@ -163,9 +163,9 @@ def _expected(trace: Trace, release: str, subject: JvmClasses[Any]) -> Iterator[
                     if operation.name in scope.file_selecting_operations:
                         name = scope.named(operation, name)
                     outcome, state = lockstep.perform(operation)
-                    numbers = None if state is None else subject.numbers_of_state(state)
+                    numbers = None if state is None else subject.row.numbers(state)
                     value = outcome.value
-                    values = [] if value is None else numbers_of(subject.operations[operation.name].gives, value)
+                    values = [] if value is None else ROWS[subject.operations[operation.name].gives].numbers(value)
                 except (TypeError, ValueError, LookupError, OSError, struct.error) as error:
                     where = f"step {number} of the trace, {quoted(str(operation))}"
                     raise ToolError(f"{where}, cannot be executed: {quoted(repr(error))}") from error
@@ -178,9 +178,9 @@ def _expected(trace: Trace, release: str, subject: JvmClasses[Any]) -> Iterator[
 
 def _request(step: bytes) -> tuple[Sequence[int], bytes]:
     """Return the numbers and the bytes of an encoded step (:mod:`conformance.implementations.jvm.step_batch`)."""
-    _, count = struct.unpack_from("=2i", step)
-    numbers = struct.unpack_from(f"={count}q", step, 8)
-    return numbers, step[8 + 8 * count + 4 :]
+    _, count = struct.unpack_from("=2q", step)
+    *numbers, length = struct.unpack_from(f"={count + 1}q", step, 16)
+    return numbers, step[24 + 8 * count :][:length]
 
 
 def _methods(steps: list[_Step], subject: JvmClasses[Any]) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from conformance.experiments.fuzz.compiled import offset, time, transaction
-from conformance.implementations.jvm.cases import ASKED, WRITE
+from conformance.implementations.jvm.cases import ASKED
+from conformance.implementations.jvm.step_batch import WRITE
 from kidx.dialect import Dialect, dialect_of
 from kidx.scan.jit import kernel
 

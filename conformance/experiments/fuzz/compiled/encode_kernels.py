@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from conformance.implementations.jvm.cases import AS_WRITTEN, COMPARE, WRITE
+from conformance.implementations.jvm.cases import AS_WRITTEN
 from conformance.implementations.jvm.index import CODES
+from conformance.implementations.jvm.step_batch import COMPARE, WRITE
 from conformance.operations import ERROR_KINDS
 from kidx.scan.jit import kernel
 
@@ -143,7 +144,7 @@ def begin_reply(out: Any, head: Any, kind: Any, count: Any, state: Any) -> Any:
     """Write the part of a reply before its values, with its length at ``head``; return the position of the values."""
     out[head + 1] = kind
     out[head + 2] = count
-    out[head + 3] = 0 if state[_LASTS] < 0 else _LASTS + state[_LASTS]
+    out[head + 3] = 0 if state[_LASTS] < 0 else _put_state(out, head + _VALUES, state) - head - _VALUES
     return head + _VALUES
 
 
@@ -160,12 +161,17 @@ def end_reply(out: Any, head: Any, at: Any, state: Any) -> Any:
 def _put_state(out: Any, at: Any, state: Any) -> Any:
     if state[_LASTS] < 0:
         return at
-    for place in range(_LASTS):
-        out[at + place] = state[place]
-    at += _LASTS
-    for place in range(state[_LASTS]):
-        out[at + place] = state[_LASTS + 1 + place]
-    return at + state[_LASTS]
+    out[at] = state[0]
+    at += 1
+    for place in range(1, _LASTS):  # the last three may be none
+        out[at] = 0 if state[1] < 0 else 1
+        if state[1] >= 0:
+            out[at + 1] = state[place]
+            at += 1
+        at += 1
+    for place in range(1 + state[_LASTS]):
+        out[at + place] = state[_LASTS + place]
+    return at + 1 + state[_LASTS]
 
 
 @kernel

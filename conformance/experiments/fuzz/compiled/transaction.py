@@ -115,7 +115,9 @@ def _write_case(out: Any, octets: Any, at: Any, data: Any, texts: Any, strict: A
         at = _unsupported(out, octets, at, data, untold, texts, readable, strict)
     else:
         head = at
-        at = begin_reply(out, head, 0, _TRANSACTION * count, untold)
+        at = begin_reply(out, head, 0, 1 + _TRANSACTION * count, untold)
+        out[at] = count
+        at += 1
         for slot in range(count):
             at = _put_transaction(out, at, data, slot)
         at = end_reply(out, head, at, untold)
@@ -222,16 +224,19 @@ def _collect(
     values = begin_reply(out, head, 0, 1, state)
     at = values + 1
     complete = 0
+    found = 0
     for slot in range(readable):
         place = slot * _SIZE
         if be64(data, place + _LAST) >= fetched and be64(data, place + _FIRST) < bound:
             at = _put_transaction(out, at, data, slot)
+            found += 1
         if be64(data, place + _STABLE) >= bound:
             complete = 1
             break
     if not complete and readable < count:
         return _unsupported(out, octets, head, data, state, texts, readable, strict)
-    out[values] = complete
+    out[values], out[at] = found, complete
+    at += 1
     begin_reply(out, head, 0, at - values, state)
     return end_reply(out, head, at, state)
 

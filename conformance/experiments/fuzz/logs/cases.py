@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING, Final
 
 from conformance.experiments.fuzz.expected import QUERYING, SETUP
@@ -11,10 +10,11 @@ from conformance.experiments.fuzz.logs.queries import ReadableLog
 from conformance.experiments.fuzz.logs.recovery import Offsets, Recovered, Times
 from conformance.experiments.fuzz.probes import LOG_INDEX_SIZE, keys_of_batches, log_probe, log_queries
 from conformance.experiments.fuzz.seed_files import BASE_OFFSET, TIME
-from conformance.implementations.jvm.cases import CaseWriter, step_of
+from conformance.implementations.jvm.cases import ASKED, CaseWriter
+from conformance.implementations.jvm.requests import numbered
 from conformance.implementations.jvm.segment import JvmSegment
+from conformance.implementations.jvm.step_batch import step
 from conformance.implementations.kidx.segment import ReferenceSegment
-from conformance.operations import Operation
 from conformance.operations.segment import SUFFIXES, IndexState, SegmentState
 from kidx.errors import KidxError
 from kidx.segment import file_name
@@ -28,24 +28,16 @@ if TYPE_CHECKING:
 
 _NAMES: Final = tuple(file_name(BASE_OFFSET, suffix) for suffix in SUFFIXES)
 _LOG: Final = _NAMES[0]
-_WITHOUT_TEXT: Final = -1
 _FIXED: Final = {
-    operation.name: step_of(JvmSegment.step_of(operation))
+    operation.name: JvmSegment.step_of(operation)
     for operation in log_probe(b"")[SETUP:]
     if operation.name not in QUERYING
 }
 """Beginnings of the steps that every case has."""
 
 
-def _code(name: str, *arguments: int) -> int:
-    return int(struct.unpack_from("=q", step_of(JvmSegment.step_of(Operation(name, arguments)), without_state=True))[0])
-
-
-_CODES: Final = {
-    "translate_offset": _code("translate_offset", 0, 0),
-    "find_offset": _code("find_offset", 0, 0, 0),
-    "read_segment": _code("read_segment", 0, 0, 0, 0),
-}
+_NUMBERS: Final = numbered(JvmSegment.operations)
+_CODES: Final = {name: ASKED + _NUMBERS[name] for name in ("translate_offset", "find_offset", "read_segment")}
 """Numbers of queries."""
 
 
@@ -61,7 +53,7 @@ def _trimmed(index: Offsets | Times) -> IndexState:
 def _opened(offset_index: IndexState | None = None, time_index: IndexState | None = None) -> Sequence[int]:
     """Return the numbers of the state of a newly opened log, without its size."""
     state = SegmentState(0, 0, TIME, None, None, offset_index, time_index, None)
-    return JvmSegment.numbers_of_state(state)[1:]
+    return JvmSegment.row.numbers(state)[1:]
 
 
 _UNREAD, _READ = _opened(), _opened(_empty(Offsets()))
@@ -114,7 +106,7 @@ class KnownLogs:
         offset_index, time_index, latest = recovered.offset_index, recovered.time_index, recovered.largest_timestamp
         indexes = _trimmed(offset_index), _trimmed(time_index)
         maximum, last = recovered.maximum, recovered.last_transaction
-        state = JvmSegment.numbers_of_state(SegmentState(recovered.size, 0, TIME, None, maximum, *indexes, last))
+        state = JvmSegment.row.numbers(SegmentState(recovered.size, 0, TIME, None, maximum, *indexes, last))
         files = _files(content, recovered)
         sound = ReadableLog(recovered.batches, None, recovered.size, offset_index, time_index, self._dialect)
         self._execute(writer, "recover_segment", lambda: len(content) - recovered.size, state)
@@ -128,27 +120,23 @@ class KnownLogs:
 
     def _query(self, writer: CaseWriter, log: ReadableLog, queries: Sequence[Query]) -> None:
         for name, arguments in queries:
-            step = struct.pack(f"={3 + len(arguments)}q", _CODES[name], len(arguments), *arguments, 0)
             try:
-                reply = _reply(getattr(log, name)(*arguments), ())
+                reply = JvmSegment.reply_of(None, getattr(log, name)(*arguments))
             except KidxError as error:
                 reply = self._error(error, ())
-            writer.perform(step, reply)
+            writer.perform(step(_CODES[name], arguments), reply)
 
     def _execute(self, writer: CaseWriter, name: str, answer: Callable[[], int] | None, state: Sequence[int]) -> None:
         """Write an operation that every case has."""
         try:
-            reply = _reply(None if answer is None else (answer(),), state)
+            reply = JvmSegment.reply_of(None, None if answer is None else (answer(),), state)
         except KidxError as error:
             reply = self._error(error, state)
         writer.perform(_FIXED[name], reply)
 
     def _error(self, error: KidxError, state: Sequence[int]) -> bytes:
         kind, _, text = self._reference.refusal(error)
-        words = None if text is None else text.encode()
-        length = _WITHOUT_TEXT if words is None else len(words)
-        number = JvmSegment.error_kinds.index(str(kind)) + 1
-        return struct.pack(f"={4 + len(state)}q", number, -1, len(state), *state, length) + (words or b"")
+        return JvmSegment.reply_of(str(kind), None, state, text)
 
 
 def _files(content: bytes, recovered: Recovered) -> CaseWriter:
@@ -162,10 +150,3 @@ def _files(content: bytes, recovered: Recovered) -> CaseWriter:
     for name, written in zip(_NAMES[1:], contents, strict=True):
         files.compare(name, written)
     return files
-
-
-def _reply(values: Sequence[int] | None, state: Sequence[int]) -> bytes:
-    """Return a reply without an error."""
-    numbers = values or ()
-    count = -1 if values is None else len(values)
-    return struct.pack(f"={4 + len(numbers) + len(state)}q", 0, count, len(state), *numbers, *state, _WITHOUT_TEXT)

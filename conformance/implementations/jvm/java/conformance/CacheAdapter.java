@@ -19,7 +19,7 @@ final class CacheAdapter {
     private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
     private static final String REMOTE = "org.apache.kafka.server.log.remote.storage.";
     private static final String CAFFEINE = "com.github.benmanes.caffeine.cache.";
-    private static final String[] TXN = {"producerId", "firstOffset", "lastOffset", "lastStableOffset"};
+    private final AbortedTransactions transactions = new AbortedTransactions();
 
     /** On a busy machine a thread may wait for a processor for many seconds. */
     private static final long QUIESCENCE_SECONDS = 25;
@@ -118,10 +118,7 @@ final class CacheAdapter {
     void aborted(Object entry, long from, long to, Reply reply) throws Throwable {
         Object index = indexes[2].read(entry);
         Object result = Members.call(Members.method(index.getClass(), "collectAbortedTxns", 2), index, from, to);
-        reply.add((Boolean) new Members.Reader(result.getClass(), "isComplete").read(result) ? 1 : 0);
-        for (Object txn : Options.list(new Members.Reader(result.getClass(), "abortedTransactions").read(result)))
-            for (String name : TXN)
-                reply.add(new Members.Reader(txn.getClass(), name).readLong(txn));
+        transactions.addResult(result, reply);
     }
 
     long askHeld(Object entry, boolean byTime, long target, long from) throws Throwable {
@@ -214,6 +211,7 @@ final class CacheAdapter {
         all.sort(Comparator.comparing(each -> each.getKey().toString()));
         List<Long> state = new ArrayList<>();
         state.add(isClosed() ? 1L : 0L);
+        state.add((long) all.size());
         for (Map.Entry<?, ?> each : all)
             add(each.getKey(), each.getValue(), state);
         return state;

@@ -1,58 +1,44 @@
 package conformance;
 
-import java.io.File;
 import java.io.IOException;
-import java.io.RandomAccessFile;
 import java.nio.ByteBuffer;
-import java.nio.ByteOrder;
-import java.nio.channels.FileChannel;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import java.util.HashMap;
-import java.util.Map;
 
 /**
  * Many short cases, each from an empty start, executed in one call from Python. A case ends at its first step with
  * another result than expected; the next case begins whatever has happened in the previous one.
  *
- * <p>All values are native longs; bytes are padded with zeros to whole longs.
- *
  * <pre>
  *   case: number of following longs, steps
- *   step: operation, number of arguments, arguments, number of bytes, bytes, bytes of the reply, reply
+ *   step: request, length of the reply or of a content, reply or content
  * </pre>
  *
- * It has the layout of {@code conformance/implementations/jvm/cases.py}.
+ * {@code conformance/implementations/jvm/cases.py} writes them.
  */
 public final class Cases {
-    /** Gives the file that the bytes name the reply as its content, or removes it: NO_FILE. */
-    private static final int WRITE = 300;
-    /** Compares a file with a content, or AS_WRITTEN for the content that was written last. */
-    private static final int COMPARE = 301;
     /** Added to the number of an operation that changes nothing: its reply has no state. */
     private static final int ASKED = 1000;
-    private static final int NO_FILE = -1;
+    /** Instead of the length of a content to compare with: the content that was written last. */
     private static final int AS_WRITTEN = -2;
 
     private final Driver driver;
     private final Operations operations;
     private final String directory;
-    private final Map<String, WatchedFile> watched = new HashMap<>();
+    private final WatchedFiles files;
     private boolean[][] reached = {};
     private boolean[][] known = {};
     private volatile int executing;
     private volatile int begun;
-    private ByteBuffer content = ByteBuffer.allocateDirect(1 << 17);
-    private ByteBuffer script;
-    private int at;
-    private int writtenAt;
-    private int writtenLength;
+    private Steps steps;
+    private Steps.Content written;
 
     /** directory: the directory of all cases, as for the driver's begin; their files are overwritten. */
     public Cases(Driver driver, String directory) {
         this.driver = driver;
         operations = driver.operations();
         this.directory = directory;
+        files = new WatchedFiles(driver);
+        files.keep(Integer.MAX_VALUE);
     }
 
     /**
@@ -82,98 +68,58 @@ public final class Cases {
      * it has reached code that no earlier case has reached.
      */
     public int[] execute(ByteBuffer scripts, int cases) {
-        script = scripts.order(ByteOrder.nativeOrder());
+        steps = new Steps(scripts);
         int[] answers = new int[2 * cases];
-        int next = 0;
         for (int number = 0; number < cases; number++) {
-            at = next;
-            int end = at + Long.BYTES + Long.BYTES * (int) script.getLong(at);
-            at += Long.BYTES;
+            int longs = steps.nextInt();
+            int end = steps.position + Long.BYTES * longs;
             executing = number;
             begun = 0;
             driver.begin(directory);
             answers[2 * number] = firstDifference(end);
             driver.abandon();
             answers[2 * number + 1] = isNew() ? 1 : 0;
-            next = end;
+            steps.position = end;
         }
         return answers;
     }
 
     private int firstDifference(int end) {
-        for (int step = 0; at < end; step++) {
-            int operation = (int) nextLong();
-            long[] arguments = new long[(int) nextLong()];
-            for (int i = 0; i < arguments.length; i++)
-                arguments[i] = nextLong();
-            byte[] bytes = nextBytes();
-            int length = (int) nextLong();
-            int reply = at;
-            at += padded(Math.max(length, 0));
-            if (!isAsExpected(operation, arguments, bytes, reply, length))
+        for (int step = 0; steps.position < end; step++) {
+            Steps.Request request = steps.nextRequest();
+            int length = steps.nextInt();
+            if (!isAsExpected(request, steps.skip(length), length))
                 return step;
         }
         return -1;
     }
 
-    private boolean isAsExpected(int operation, long[] arguments, byte[] bytes, int reply, int length) {
+    private boolean isAsExpected(Steps.Request request, int at, int length) {
+        int operation = request.operation();
         try {
-            if (operation == WRITE) {
-                write(driver.file(text(bytes)), reply, length);
+            if (operation == Steps.WRITE) {
+                files.write(request.text(), steps.bytes, at, length);
+                if (length != Steps.NO_FILE)
+                    written = new Steps.Content("", at, length);
                 return true;
             }
-            if (operation == COMPARE)
-                return length == AS_WRITTEN ? holds(bytes, writtenAt, writtenLength) : holds(bytes, reply, length);
+            if (operation == Steps.COMPARE) {
+                boolean isWritten = length == AS_WRITTEN;
+                return files.holdsOne(steps.bytes, new Steps.Content(
+                    request.text(), isWritten ? written.at() : at, isWritten ? written.length() : length));
+            }
         } catch (IOException unreadable) {
             return false;
         }
         begun++;  // only this thread writes it
         if (operation >= ASKED) {
-            driver.ask(operations.name(operation - ASKED), arguments, bytes);
-            return driver.replied(script, reply, length);
+            driver.ask(operations.name(operation - ASKED), request.arguments(), request.bytes());
+        } else {
+            if (operations.mayReplaceFiles(operation))
+                files.doubt();
+            driver.execute(operations.name(operation), request.arguments(), request.bytes());
         }
-        if (operations.mayReplaceFiles(operation))
-            doubt();
-        driver.execute(operations.name(operation), arguments, bytes);
-        return driver.replied(script, reply, length);
-    }
-
-    private static String text(byte[] name) {
-        return new String(name, StandardCharsets.ISO_8859_1);
-    }
-
-    /** The file is reused: creating a new one takes longer than all operations on it. */
-    private void write(File file, int from, int length) throws IOException {
-        if (length == NO_FILE) {
-            if (file.delete())
-                doubt();
-            return;
-        }
-        try (RandomAccessFile open = new RandomAccessFile(file, "rw")) {
-            FileChannel channel = open.getChannel();
-            channel.truncate(length);
-            if (length > 0)
-                channel.write(script.slice(from, length), 0);
-        }
-        writtenAt = from;
-        writtenLength = length;
-    }
-
-    private boolean holds(byte[] name, int from, int length) throws IOException {
-        String path = text(name);
-        if (length == NO_FILE)
-            return !driver.file(path).exists();
-        if (content.capacity() <= length)
-            content = ByteBuffer.allocateDirect(2 * length);
-        WatchedFile file = watched.get(path);
-        if (file == null)
-            watched.put(path, file = new WatchedFile(driver.file(path)));
-        return file.holds(script, from, length, content);
-    }
-
-    private void doubt() {
-        for (WatchedFile file : watched.values())
-            file.doubt();
+        return driver.replied(steps.bytes, at, length);
     }
 
     private boolean isNew() {
@@ -185,22 +131,5 @@ public final class Cases {
             }
         }
         return found;
-    }
-
-    private byte[] nextBytes() {
-        byte[] bytes = new byte[(int) nextLong()];
-        script.get(at, bytes);
-        at += padded(bytes.length);
-        return bytes;
-    }
-
-    private static int padded(int length) {
-        return (length + 7) & -8;
-    }
-
-    private long nextLong() {
-        long value = script.getLong(at);
-        at += Long.BYTES;
-        return value;
     }
 }

@@ -11,10 +11,10 @@ public interface Driver {
     /** Releases everything that is open, as a killed process does. */
     void abandon();
 
-    /** Executes the first step of a batch without expectations; called from Python. */
-    default void step(byte[] script) {
-        Script.Step step = new Script(script, 0).step(0);
-        execute(operations().name(step.operation()), step.arguments(), step.bytes());
+    /** Executes a request; called from Python. */
+    default void step(byte[] bytes) {
+        Steps.Request request = new Steps(ByteBuffer.wrap(bytes)).nextRequest();
+        execute(operations().name(request.operation()), request.arguments(), request.bytes());
     }
 
     /** Returns the operations by their numbers in batches. */

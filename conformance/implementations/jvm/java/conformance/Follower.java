@@ -7,10 +7,6 @@ import java.io.IOException;
  * then in the state after that step, for the harness to read.
  */
 final class Follower {
-    // The harness's own steps, as in conformance/implementations/jvm/step_batch.py; all others belong to the drivers.
-    private static final int OVERWRITE = 200;
-    private static final int LIST = 201;
-
     private static final int NOWHERE = -1;
 
     private final Driver driver;
@@ -85,18 +81,20 @@ final class Follower {
     }
 
     private boolean isAsExpected(Script.Step next) {
+        Steps.Request request = next.request();
         Script.Expectation expected = next.expectations()[rules];
         try {
-            switch (next.operation()) {
-                case OVERWRITE:
-                    files.overwrite(next.text(), script.bytes, expected.replyAt(), expected.replyLength());
+            switch (request.operation()) {
+                case Steps.WRITE:
+                    files.write(request.text(), script.bytes, expected.replyAt(), expected.replyLength());
+                    files.doubt();
                     return true;
-                case LIST:
+                case Steps.LIST:
                     return files.areListed(script.bytes, expected.replyAt(), expected.replyLength());
                 default:
-                    if (operations.mayReplaceFiles(next.operation()))
+                    if (operations.mayReplaceFiles(request.operation()))
                         files.doubt();
-                    driver.execute(operations.name(next.operation()), next.arguments(), next.ownBytes());
+                    driver.execute(operations.name(request.operation()), request.arguments(), request.ownBytes());
                     return driver.replied(script.bytes, expected.replyAt(), expected.replyLength())
                         && files.hold(script.bytes, expected.files());
             }

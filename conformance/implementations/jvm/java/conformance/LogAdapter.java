@@ -293,17 +293,18 @@ final class LogAdapter {
         return all instanceof Collection<?> collection ? new ArrayList<>(collection) : new ArrayList<>(Options.list(all));
     }
 
-    /** Adds whether there is an answer, its timestamp, offset and leader epoch (-1 for none). */
+    /** Adds 0 for no answer, or 1 and the answer. */
     void fetchOffset(long target, Reply reply) throws Throwable {
         Object result = fetchOffsetByTimestamp.getParameterCount() == 1
             ? Members.call(fetchOffsetByTimestamp, log, target)
             : Members.call(fetchOffsetByTimestamp, log, target, nothing(fetchOffsetByTimestamp.getParameterTypes()[1]));
         Object found = answerOf(result);
         reply.add(found == null ? 0 : 1);
-        if (found != null && (answer == null || !answer.reads(found)))
+        if (found == null)
+            return;
+        if (answer == null || !answer.reads(found))
             answer = new LogAnswer(found.getClass());
-        for (int i = 0; i < 3; i++)
-            reply.add(found == null ? -1 : answer.field(found, i));
+        answer.add(found, reply);
     }
 
     private static Object answerOf(Object result) throws Throwable {

@@ -18,13 +18,11 @@ final class LogAnswer {
         return type.isInstance(answer);
     }
 
-    /** 0 timestamp, 1 offset, 2 leader epoch or -1. */
-    long field(Object answer, int field) throws Throwable {
-        if (field == 0)
-            return timestamp.readLong(answer);
-        if (field == 1)
-            return offset.readLong(answer);
+    /** Adds timestamp, offset, and leader epoch or -1. */
+    void add(Object answer, Reply reply) throws Throwable {
+        reply.add(timestamp.readLong(answer));
+        reply.add(offset.readLong(answer));
         Object epoch = Options.get(leaderEpoch.read(answer));
-        return epoch == null ? -1 : ((Number) epoch).longValue();
+        reply.add(epoch == null ? -1 : ((Number) epoch).longValue());
     }
 }

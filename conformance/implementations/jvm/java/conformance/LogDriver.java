@@ -109,6 +109,7 @@ public final class LogDriver extends ReplyingDriver {
                     adapter.appendVerified(bytes, (int) a, (short) b, arguments[2] != 0, arguments[3]);
                 case "append_as_follower" -> adapter.appendAsFollower(bytes, (int) a);
                 case "list_offsets" -> {
+                    reply.add(arguments.length);
                     for (long target : arguments)
                         adapter.fetchOffset(target, reply);
                 }

@@ -25,13 +25,6 @@ final class LogProducers {
         manager = new Members.Reader(log, "producerStateManager");
     }
 
-    private static Members.Reader[] readers(Class<?> type, String... names) {
-        Members.Reader[] readers = new Members.Reader[names.length];
-        for (int i = 0; i < names.length; i++)
-            readers[i] = new Members.Reader(type, names[i]);
-        return readers;
-    }
-
     /** Expires idle producers, as a broker does from time to time. */
     void expire(Object log, long nowMs) throws Throwable {
         Object producers = manager.read(log);
@@ -72,7 +65,7 @@ final class LogProducers {
             return entries;
         if (entry == null) {
             Class<?> type = entries.get(0).getClass();
-            entry = readers(type, "producerId", "producerEpoch", "coordinatorEpoch", "lastTimestamp");
+            entry = Members.readers(type, "producerId", "producerEpoch", "coordinatorEpoch", "lastTimestamp");
             open = new Members.Reader(type, "currentTxnFirstOffset");
             batches = new Members.Reader(type, "batchMetadata");
         }
@@ -96,7 +89,7 @@ final class LogProducers {
         reply.add(remembered.size());
         for (Object each : remembered) {
             if (batch == null)
-                batch = readers(each.getClass(), "lastSeq", "lastOffset", "offsetDelta", "timestamp");
+                batch = Members.readers(each.getClass(), "lastSeq", "lastOffset", "offsetDelta", "timestamp");
             for (Members.Reader field : batch)
                 reply.add(field.readLong(each));
         }

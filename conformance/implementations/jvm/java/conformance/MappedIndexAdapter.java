@@ -67,10 +67,12 @@ abstract class MappedIndexAdapter extends IndexAdapter {
     @Override
     final void state(Reply reply) throws Throwable {
         reply.add((Integer) Members.call(entries, index));
-        reply.add((Integer) Members.call(maxEntries, index));
-        reply.add((Boolean) Members.call(isFull, index) ? 1 : 0);
-        reply.add((Long) Members.call(length, index));
-        for (long number : last())
+        Options.add(Members.call(maxEntries, index), reply);
+        Options.add((Boolean) Members.call(isFull, index) ? 1 : 0, reply);
+        Options.add(Members.call(length, index), reply);
+        long[] last = last();
+        reply.add(last.length);
+        for (long number : last)
             reply.add(number);
     }
 }

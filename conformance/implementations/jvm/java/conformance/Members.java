@@ -128,6 +128,13 @@ final class Members {
     }
 
     /** A value that is a method in one release and a field in another. */
+    static Reader[] readers(Class<?> type, String... names) {
+        Reader[] found = new Reader[names.length];
+        for (int i = 0; i < names.length; i++)
+            found[i] = new Reader(type, names[i]);
+        return found;
+    }
+
     static final class Reader {
         private final Method method;
         private final Field field;

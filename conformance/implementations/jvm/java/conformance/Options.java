@@ -20,6 +20,13 @@ final class Options {
         return empty ? null : Members.call(Members.method(type, "get", 0), option);
     }
 
+    /** Adds 0 for no number, or 1 and the number. */
+    static void add(Object number, Reply reply) {
+        reply.add(number == null ? 0 : 1);
+        if (number != null)
+            reply.add(((Number) number).longValue());
+    }
+
     /** The elements of a java.util.List or a scala.collection.Iterable. */
     static List<?> list(Object elements) throws Throwable {
         if (elements instanceof List<?> list)

@@ -13,7 +13,7 @@ import java.util.regex.Pattern;
  * <pre>
  *   0 error kind (0: none, -1: an exception that no kind is known for)
  *   1 number of values, -1 for "nothing"     2 number of longs of state, 0 if nothing is open
- *   3... values, then state
+ *   3... value, then state: as conformance/implementations/jvm/rows.py reads them
  * </pre>
  */
 final class Reply {
@@ -32,7 +32,6 @@ final class Reply {
     private static final String VERSION = "aborted transaction version";
     private String text;
     private boolean silent;
-    private boolean isList;
     private String directory = "";
 
     Reply(ByteBuffer buffer, Map<String, Integer> kinds) {
@@ -52,16 +51,10 @@ final class Reply {
     void begin() {
         text = null;
         silent = false;
-        isList = false;
         length = 0;
         set(0, 0);
         set(1, -1);
         set(2, 0);
-    }
-
-    /** Returns a value even if no long follows: an empty list. */
-    void list() {
-        isList = true;
     }
 
     void add(long value) {
@@ -70,7 +63,7 @@ final class Reply {
 
     /** The longs added so far are the value. */
     void endValue() {
-        set(1, length == 0 && !isList ? -1 : length);
+        set(1, length == 0 ? -1 : length);
     }
 
     void failed(Throwable thrown) {

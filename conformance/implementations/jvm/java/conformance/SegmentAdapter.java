@@ -4,16 +4,14 @@ import java.io.Closeable;
 import java.io.File;
 import java.lang.reflect.Field;
 import java.lang.reflect.Method;
-import java.util.List;
 import java.util.Optional;
 
 /** Adapter of kafka.log.LogSegment (up to 3.6) or o.a.k.storage.internals.log.LogSegment, by reflection. */
 final class SegmentAdapter {
-    private static final String[] TXN = {"producerId", "firstOffset", "lastOffset", "lastStableOffset"};
-
     final SegmentParts parts;
     private final Class<?> type;
     private final SegmentState state;
+    private final AbortedTransactions transactions = new AbortedTransactions();
     private final Method append;
     private final Method recover;
     private final Method read;
@@ -97,7 +95,7 @@ final class SegmentAdapter {
             case "delete_segment" -> call("deleteIfExists");
             case "check_segment" -> call("sanityCheck", a != 0);
             case "resize_indexes" -> call("resizeIndexes", (int) a);
-            case "collect_from_segment" -> collect(call("collectAbortedTxns", a, b), reply);
+            case "collect_from_segment" -> transactions.addResult(call("collectAbortedTxns", a, b), reply);
             case "upper_bound_in_segment" -> {
                 Object found = Options.get(call("fetchUpperBoundOffset", parts.offsetPosition(a, (int) b), (int) c));
                 if (found != null)
@@ -136,16 +134,9 @@ final class SegmentAdapter {
         if (found == null)
             return;
         if (position == null)
-            position = readers(found.getClass(), "offset", "position", "size");
+            position = Members.readers(found.getClass(), "offset", "position", "size");
         for (Members.Reader reader : position)
             reply.add(reader.readLong(found));
-    }
-
-    private static Members.Reader[] readers(Class<?> type, String... names) {
-        Members.Reader[] found = new Members.Reader[names.length];
-        for (int i = 0; i < names.length; i++)
-            found[i] = new Members.Reader(type, names[i]);
-        return found;
     }
 
     private void read(long start, int maxSize, long maxPosition, boolean minOne, Reply reply) throws Throwable {
@@ -154,7 +145,7 @@ final class SegmentAdapter {
         if (data == null)
             return;
         if (fetched == null)
-            fetched = readers(data.getClass(), "fetchOffsetMetadata", "records", "firstEntryIncomplete");
+            fetched = Members.readers(data.getClass(), "fetchOffsetMetadata", "records", "firstEntryIncomplete");
         Object metadata = fetched[0].read(data);
         if (messageOffset == null) {
             messageOffset = new Members.Reader(metadata.getClass(), "messageOffset");
@@ -176,16 +167,7 @@ final class SegmentAdapter {
             return;
         if (answer == null)
             answer = new LogAnswer(found.getClass());
-        for (int i = 0; i < 3; i++)
-            reply.add(answer.field(found, i));
-    }
-
-    private static void collect(Object result, Reply reply) throws Throwable {
-        reply.add((Boolean) new Members.Reader(result.getClass(), "isComplete").read(result) ? 1 : 0);
-        List<?> txns = Options.list(new Members.Reader(result.getClass(), "abortedTransactions").read(result));
-        for (Object txn : txns)
-            for (String name : TXN)
-                reply.add(new Members.Reader(txn.getClass(), name).readLong(txn));
+        answer.add(found, reply);
     }
 
     void state(Reply reply) throws Throwable {

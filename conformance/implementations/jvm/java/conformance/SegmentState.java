@@ -6,14 +6,7 @@ import java.lang.reflect.Method;
 
 /**
  * Everything a segment remembers, read from its fields: its methods would open indexes, and so create files.
- *
- * <pre>
- *   size, bytes since the last entry, created
- *   rolling timestamp: known, value        largest timestamp: known, timestamp, offset
- *   offset index: open, entries, maximum, length, last offset
- *   time index:   open, entries, maximum, length, last timestamp, last offset
- *   transaction index: last offset known, value
- * </pre>
+ * The numbers are those of SegmentState in conformance/operations/segment.py.
  */
 final class SegmentState {
     private final boolean scala;
@@ -57,7 +50,7 @@ final class SegmentState {
         reply.add(size.readLong(file));
         reply.add(((Number) bytesSince.get(segment)).longValue());
         reply.add(((Number) created.get(segment)).longValue());
-        addOption(Options.get(rolling.get(segment)), reply);
+        Options.add(Options.get(rolling.get(segment)), reply);
         Object openOffsets = opened(offsetIndex.get(segment));
         Object openTimes = opened(timeIndex.get(segment));
         if (offsets == null && openOffsets != null)
@@ -65,23 +58,12 @@ final class SegmentState {
         if (times == null && openTimes != null)
             times = new Mapped(openTimes.getClass(), "lastEntry");
         largest(segment, openTimes, reply);
-        if (offsets == null || openOffsets == null)
-            Mapped.closed(1, reply);
-        else
-            offsets.add(openOffsets, reply);
-        if (times == null || openTimes == null)
-            Mapped.closed(2, reply);
-        else
-            times.add(openTimes, reply);
+        Mapped.add(offsets, openOffsets, reply);
+        Mapped.add(times, openTimes, reply);
         Object transactions = txnIndex.get(segment);
         if (txnLast == null)
             txnLast = Members.field(transactions.getClass(), "lastOffset");
-        addOption(Options.get(txnLast.get(transactions)), reply);
-    }
-
-    private static void addOption(Object value, Reply reply) {
-        reply.add(value == null ? 0 : 1);
-        reply.add(value == null ? 0 : ((Number) value).longValue());
+        Options.add(Options.get(txnLast.get(transactions)), reply);
     }
 
     /** Two options up to 2.8, a pair since; where only the timestamp has been read, the offset is the index's own. */
@@ -89,10 +71,8 @@ final class SegmentState {
         if (largest == null) {
             Object timestamp = Options.get(largestTimestamp.get(segment));
             Object offset = Options.get(largestOffset.get(segment));
-            addOption(timestamp, reply);
-            if (timestamp == null)
-                reply.add(0);
-            else
+            Options.add(timestamp, reply);
+            if (timestamp != null)
                 reply.add(offset != null ? ((Number) offset).longValue() : times.lastOffset(openTimes));
             return;
         }
@@ -107,8 +87,10 @@ final class SegmentState {
         // The Scala class compares by value, the Java class asks whether it is the same object.
         boolean known = scala ? timestamp != -1 || offset != -1 : pair != unknown;
         reply.add(known ? 1 : 0);
-        reply.add(known ? timestamp : 0);
-        reply.add(known ? offset : 0);
+        if (!known)
+            return;
+        reply.add(timestamp);
+        reply.add(offset);
     }
 
     /** Returns the index of a lazy one, or null as long as it is only a file name. */
@@ -150,9 +132,11 @@ final class SegmentState {
             this.last = new Members.Reader(type, last);
         }
 
-        static void closed(int longsOfLast, Reply reply) {
-            for (int i = 0; i < 4 + longsOfLast; i++)
-                reply.add(0);
+        /** Adds 0 for no index, or 1 and its state. */
+        static void add(Mapped mapped, Object index, Reply reply) throws Throwable {
+            reply.add(mapped == null || index == null ? 0 : 1);
+            if (mapped != null && index != null)
+                mapped.addState(index, reply);
         }
 
         private void entry(Object entry) {
@@ -168,12 +152,12 @@ final class SegmentState {
             return offset.readLong(found);
         }
 
-        void add(Object index, Reply reply) throws Throwable {
-            reply.add(1);
+        private void addState(Object index, Reply reply) throws Throwable {
             reply.add(entries.readLong(index));
             reply.add(maxEntries.readLong(index));
             reply.add(length.readLong(index));
             Object found = last.read(index);
+            reply.add(found instanceof Number ? 1 : 2);
             if (found instanceof Number number) {
                 reply.add(number.longValue());
                 return;

@@ -15,9 +15,7 @@ final class TransactionIndexAdapter extends IndexAdapter {
     private final Constructor<?> constructor;
     private final Constructor<?> newTxn;
     private final Method[] setters;
-    private final Members.Reader[] getters = new Members.Reader[FIELDS.length];
-    private final Members.Reader abortedTransactions;
-    private final Members.Reader isComplete;
+    private final AbortedTransactions transactions;
     private final Field lastOffset;
     private final Field channel;
     private final Method append;
@@ -31,14 +29,10 @@ final class TransactionIndexAdapter extends IndexAdapter {
         boolean generated = txn.getName().startsWith("org.apache.kafka.common.message.");
         newTxn = Members.constructor(txn, generated ? 0 : FIELDS.length);
         setters = generated ? new Method[FIELDS.length] : null;
-        for (int i = 0; i < FIELDS.length; i++) {
-            getters[i] = new Members.Reader(txn, FIELDS[i]);
-            if (generated)
-                setters[i] = Members.method(txn, "set" + FIELDS[i].substring(0, 1).toUpperCase() + FIELDS[i].substring(1), 1);
-        }
+        for (int i = 0; generated && i < FIELDS.length; i++)
+            setters[i] = Members.method(txn, "set" + FIELDS[i].substring(0, 1).toUpperCase() + FIELDS[i].substring(1), 1);
         Class<?> result = Members.type(loader, STORAGE + "TxnIndexSearchResult", "kafka.log.TxnIndexSearchResult");
-        abortedTransactions = new Members.Reader(result, "abortedTransactions");
-        isComplete = new Members.Reader(result, "isComplete");
+        transactions = new AbortedTransactions(txn, result);
         constructor = Members.constructor(type, 2);
         lastOffset = Members.fieldOrNull(type, "lastOffset");
         channel = Members.fieldOrNull(type, "maybeChannel");
@@ -61,23 +55,13 @@ final class TransactionIndexAdapter extends IndexAdapter {
         return txn;
     }
 
-    private void addAll(Object txns, Reply reply) throws Throwable {
-        reply.list();
-        for (Object txn : Options.list(txns))
-            for (Members.Reader getter : getters)
-                reply.add(getter.readLong(txn));
-    }
-
     @Override
     void performOwn(String operation, long[] arguments, Reply reply) throws Throwable {
         switch (operation) {
             case "append_aborted" -> Members.call(append, index, txn(arguments));
-            case "all_aborted" -> addAll(Members.call(allAbortedTxns, index), reply);
-            case "collect_aborted" -> {
-                Object result = Members.call(collectAbortedTxns, index, arguments[0], arguments[1]);
-                reply.add((Boolean) isComplete.read(result) ? 1 : 0);
-                addAll(abortedTransactions.read(result), reply);
-            }
+            case "all_aborted" -> transactions.add(Members.call(allAbortedTxns, index), reply);
+            case "collect_aborted" ->
+                transactions.addResult(Members.call(collectAbortedTxns, index, arguments[0], arguments[1]), reply);
             default -> throw new UnsupportedOperationException("operation " + operation);
         }
     }
@@ -88,9 +72,9 @@ final class TransactionIndexAdapter extends IndexAdapter {
         FileChannel open = (FileChannel) Options.get(channel.get(index));
         long entries = open == null ? 0 : open.position() / RECORD_BYTES;
         Object last = Options.get(lastOffset.get(index));
-        for (long number : new long[] {entries, -1, 0, 0})
-            reply.add(number);
-        if (last != null)
-            reply.add((Long) last);
+        reply.add(entries);
+        for (int i = 0; i < 3; i++)  // no maximum, fullness and length
+            reply.add(0);
+        Options.add(last, reply);  // a list of none or one
     }
 }

@@ -2,10 +2,11 @@ package conformance;
 
 import java.io.File;
 import java.io.IOException;
+import java.io.RandomAccessFile;
 import java.io.UncheckedIOException;
 import java.nio.ByteBuffer;
+import java.nio.channels.FileChannel;
 import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.Map;
@@ -27,7 +28,7 @@ final class WatchedFiles {
     private File directory;
     private boolean doubted;
     /** Those whose names were found at the last look, and no others. */
-    private Script.Content[] named;
+    private Steps.Content[] named;
 
     WatchedFiles(Driver driver) {
         this.driver = driver;
@@ -56,15 +57,15 @@ final class WatchedFiles {
     }
 
     /** Whether there are just these files, of those that are compared, with these contents. */
-    boolean hold(ByteBuffer bytes, Script.Content[] expected) throws IOException {
+    boolean hold(ByteBuffer bytes, Steps.Content[] expected) throws IOException {
         if (mayBeOthers() || !isNamedAsBefore(expected)) {
             named = null;
             if (!areThere(expected))
                 return false;
             named = expected;
         }
-        for (Script.Content file : expected)
-            if (file.length() != Script.NO_FILE && !holds(bytes, file))
+        for (Steps.Content file : expected)
+            if (file.length() != Steps.NO_FILE && !holds(bytes, file))
                 return false;
         return true;
     }
@@ -91,7 +92,7 @@ final class WatchedFiles {
         return true;
     }
 
-    private boolean isNamedAsBefore(Script.Content[] expected) {
+    private boolean isNamedAsBefore(Steps.Content[] expected) {
         if (expected == named)
             return true;
         if (named == null || named.length != expected.length)
@@ -103,12 +104,12 @@ final class WatchedFiles {
     }
 
     /** Whether those that shall not be there are not, and there are as many as expected where all are compared. */
-    private boolean areThere(Script.Content[] expected) throws IOException {
+    private boolean areThere(Steps.Content[] expected) throws IOException {
         if (open.size() > expected.length)
             release();
         int there = 0;
-        for (Script.Content file : expected) {
-            if (file.length() != Script.NO_FILE) {
+        for (Steps.Content file : expected) {
+            if (file.length() != Steps.NO_FILE) {
                 there++;
                 continue;
             }
@@ -121,7 +122,7 @@ final class WatchedFiles {
         return !driver.comparesAll() || names().length == there;
     }
 
-    private boolean holds(ByteBuffer bytes, Script.Content expected) throws IOException {
+    private boolean holds(ByteBuffer bytes, Steps.Content expected) throws IOException {
         if (content.capacity() <= expected.length())
             content = ByteBuffer.allocateDirect(2 * expected.length());
         WatchedFile file = open.get(expected.name());
@@ -157,16 +158,29 @@ final class WatchedFiles {
         return Arrays.equals(seen, 0, seen.length, expected.array(), at, at + length);
     }
 
-    /** Gives a file another content, or removes it. */
-    void overwrite(String name, ByteBuffer expected, int at, int length) throws IOException {
+    /** Whether the only expected file has this content, or does not exist. */
+    boolean holdsOne(ByteBuffer bytes, Steps.Content expected) throws IOException {
+        if (doubted)
+            for (WatchedFile file : open.values())
+                file.doubt();
+        doubted = false;
+        return expected.length() == Steps.NO_FILE
+            ? !driver.file(expected.name()).exists() : holds(bytes, expected);
+    }
+
+    /** Gives a file another content, or removes it. The file is reused: creating one takes longer than most work on it. */
+    void write(String name, ByteBuffer bytes, int at, int length) throws IOException {
         File file = driver.file(name);
-        if (length == Script.NO_FILE) {
-            Files.deleteIfExists(file.toPath());
-        } else {
-            byte[] bytes = new byte[length];
-            expected.get(at, bytes);
-            Files.write(file.toPath(), bytes);
+        if (length == Steps.NO_FILE) {
+            if (file.delete())
+                doubt();
+            return;
         }
-        doubt();
+        try (RandomAccessFile open = new RandomAccessFile(file, "rw")) {
+            FileChannel channel = open.getChannel();
+            channel.truncate(length);
+            if (length > 0)
+                channel.write(bytes.slice(at, length), 0);
+        }
     }
 }

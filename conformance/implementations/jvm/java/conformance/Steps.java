@@ -1,0 +1,88 @@
+package conformance;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.charset.StandardCharsets;
+
+/**
+ * Reader of steps, as {@code conformance/implementations/jvm/step_batch.py} writes them: for batches ({@link Script}) and
+ * for cases ({@link Cases}). All values are native longs; bytes are padded with zeros to whole longs.
+ *
+ * <pre>
+ *   request: operation, number of arguments, arguments, length of the bytes, bytes
+ *   content: length, bytes
+ * </pre>
+ */
+class Steps {
+    // The harness's own operations; all others belong to the drivers.
+    /** Gives the file that the bytes name a content, or removes it: NO_FILE. */
+    static final int WRITE = 300;
+    /** Compares the sorted names of all files. */
+    static final int LIST = 301;
+    /** Compares the file that the bytes name with a content. */
+    static final int COMPARE = 302;
+
+    static final int NO_FILE = -1;
+    private static final byte[] NONE = {};
+
+    final ByteBuffer bytes;
+    int position;
+
+    Steps(ByteBuffer bytes) {
+        this.bytes = bytes.order(ByteOrder.nativeOrder());
+    }
+
+    /** An operation with its arguments. */
+    record Request(int operation, long[] arguments, byte[] bytes) {
+        /** A copy for a driver, which may write into it. */
+        byte[] ownBytes() {
+            return bytes.length == 0 ? bytes : bytes.clone();
+        }
+
+        String text() {
+            return new String(bytes, StandardCharsets.UTF_8);
+        }
+    }
+
+    /** The name of a file, where its content lies, and how long it is; NO_FILE: there is no such file. */
+    record Content(String name, int at, int length) {
+        /** Whether it is of the same name, and there is such a file in both or in none. */
+        boolean isNamedAs(Content other) {
+            return name.equals(other.name) && (length == NO_FILE) == (other.length == NO_FILE);
+        }
+    }
+
+    final Request nextRequest() {
+        int operation = nextInt();
+        long[] arguments = new long[nextInt()];
+        for (int i = 0; i < arguments.length; i++)
+            arguments[i] = nextLong();
+        return new Request(operation, arguments, nextBytes());
+    }
+
+    final byte[] nextBytes() {
+        int length = nextInt();
+        if (length == 0)
+            return NONE;
+        byte[] found = new byte[length];
+        bytes.get(skip(length), found);
+        return found;
+    }
+
+    /** Skips so many bytes, if any, and returns where they begin. */
+    final int skip(int length) {
+        int at = position;
+        position += (Math.max(length, 0) + 7) & -8;
+        return at;
+    }
+
+    final int nextInt() {
+        return (int) nextLong();
+    }
+
+    private long nextLong() {
+        long value = bytes.getLong(position);
+        position += Long.BYTES;
+        return value;
+    }
+}
