@@ -77,6 +77,7 @@ def page(path: Path, chunks: Sequence[dict[str, Any]], drawn: int) -> None:
     for each in chunks:
         clauses.update(each["clauses"])
     made_by = f"python3 bootstrap.py python -m tests.bench.cache_steps DIR --seed {drawn} --markdown {path}"
+    traces = "".join(f"; {trace}" for each in chunks for trace in each["traces"])
     introduction = f"""Made by `{made_by}`.
 
 The cache machine fetches, looks up, evicts, removes, corrupts and reopens caches of remote index files. Kafka's own
@@ -85,7 +86,7 @@ are outcome, entries and every file, after every step.
 
 {total["steps"]:,} steps in all ({total["steps"] // len(HAVING):,} in each release) of {total["examples"]:,} examples in
 {len(chunks):,} chunks, whose seeds begin at {drawn}; {total["seconds"]:,.0f} seconds; commit
-{", ".join(sorted({each["commit"] for each in chunks}))}. Chunks with a divergence: {diverged}.
+{", ".join(sorted({each["commit"] for each in chunks}))}. Chunks with a divergence: {diverged}{traces}.
 
 {machine("hypothesis", "jpype1")}."""
     heads = [head.format(release=newest()) for head in HEADS]

@@ -133,10 +133,10 @@ def answer_release(
             while not is_over():
                 run_chunk(bound, how, seed + CHUNK * rounds, CHUNK, is_over)
                 rounds += 1
-                report(f"{release}: {lockstep.statistics.answers} responses across tiers")
+                counts = lockstep.statistics
+                report(f"{release}: {counts.answers} responses across tiers; {counts.late_fetches} late fetches")
         # A clean stop of 3.9 waits until the deletion of the topics is noted in a topic that it no longer serves.
         kafka.kill()
-    counts = lockstep.statistics
     return Answered(
         release,
         seed,

@@ -20,6 +20,7 @@ from conformance.implementations.wire.queries import (
     targets,
 )
 from conformance.kafka.client.responses import ISOLATION_LEVELS
+from conformance.kafka.polling import Deadline
 from conformance.lockstep.divergence import Divergence
 from conformance.lockstep.scopes.wire_topic import Situation, Statistics, Topic, WireDivergenceError
 from kidx.errors import KidxError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from conformance.implementations.wire.contract import View
     from conformance.implementations.wire.partition_history import PartitionHistory
     from conformance.kafka.client import Isolation, PartitionOffsetResponse
+    from conformance.kafka.client.responses import FetchedBatches
 
 MACHINE: Final = "wire"
 _PART: Final = 1 << 16
@@ -196,7 +198,7 @@ class WireComparison:
         """Compare one fetch, and return the offset of the next one, or None if nothing was returned."""
         account = topic.account
         self.statistics.fetches += 1
-        found = self.broker.client.fetch(topic.name, offset, isolation=isolation, max_bytes=_PART, version=version)
+        found = self._fetch(topic, offset, isolation, version)
         question = f"Fetch version {version} from {offset}, {isolation}"
         if found.error is not None:
             self._record(topic, question, "FE-1", "batches", found.error, f"error {found.error}", "fetch")
@@ -224,6 +226,20 @@ class WireComparison:
             what = Situation("fetch", _of_aborted(account, batches))
             self._compare_values(topic, what, "FE-2", ours, theirs, "other committed records", question)
         return batches[-1].last_offset + 1 if batches else None
+
+    def _fetch(self, topic: Topic, offset: int, isolation: Isolation, version: int) -> FetchedBatches:
+        """Fetch; again while nothing comes of a tiered topic that has records.
+
+        A broker returns nothing, and no error, if remote storage takes longer than ``remote.fetch.max.wait.ms``.
+        """
+        deadline = Deadline(self.broker.client.limit)
+        end = min(topic.account.stable_ends) if isolation == "read_committed" else topic.account.end
+        while True:
+            found = self.broker.client.fetch(topic.name, offset, isolation=isolation, max_bytes=_PART, version=version)
+            expects_records = topic.is_tiered and offset < end and found.error is None
+            if found.records or not expects_records or not deadline.pause():
+                return found
+            self.statistics.late_fetches += 1
 
     def _compare_batches(
         self, topic: Topic, question: str, offset: int, isolation: Isolation, batches: list[StoredBatch]

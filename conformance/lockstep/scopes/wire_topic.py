@@ -69,6 +69,8 @@ class Statistics(ServerStatistics):
     abandoned: int = 0
     """The number of topics that were abandoned because their records differ."""
     fetches: int = 0
+    late_fetches: int = 0
+    """The number of fetches without records because remote storage took too long."""
     asked: Counter[str] = field(default_factory=Counter)
     """The number of results by target."""
     performed: set[str] = field(default_factory=set)

@@ -1,0 +1,41 @@
+"""Report of brokers with tiered storage: counts of compared responses beside earlier results."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from conformance.experiments.tiers.answers import Answered
+from conformance.experiments.tiers.table import counts_text, markdown, merged
+from conformance.implementations.wire.contract import ListOffsetsContract
+from conformance.implementations.wire.partition_history import PartitionHistory
+
+REPORTS = Path(__file__).parents[2] / "reports"
+COUNTS = Answered("4.3.1", 1234567, 9, 206, 20113, 16, {}, 363.4)
+
+
+def test_counts_are_added_to_their_release():
+    earlier = json.loads((REPORTS / "tiered.json").read_text("utf-8"))
+    results = merged(earlier, [COUNTS])
+    assert [each["release"] for each in results] == [each["release"] for each in earlier]
+    (found,) = (each["answers"] for each in results if each["release"] == "4.3.1")
+    assert (found["answers"], found["seconds"]) == (20113, 363)
+    text = markdown(results)
+    assert text.startswith(markdown(earlier).partition("| count |")[0].rstrip())
+    rows = [line for line in text.splitlines() if line.startswith("| responses across tiers |")]
+    assert len(rows) == 1
+    assert rows[0].endswith("| 20,113 |")
+
+
+def test_a_divergence_is_named_with_its_number():
+    diverging = COUNTS._replace(divergences={"LO-1: list_offsets -2: a record -> another record": 3})
+    assert "LO-1: list_offsets -2: a record -> another record (3)" in counts_text(diverging)
+    assert "divergences 0, seed 1234567" in counts_text(COUNTS)
+
+
+def test_version_0_depends_on_the_local_log_only_with_tiers():
+    """LO-28."""
+    tiered = ListOffsetsContract(PartitionHistory(0), is_partly_remote=True)
+    assert tiered.depends_on_tiers(-2, 0)
+    assert not tiered.depends_on_tiers(-2, 1)
+    assert not ListOffsetsContract(PartitionHistory(0)).depends_on_tiers(-2, 0)
