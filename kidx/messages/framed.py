@@ -16,6 +16,11 @@ _FRAME: Final = 1
 def framed_message(release: str, home: str, value: bytes) -> tuple[str, Message, int, dict[str, Any]]:
     """Return name, definition, version and fields of a message that begins with its type.
 
+    Args:
+        release: release that reads the message.
+        home: kind of the message: ``metadata`` for KRaft, or ``remote``.
+        value: the bytes.
+
     Raises:
         MessageError: the release does not know the type, or the bytes are malformed.
     """

@@ -1,7 +1,7 @@
 """Cache of remote index files (``RemoteIndexCache``; clauses RC).
 
-Kafka removes superfluous, expired and deleted entries in background threads. Here they are removed immediately, or on
-request: :meth:`RemoteIndexCache.evict` and :meth:`RemoteIndexCache.delete_removed`.
+Kafka removes superfluous and expired entries in background threads, and deletes their files there. This class does both
+immediately, or on request: :meth:`RemoteIndexCache.evict` and :meth:`RemoteIndexCache.delete_removed`.
 """
 
 from __future__ import annotations
@@ -156,7 +156,7 @@ class RemoteIndexCache:
             raise CacheError(f"cannot cache {segment.file_name('')}: {error}", None) from error
 
     def open_or_fetch(self, segment: RemoteSegment, kind: str) -> Index:
-        """Return one of a segment's indexes: the local file if it is valid, otherwise the remote one.
+        """Return one of a segment's indexes: the cached file if it is valid, otherwise a new copy of the remote file.
 
         Raises:
             KidxError: See :meth:`entry`.
@@ -175,7 +175,7 @@ class RemoteIndexCache:
         return open_index(path, kind, segment.start_offset, self.dialect)
 
     def _fetch(self, segment: RemoteSegment, kind: str) -> Iterable[bytes]:
-        """Return the content of the remote file; empty if it has no transactions (RC-6)."""
+        """Return the content of the remote file; empty if the segment has no transaction index (RC-6)."""
         try:
             return self.storage.fetch_index(segment, kind)
         except RemoteStorageError as error:
@@ -186,10 +186,10 @@ class RemoteIndexCache:
     # -- removing ----------------------------------------------------------------------------------------------
 
     def remove(self, *segment_ids: bytes) -> None:
-        """Remove entries and have their files deleted; the first error ends it, and that entry remains (RC-11).
+        """Remove entries, so that their files are deleted (RC-11).
 
         Raises:
-            CacheError: a file cannot be renamed.
+            CacheError: a file cannot be renamed; its entry and all later entries remain.
         """
         for segment_id in segment_ids:
             if self._is_expired(segment_id):
@@ -234,9 +234,9 @@ class RemoteIndexCache:
         self.evict()
 
     def evict(self) -> None:
-        """Remove the expired entries, then superfluous ones.
+        """Remove the expired entries, then entries above the limit of the cache.
 
-        Kafka's caching library chooses among entries that each fit alone; here the least recently used one is removed.
+        Kafka's caching library chooses the entries to remove; this class removes the least recently used entry first.
         An entry of 0 bytes is never removed because of the size (RC-12).
         """
         for segment_id in [each for each in self.entries if self._is_expired(each)]:
@@ -263,7 +263,7 @@ class RemoteIndexCache:
         )
 
     def _evict(self, segment_id: bytes) -> None:
-        """Remove an entry; if its files cannot be renamed, they remain and are forgotten (RC-11)."""
+        """Remove an entry. If its files cannot be renamed, they remain in the directory (RC-11)."""
         entry = self.entries[segment_id]
         self._forget(segment_id)
         try:
@@ -275,7 +275,7 @@ class RemoteIndexCache:
     # -- close ---------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Close all files without deleting any, not even of removed entries (RC-13). A second call has no effect."""
+        """Close all files. No file is deleted, not even of a removed entry (RC-13). A second call has no effect."""
         if not self.is_closed:
             self.is_closed = True
             self._removed.clear()
@@ -284,7 +284,7 @@ class RemoteIndexCache:
 
 
 def _replace(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a new file that replaces any of that name; after an error, the pieces before it remain."""
+    """Write a new file, which replaces a file of that name. After an error, the pieces written so far remain."""
     delete(path)
     with path.open("xb", buffering=0) as file:
         for piece in pieces:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _PARTITION: Final = re.compile(rf"(?P<topic>.+)-(?P<partition>\d+)-(?P<id>{ID})", re.DOTALL | re.ASCII)
 _LEVELS: Final = 6
-"""Levels below the path that are searched: prefixes of object names have several parts."""
+"""Number of levels below the path that are searched, because prefixes of object names have several parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,12 @@ class StoredPartition:
 
     Attributes:
         store: the remote storage.
-        directory: its directory, within the store.
-        topic, partition: its topic and number.
+        directory: directory of the partition, within the store.
+        topic, partition: name of the topic and number of the partition.
         topic_id: id of the topic, as text.
-        segments: its segments, by base offset and id.
+        segments: segments of the partition, by base offset and id.
         strays: names of entries that belong to no remote segment.
-        noted: its metadata; None if they are unknown.
+        noted: metadata of the partition in ``__remote_log_metadata``; None if unknown.
     """
 
     store: Store
@@ -59,14 +59,14 @@ class StoredPartition:
         return f"{self.topic}-{self.partition}"
 
     def why_unread(self, segment: StoredSegment) -> str:
-        """Return why a broker does not read a segment, by its metadata; empty if it does, or they are unknown."""
+        """Return why a broker does not read a segment, according to its metadata; empty if it does, or if unknown."""
         if self.noted is None:
             return ""
         if self.noted.state is not None:
-            return f"{TOPIC} has its partition in state {self.noted.state.name}"
+            return f"{TOPIC} has the segment's partition in state {self.noted.state.name}"
         if segment.noted is None:
-            return f"{TOPIC} has no record of it" if self.noted.is_complete else ""
-        return "" if segment.noted.is_readable else f"{TOPIC} has it in state {segment.noted.state_name}"
+            return f"{TOPIC} has no record of the segment" if self.noted.is_complete else ""
+        return "" if segment.noted.is_readable else f"{TOPIC} has the segment in state {segment.noted.state_name}"
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class RemoteDirectory:
 
     Attributes:
         store: the remote storage.
-        partitions: its partitions, by topic, number and topic id.
+        partitions: partitions in remote storage, by topic, number and topic id.
         strays: paths or URLs of entries that belong to no partition.
     """
 
@@ -84,7 +84,7 @@ class RemoteDirectory:
     strays: list[str] = field(default_factory=list)
 
     def of(self, topic: str | None, partition: int | None, topic_id: str | None = None) -> StoredPartition | None:
-        """Return a partition; None if remote storage has none of that name, or of that topic id if one is given.
+        """Return the partition of this name, and of this topic id if one is given; None if it does not exist.
 
         Raises:
             ToolError: remote storage has that name for several topic ids, and no id is given.
@@ -127,14 +127,19 @@ def read_remote(url: str | os.PathLike[str] | Store) -> RemoteDirectory:
         raise ToolError(f"{store.url} has no remote segments: no directory TOPIC-PARTITION-TOPIC_ID in it")
     kinds = {type(each.store): each.store for each in found.partitions}
     if len(kinds) > 1:
-        raise ToolError(f"{store.url} has partitions in two layouts; name the directory of one of them")
+        raise ToolError(f"{store.url} has partitions in two layouts; choose a directory with one layout")
     (found.store,) = kinds.values()
     found.partitions.sort(key=lambda each: (each.topic, each.partition, each.topic_id))
     return found
 
 
 def add_metadata(found: RemoteDirectory, metadata: RemoteLogMetadata) -> None:
-    """Add the metadata of partitions and segments; a segment that a broker reads is added if it has no file."""
+    """Add metadata to the partitions and segments of a directory; add segments that exist only in the metadata, too.
+
+    Args:
+        found: content of remote storage; changed in place.
+        metadata: metadata from ``__remote_log_metadata``.
+    """
     for number, partition in enumerate(found.partitions):
         noted = metadata.of(partition.topic_id, partition.partition)
         if noted is None:
@@ -151,7 +156,7 @@ def add_metadata(found: RemoteDirectory, metadata: RemoteLogMetadata) -> None:
 
 
 def parse_remote_partition(name: str) -> tuple[str, int, str] | None:
-    """Return topic, partition and topic id in the name of a directory; None if it is another name."""
+    """Return topic, partition and topic id in the name of a directory; None for any other name."""
     match = _PARTITION.fullmatch(name)
     if match is None or int(match["partition"]) > INT_MAX:
         return None
@@ -159,7 +164,7 @@ def parse_remote_partition(name: str) -> tuple[str, int, str] | None:
 
 
 def _search(found: RemoteDirectory, path: str, levels: int) -> None:
-    """Add the partitions at or below a directory, whose levels are limited, and the entries of none of them."""
+    """Add the partitions at or below a directory, at most ``levels`` levels deep, and the stray entries."""
     parent, _, name = path.rpartition("/")
     entries = sorted(found.store.list(path), key=lambda entry: entry.name)
     # Aiven's layout, and the path is one partition: TOPIC-TOPIC_ID/PARTITION.

@@ -43,12 +43,12 @@ def open_index(path: Path, kind: str, start_offset: int, dialect: Dialect, *, mu
         kind: one of :data:`kidx.remote.names.KINDS`.
         start_offset: start offset of the segment.
         dialect: rules of the broker's release.
-        must_exist: True to open it without write permission, and to create no file that was deleted in the meantime.
+        must_exist: True to open the file without write permission, and never to create it.
 
     Raises:
         CorruptIndexError: the sanity check fails (RC-5).
         UnsupportedVersionError: a transaction has a version that the release does not know.
-        OSError: it cannot be opened.
+        OSError: the file cannot be opened.
     """
     index: Index
     if kind == ".txnindex":
@@ -74,7 +74,7 @@ def close_unchanged(index: Index) -> None:
 
 
 def entry_of(open_one: Callable[[str], Index], dialect: Dialect, entry_type: type[CacheEntry]) -> CacheEntry:
-    """Return an entry of the indexes that a function opens, one of each kind; after an error, all are closed.
+    """Return an entry of three indexes, one of each kind, which a function opens. After an error, all are closed.
 
     Args:
         open_one: function that opens the index of a kind in :data:`kidx.remote.names.KINDS`.
@@ -106,8 +106,8 @@ class CacheEntry:
 
     Attributes:
         size: total size of entries and transactions in bytes when the entry was created.
-        is_marked: True if its files have been renamed for deletion, or renaming them has begun.
-        is_cleaned: True if its files have been deleted.
+        is_marked: True if the renaming of the files for deletion has begun or ended.
+        is_cleaned: True if the files have been deleted.
     """
 
     def __init__(
@@ -155,10 +155,10 @@ class CacheEntry:
             )
 
     def mark(self) -> None:
-        """Rename the files for deletion; the first that cannot be renamed ends it (RC-11).
+        """Rename the files for deletion (RC-11).
 
         Raises:
-            OSError: a file cannot be renamed.
+            OSError: a file cannot be renamed; the later files are not renamed.
         """
         if not self.is_marked:
             self.is_marked = True

@@ -12,7 +12,7 @@ class CacheError(KidxError, RuntimeError):
 
 
 class InvalidNumberError(InvalidArgumentError):
-    """Beginning of a file's name that is not a 64-bit number (``java.lang.NumberFormatException``)."""
+    """File name that does not begin with a 64-bit number (``java.lang.NumberFormatException``)."""
 
     kind = "invalid_number"
 

@@ -1,4 +1,4 @@
-"""Errors that a starting broker would find in a cache's directory, determined without changing it."""
+"""Errors that a starting broker would find in a cache's directory; the directory is not changed."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CacheFault(NamedTuple):
 
     @property
     def is_copy(self) -> bool:
-        """True if it is a copy of a remote file, which may be deleted: the broker fetches it again."""
+        """True if the file is a copy of a remote file. It may be deleted, because the broker fetches it again."""
         return self.clause == "RC-5"
 
 

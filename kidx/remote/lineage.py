@@ -1,7 +1,7 @@
-"""Remote segments that belong to a log: those whose leader epochs are the log's (``RemoteLogManager``).
+"""Selection of the remote segments that belong to a log, by their leader epochs (``RemoteLogManager``).
 
-After an unclean election, remote storage can have segments that the log has diverged from; after any election,
-segments can overlap.
+After an unclean election, remote storage can have segments from which the log has diverged. After any election,
+segments can overlap. A *lineage* is the start offset of each leader epoch of a log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ METADATA: Final = "partition.metadata"
 
 
 def with_records(epochs: Mapping[int, int]) -> dict[int, int]:
-    """Return the epochs that have records, oldest first: of those with one start offset, the newest."""
+    """Return the epochs that have records, oldest first. Of epochs with the same start offset, only the newest has."""
     ordered = sorted(epochs.items())
     kept = [one for one, other in pairwise(ordered) if one[1] != other[1]]
     return dict([*kept, *ordered[-1:]])
@@ -33,7 +33,7 @@ def is_within(segment_epochs: Mapping[int, int], end_offset: int, lineage: Mappi
 
     Args:
         segment_epochs: start offset of each leader epoch of the segment.
-        end_offset: offset after its last record.
+        end_offset: offset after the last record of the segment.
         lineage: start offset of each leader epoch of the log that has records.
         log_end: end offset of the log.
     """
@@ -54,7 +54,8 @@ def is_within(segment_epochs: Mapping[int, int], end_offset: int, lineage: Mappi
 def epochs_of(segment: StoredSegment, lineage: Mapping[int, int]) -> Mapping[int, int]:
     """Return the start offset of each leader epoch of a remote segment.
 
-    A broker has them in its metadata. If the segment's checkpoint cannot be read, they are taken from the log's epochs.
+    A broker reads them in its metadata. This function reads the segment's checkpoint, or uses the log's epochs if the
+    checkpoint cannot be read.
 
     Raises:
         OSError: the log of the segment cannot be read.
@@ -73,9 +74,9 @@ def in_epoch(epochs: Mapping[StoredSegment, Mapping[int, int]], epoch: int) -> l
 
 
 def chain(segments: Sequence[StoredSegment]) -> list[StoredSegment]:
-    """Return the segments that together have all offsets: without those that lie within an earlier one.
+    """Return the segments without each segment whose offsets are all in an earlier segment, by base offset.
 
-    Of several copies with one base offset the longest is kept.
+    Of several copies with the same base offset, the longest is kept.
 
     Raises:
         OSError: a log cannot be read.

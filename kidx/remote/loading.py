@@ -64,7 +64,7 @@ def release_handles(entries: Mapping[bytes, CacheEntry]) -> None:
 
 
 def is_leftover(name: str, dialect: Dialect) -> bool:
-    """Return True if a file is deleted because of its name: an interrupted fetch or deletion (RC-4)."""
+    """Return True if a file has the name of an interrupted fetch or deletion, so that loading deletes it (RC-4)."""
     if dialect.cache_leftovers == "suffix":
         return name.endswith((DELETED, TEMPORARY))
     return name in (DELETED, TEMPORARY)  # compared with the whole last part of the path
@@ -89,7 +89,7 @@ def open_entry(directory: Path, name: str, dialect: Dialect, entry_type: type[Ca
     """Return the entry that a file belongs to.
 
     Raises:
-        KidxError: its name has no offset, or a file is corrupt.
+        KidxError: the name has no offset, or a file is corrupt.
         OSError: a file cannot be read.
     """
     start_offset, prefix = start_offset_of(name), prefix_of(name)
@@ -101,7 +101,7 @@ def open_entry(directory: Path, name: str, dialect: Dialect, entry_type: type[Ca
 
 
 def delete_files(directory: Path, prefix: str) -> None:
-    """Delete the files of an incomplete segment; each is tried.
+    """Delete the files of an incomplete segment; after an error, the other files are deleted nevertheless.
 
     Raises:
         OSError: a file cannot be deleted.

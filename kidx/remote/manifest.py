@@ -1,7 +1,7 @@
-"""Manifest of a segment that Aiven's plugin for tiered storage stores: where each file lies, and how the log is cut.
+"""Manifest of a segment that Aiven's plugin for tiered storage stores: the location of each file, and the log's chunks.
 
-Version 1 of the manifest. The log is stored in chunks of one original size, the last one smaller; compression makes
-their stored sizes differ. The other files lie one after the other in one object.
+Only version 1 of the manifest is supported. The log is stored in chunks. They have the same size except the last one,
+but compressed chunks have different stored sizes. The other files are one after the other in one object.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_SIZE: Final = 16 << 20
-"""Bytes of a manifest, and of its list of chunk sizes, beyond which it is not read; the plugin's limit is lower."""
+"""Maximum size in bytes of a manifest, and of its list of chunk sizes; the plugin's limit is lower."""
 
 _Size = Annotated[int, msgspec.Meta(ge=0, le=INT_MAX)]
 _ChunkSize = Annotated[int, msgspec.Meta(ge=1, le=INT_MAX)]
 
 
 class ManifestError(OSError):
-    """Manifest or object that kidx cannot read; the message has its name and the reason."""
+    """Manifest or object that kidx cannot read; the message contains the name and the reason."""
 
 
 class EncryptedSegmentError(ManifestError):
@@ -45,7 +45,7 @@ class _Place(msgspec.Struct, frozen=True):
 
 
 class _Places(msgspec.Struct, frozen=True, rename="camel"):
-    """Ranges of all files in the object with the indexes; there may be no transaction index."""
+    """Ranges of all files in the object with the indexes; the transaction index may be missing."""
 
     offset: _Place
     timestamp: _Place
@@ -55,7 +55,7 @@ class _Places(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class _Fixed(msgspec.Struct, frozen=True, tag="fixed", rename="camel"):
-    """Chunks of one stored size, the last one excepted."""
+    """Chunks that all have one stored size, except the last."""
 
     original_chunk_size: _ChunkSize
     original_file_size: _Size
@@ -64,7 +64,7 @@ class _Fixed(msgspec.Struct, frozen=True, tag="fixed", rename="camel"):
 
 
 class _Variable(msgspec.Struct, frozen=True, tag="variable", rename="camel"):
-    """Chunks of different stored sizes, which are listed: packed, compressed and in base64."""
+    """Chunks of different stored sizes; the list of sizes is packed, compressed and in base64."""
 
     original_chunk_size: _ChunkSize
     original_file_size: _Size
@@ -85,7 +85,7 @@ class Chunks:
 
     Attributes:
         size: bytes of the log.
-        chunk_size: bytes of the log in each chunk; fewer in the last one.
+        chunk_size: bytes of the log in each chunk; the last chunk may have fewer.
         compressed: True if each chunk is a zstd frame.
         ends: end of each stored chunk in the object; empty if it is ``chunk_size`` after its start.
     """
@@ -96,12 +96,12 @@ class Chunks:
     ends: Sequence[int] = ()
 
     def original(self, number: int) -> tuple[int, int]:
-        """Return the first byte of a chunk in the log, and the number of its bytes there."""
+        """Return the position of a chunk in the log, and its size before compression."""
         start = number * self.chunk_size
         return start, min(self.chunk_size, self.size - start)
 
     def stored(self, number: int) -> tuple[int, int]:
-        """Return the first byte of a chunk in the object, and the number of its bytes there."""
+        """Return the position of a chunk in the object, and its stored size."""
         if not self.ends:
             return self.original(number)
         start = self.ends[number - 1] if number else 0
@@ -130,14 +130,14 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
 
     Raises:
         EncryptedSegmentError: the segment is encrypted.
-        ManifestError: it is not a manifest of version 1, or contradicts itself.
+        ManifestError: the data are not a manifest of version 1, or contradict themselves.
     """
     try:
         found = msgspec.json.decode(data, type=_Manifest)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
         raise ManifestError(f"{name} is not a manifest of Aiven's plugin: {error}") from error
     if found.encryption is not None:
-        raise EncryptedSegmentError(f"{name}: the segment is encrypted, and kidx reads no encrypted segments")
+        raise EncryptedSegmentError(f"{name}: the segment is encrypted; kidx cannot read encrypted segments")
     places = found.segment_indexes
     named = {
         "index": places.offset,
@@ -163,7 +163,7 @@ def _chunks(found: _Manifest, name: str) -> Chunks:
         return Chunks(size, chunk_size, found.compression, tuple(accumulate(sizes)))
     last = size - (count - 1) * chunk_size
     if found.compression or (count > 1 and index.transformed_chunk_size != chunk_size):
-        raise ManifestError(f"{name} lists chunks of one stored size, which neither compression nor a copy has")
+        raise ManifestError(f"{name} lists chunks of one stored size, which contradicts its compression or chunk size")
     if count and index.final_transformed_chunk_size != last:
         raise ManifestError(f"{name} has a last chunk of {index.final_transformed_chunk_size} bytes, not of {last}")
     return Chunks(size, chunk_size, compressed=False)
@@ -191,7 +191,7 @@ def decompressed(frame: bytes, limit: int) -> bytes:
     """Return the content of a zstd frame that states its size.
 
     Raises:
-        ZstdError: it is no such frame, or its content exceeds the limit.
+        ZstdError: the frame is invalid, does not state its size, or its content exceeds the limit.
     """
     size = zstandard.get_frame_parameters(frame).content_size
     if not 0 <= size <= limit:

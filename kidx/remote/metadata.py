@@ -1,6 +1,6 @@
-"""State of remote segments, as a broker notes it in the topic ``__remote_log_metadata`` (``RemoteLogSegmentMetadata``).
+"""Metadata of remote segments, which a broker keeps in ``__remote_log_metadata`` (``RemoteLogSegmentMetadata``).
 
-The first record of a segment has its offsets, epochs and size; later ones change its state
+The first record of a segment has its offsets, epochs and size; later records change its state
 (``RemoteLogMetadataCache``). A broker reads only the segments whose copy has finished and whose deletion has not begun.
 """
 
@@ -50,13 +50,13 @@ class SegmentMetadata:
     """Metadata of one remote segment.
 
     Attributes:
-        id: its id, as text.
+        id: id of the segment, as text.
         start_offset, last_offset: first and last offset.
-        max_timestamp: largest timestamp, milliseconds.
-        size: bytes of the log.
+        max_timestamp: largest timestamp in milliseconds.
+        size: number of bytes of the log.
         epochs: start offset of each leader epoch.
-        state: its state; None if the number is unknown.
-        custom: what the plug-in for remote storage has returned about the copy; None for nothing.
+        state: state of the segment; None if its number is unknown.
+        custom: bytes that the plug-in for remote storage has returned for the copy; None without any.
     """
 
     id: str
@@ -75,7 +75,7 @@ class SegmentMetadata:
 
     @property
     def state_name(self) -> str:
-        """State, as Kafka names it."""
+        """Kafka's name of the state."""
         return "an unknown state" if self.state is None else self.state.name
 
 
@@ -84,9 +84,9 @@ class PartitionMetadata:
     """Metadata of one partition with remote segments.
 
     Attributes:
-        segments: metadata of each segment by id; a segment whose deletion has finished is among them.
-        state: state of its deletion; None if it is not deleted.
-        is_complete: True if the records were read from the first one on, so that a segment without metadata has none.
+        segments: metadata of each segment by id, including segments whose deletion has finished.
+        state: state of the partition's deletion; None if it is not deleted.
+        is_complete: True if all records of the topic were read. Then a segment without metadata was never copied.
     """
 
     segments: dict[str, SegmentMetadata] = field(default_factory=dict)
@@ -95,7 +95,7 @@ class PartitionMetadata:
 
 
 class RemoteLogMetadata:
-    """Metadata of the remote segments of all partitions; the result of all records in their order.
+    """Metadata of the remote segments of all partitions: the result of the topic's records, added in their order.
 
     Attributes:
         partitions: metadata by topic id and number of the partition.

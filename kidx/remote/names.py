@@ -1,7 +1,7 @@
-"""Names of the files in the cache, and how Kafka parses them (``RemoteIndexCache``; RC-1, RC-2).
+"""Names of the files in the cache, parsed as Kafka parses them (``RemoteIndexCache``; RC-1, RC-2).
 
 A name is ``<start offset>_<segment id>.<kind>``. Kafka splits it at the first ``_`` and the first ``.`` and checks
-nothing else, so that some foreign names pass and others end the start of the broker.
+nothing else, so some foreign names are accepted, and others prevent the broker from starting.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class RemoteSegment(NamedTuple):
     """Segment in remote storage.
 
     Attributes:
-        start_offset: offset of its first record.
-        id: sixteen bytes.
+        start_offset: offset of the first record.
+        id: the segment's id, sixteen bytes.
     """
 
     start_offset: int

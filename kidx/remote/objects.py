@@ -1,8 +1,8 @@
 """Remote storage in the layout of Aiven's plugin, read as if it had the files of ``LocalTieredStorage``.
 
-A segment is three objects ``<prefix><topic>-<topic id>/<partition>/<base offset>-<segment id>.<suffix>``: ``log`` has
-the log in chunks, ``indexes`` all other files, and ``rsm-manifest`` the places of both (:mod:`kidx.remote.manifest`).
-Encrypted segments are rejected.
+A segment is three objects ``<prefix><topic>-<topic id>/<partition>/<base offset>-<segment id>.<suffix>``. ``log``
+contains the log in chunks, ``indexes`` contains all other files, and ``rsm-manifest`` the positions in both
+(:mod:`kidx.remote.manifest`). Encrypted segments are rejected.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class TopicId(NamedTuple):
 
 
 def parse_topic(name: str) -> TopicId | None:
-    """Return topic and topic id in the name of a directory; None if it is another name."""
+    """Return topic and topic id in the name of a directory; None for any other name."""
     match = _TOPIC.fullmatch(name)
     return None if match is None else TopicId(match["topic"], match["id"])
 
 
 def parse_number(name: str) -> int | None:
-    """Return the number of a partition in the name of a directory; None if it is another name."""
+    """Return the number of a partition in the name of a directory; None for any other name."""
     return int(name) if re.fullmatch(r"\d{1,10}", name, re.ASCII) and int(name) <= INT_MAX else None
 
 
@@ -62,7 +62,7 @@ class ObjectStore(Store):
 
     @property
     def has_files(self) -> bool:
-        """False: no system call reads a part of an object as a file."""
+        """False, because a part of an object is not a file that system calls can read."""
         return False
 
     @cached_property
@@ -80,7 +80,7 @@ class ObjectStore(Store):
             path = f"{stem}.{MANIFEST}"
             with super().open(path) as reader:
                 if reader.size > MAX_SIZE:
-                    raise ManifestError(f"{self.name_of(path)} has {reader.size} bytes, and is no manifest")
+                    raise ManifestError(f"{self.name_of(path)} is too large for a manifest: it has {reader.size} bytes")
                 self._manifests[stem] = parse_manifest(reader.read(0, reader.size), self.name_of(path))
         return self._manifests[stem]
 
@@ -122,7 +122,7 @@ def sizes(manifest: Manifest) -> dict[str, int]:
 
 
 class _Files(Mapping[str, Entry]):
-    """Files of a segment by suffix; the manifest is read by the first use."""
+    """Files of a segment by suffix, from its manifest, which is read on the first access."""
 
     def __init__(self, store: ObjectStore, stem: str, objects: Mapping[str, Entry]) -> None:
         self._store, self._stem, self._objects = store, stem, objects
@@ -160,7 +160,7 @@ class ObjectSegment(StoredSegment):
 
     @property
     def suffixes(self) -> frozenset[str]:
-        """Suffixes of its files; the one of the log alone if the manifest cannot be read."""
+        """Suffixes of the segment's files; only the log's suffix if the manifest cannot be read."""
         try:
             return frozenset(self.files)
         except OSError:
@@ -191,7 +191,7 @@ def object_segments(
             len(segment.files)
     except EncryptedSegmentError as error:
         raise ToolError(str(error)) from error
-    except ManifestError:  # a finding, or an error of the lookup that needs it
+    except ManifestError:  # a verification reports it as a finding, a lookup as an error
         pass
     return segments, strays
 

@@ -21,5 +21,5 @@ class RemoteStorage(Protocol):
 
         Raises:
             RemoteResourceNotFoundError: the file does not exist.
-            RemoteStorageError: it cannot be fetched.
+            RemoteStorageError: the file cannot be fetched.
         """

@@ -1,7 +1,7 @@
-"""Segment in remote storage, as ``LocalTieredStorage`` stores it: its files, and what a broker notes about it.
+"""Segment in remote storage, as ``LocalTieredStorage`` stores it: its files and its metadata.
 
 A broker keeps the end offset, the largest timestamp and the leader epochs of each remote segment in the topic
-``__remote_log_metadata`` (:mod:`kidx.remote.metadata`). Without it, they are read from the segment's files when needed.
+``__remote_log_metadata`` (:mod:`kidx.remote.metadata`). Without that topic, they are read from the segment's files.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class StoredSegment:
 
     Attributes:
         store: the remote storage.
-        directory: directory of its partition, within the store.
-        base_offset: offset in the names of its files.
-        id: id in the names of its files, as text.
-        files: its files by suffix, without a full stop.
-        noted: its metadata; None if they are unknown.
+        directory: directory of the partition, within the store.
+        base_offset: offset in the file names.
+        id: id in the file names, as text.
+        files: entries of the files by suffix, without a full stop.
+        noted: metadata of the segment in ``__remote_log_metadata``; None if unknown.
     """
 
     store: Store
@@ -72,12 +72,12 @@ class StoredSegment:
 
     @property
     def suffixes(self) -> frozenset[str]:
-        """Suffixes of its files."""
+        """Suffixes of the segment's files."""
         return frozenset(self.files)
 
     @property
     def is_absent(self) -> bool:
-        """True if remote storage has no file of the segment, which is only known from its metadata."""
+        """True if remote storage has no file of the segment, which is known only from its metadata."""
         return isinstance(self.files, dict) and not self.files
 
     @property
@@ -140,8 +140,8 @@ class StoredSegment:
         """Start offset of each leader epoch in the segment's metadata or checkpoint.
 
         Raises:
-            InvalidArgumentError: it is not a checkpoint of leader epochs.
-            OSError: it cannot be read.
+            InvalidArgumentError: the file is not a checkpoint of leader epochs.
+            OSError: the file cannot be read.
         """
         if self.noted is not None:
             return self.noted.epochs
@@ -155,8 +155,8 @@ def by_segment(
     """Group the entries of a partition by segment.
 
     Args:
-        entries: the entries of its directory.
-        directory: the directory, which some stores list, too.
+        entries: the entries of the partition's directory.
+        directory: the directory itself, which some stores list, too.
         suffixes: suffixes of the files that a segment may have.
 
     Returns:

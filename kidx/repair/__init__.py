@@ -1,4 +1,4 @@
-"""Repair of files that verify found broken: rebuilt like in a release's recovery, or rejected with a reason."""
+"""Repair of the files that a verification found broken: a file is rebuilt as in a recovery, or remains unchanged."""
 
 from kidx.repair.next_steps import FROM_A_REPLICA, Advice, advice
 from kidx.repair.plan import Plan, RemainingFault, plan

@@ -1,4 +1,4 @@
-"""The cache of remote index files: corrupt copies are deleted, because the broker fetches them again (RC-5, RC-6)."""
+"""Repair of the cache of remote index files: corrupt copies are deleted, and the broker fetches them again (RC-5)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def cache_faults(log_directories: Iterable[Path], dialect: Dialect) -> list[CacheFault]:
-    """Return what keeps a broker from opening the caches below some log directories."""
+    """Return the faults that prevent a broker from opening the caches below some log directories."""
     if not dialect.has_remote_index_cache:
         return []
     found: list[CacheFault] = []
@@ -30,10 +30,10 @@ def delete_copy(fault: CacheFault, *, dry_run: bool) -> int:
     """Delete a corrupt copy of a remote file, and return its former size in bytes.
 
     Raises:
-        OSError: it is no plain file, or cannot be deleted.
+        OSError: the path is not a regular file, or cannot be deleted.
     """
     if fault.path.is_symlink() or not fault.path.is_file():
-        raise OSError("it is no plain file")
+        raise OSError("it is not a regular file")
     size = fault.path.stat().st_size
     if not dry_run:
         fault.path.unlink()

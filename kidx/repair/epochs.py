@@ -1,4 +1,4 @@
-"""The ``leader-epoch-checkpoint`` as a broker has it that has appended the batches of a log."""
+"""Rebuild of a ``leader-epoch-checkpoint`` from the batches of a log, as a broker that appends them writes it."""
 
 from __future__ import annotations
 

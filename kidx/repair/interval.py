@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from kidx.verify import FileVerdict
 
 DEFAULT: Final = 4096
-"""Kafka's own."""
+"""Kafka's default in bytes."""
 _NAMED: Final = 3
-"""Guesses that a warning names."""
+"""Maximum number of guesses that a warning lists."""
 
 
 class Choice(NamedTuple):
-    """Value of the setting, with a warning if it was guessed."""
+    """Value of the setting; ``guess`` describes where it was guessed and from what, and is empty if it is certain."""
 
     value: int
     guess: str = ""
@@ -53,7 +53,11 @@ class Intervals:
             self._by_topic[_topic(path.parent)].append(file.interval)
 
     def of(self, log: Path) -> Choice:
-        """For a segment: as given, or as its own index, its topic's setting or other indexes tell; else a guess."""
+        """Return the interval of a segment.
+
+        It is the given value, or a value that the segment's own index allows, preferably the topic's setting; or the
+        topic's setting; or a value that the other indexes of the partition or topic allow; or else Kafka's default.
+        """
         if self._given is not None:
             return Choice(self._given)
         topic = _topic(log.parent)
@@ -69,7 +73,7 @@ class Intervals:
                 value = likeliest(agreed)
                 is_certain = value == DEFAULT or agreed.least == agreed.most
                 return Choice(value, "" if is_certain else f"{log.parent}: {value} of {agreed}")
-        return Choice(DEFAULT, f"{log.parent}: {DEFAULT}, and no index tells anything")
+        return Choice(DEFAULT, f"{log.parent}: {DEFAULT}, the default, because no index limits the value")
 
 
 def warning_of(guesses: Iterable[str]) -> list[str]:
@@ -78,8 +82,8 @@ def warning_of(guesses: Iterable[str]) -> list[str]:
     if not places:
         return []
     named = "; ".join(places[:_NAMED]) + (f", and {len(places) - _NAMED} more" if len(places) > _NAMED else "")
-    said = f"index.interval.bytes was guessed in {counted(len(places), 'partition')} ({named})"
-    return [f"{said}: lookups are right with any value; --index-interval-bytes N sets the topics' value"]
+    guessed = f"index.interval.bytes was guessed in {counted(len(places), 'partition')} ({named})"
+    return [f"{guessed}: lookups are right with any value; --index-interval-bytes N sets the topics' value"]
 
 
 def _topic(directory: Path) -> str:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from kidx.verify import Verification
 
 _NAMED: Final = 8
-"""Directories that a command names; of more it names the verified paths."""
+"""Maximum number of directories in a command; if there are more, the command has the verified paths."""
 _FEW: Final = 3
-"""Paths that a sentence names."""
+"""Maximum number of paths in a sentence."""
 
 _SEALED: Final = (
     "do not count on a restart: after a clean stop a broker reads no .index or .timeindex; after an unclean stop it "
@@ -36,8 +36,8 @@ _LAST: Final = {
 }
 _LIVE: Final = "do not replace files under a running broker: it continues with the content that it has read or mapped"
 FROM_A_REPLICA: Final = (
-    "where another broker leads the partition, move its directory out of the log directory and start this one: it "
-    "copies the partition from there"
+    "if another broker leads the partition, move its directory out of the log directory and start this broker, which "
+    "copies the partition from the leader"
 )
 _WHAT_TO_DO: Final[dict[Kind, str]] = {
     "log": f"a log cannot be repaired from itself: {FROM_A_REPLICA}; where none does, restore the directory",
@@ -136,7 +136,7 @@ def _what(planned: Plan) -> str:
 
 
 def _others(planned: Plan, treated: Collection[str]) -> list[str]:
-    """Return a sentence for each kind of remaining fault: the paths, and the remedy."""
+    """Return a sentence for each kind of remaining fault, with the remedy and the paths."""
     by_kind: dict[Kind, list[str]] = {}
     for fault in planned.remaining:
         if fault.path in treated or (fault.kind == "log" and fault.place in treated):

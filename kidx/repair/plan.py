@@ -1,4 +1,4 @@
-"""Plan of a repair: the files that sound logs can restore, and the reason against every other one."""
+"""Plan of a repair: the files that can be rebuilt from sound logs, and the reason against every other file."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys(INDEX_SUFFIXES, "index"),
     **dict.fromkeys((EPOCHS, *OFFSET_CHECKPOINTS), "checkpoint"),
 }
-"""By suffix or name of a file."""
+"""Kind of a fault by suffix or name of its file."""
 
 
 @dataclass(frozen=True, slots=True)

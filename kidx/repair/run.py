@@ -1,4 +1,4 @@
-"""Verifies, rebuilds what is broken, and verifies again, while no broker can start with the log directories."""
+"""Run of a repair: verification, rebuild and second verification, while no broker can start."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ _INDEX_BYTES: Final = 10 << 20
 """``segment.index.bytes`` by default."""
 
 Verify = Callable[..., Verification]
+"""Function with the arguments of :func:`kidx.verify.verify_paths`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +75,8 @@ class Repair:
         after: verification of the changed partitions after the repair.
         changes: files that were rebuilt, or would be.
         remaining: Faults that are not repaired.
-        warnings: guessed values.
-        held: log directories that a broker holds, in a dry run; otherwise the repair is rejected.
+        warnings: warnings about guessed values.
+        held: log directories that a running broker holds, in a dry run; any other repair raises an error then.
     """
 
     before: Verification
@@ -88,7 +89,7 @@ class Repair:
 
     @property
     def exit_code(self) -> int:
-        """0: all is exact or sound now; 1: something is not; 2: nothing could be read at all."""
+        """Exit code. 0: all is exact or sound now; 1: a fault remains; 2: nothing could be read."""
         if self.before.exit_code == 2:
             return 2
         return int(bool(self.remaining) or (self.dry_run and bool(self.changes)))
@@ -113,7 +114,7 @@ def repair_paths(
     verify: Verify = verify_paths,
     **options: Any,
 ) -> Repair:
-    """Rebuild the index files that are broken or missing, where their logs are sound, and keep the old files.
+    """Rebuild the index files that are broken or missing and whose logs are sound, and keep the old files.
 
     Args:
         paths: segments, partitions and log directories.
@@ -138,7 +139,7 @@ def repair_paths(
         result.remaining += planned.remaining
         _perform(planned, result, dialect, index_interval_bytes)
         _perform_epochs({each.directory: each for each in found.partitions}, planned.epochs, result)
-        _tidy(found, dry_run=dry_run)
+        _remove_leftovers(found, dry_run=dry_run)
         if dry_run:
             result.held = sorted(lock for lock in locks if lock_owner(lock) is not None)
         elif result.changes:
@@ -149,7 +150,7 @@ def repair_paths(
 
 
 def _perform_caches(log_directories: Iterable[Path], dialect: Dialect, result: Repair) -> None:
-    """Delete corrupt copies of remote files, and reject other files."""
+    """Delete corrupt copies of remote files; other faults of a cache remain."""
     for fault in cache_faults(log_directories, dialect):
         if not fault.is_copy:
             result.remaining.append(RemainingFault(str(fault.path), fault.reason, "file"))
@@ -163,7 +164,7 @@ def _perform_caches(log_directories: Iterable[Path], dialect: Dialect, result: R
         result.changes.append(Change(str(fault.path), "deleted", 0, size, None))
 
 
-def _tidy(found: Found, *, dry_run: bool) -> None:
+def _remove_leftovers(found: Found, *, dry_run: bool) -> None:
     """Remove the leftovers of a repair that was killed at its end."""
     for partition in found.partitions:
         if not dry_run and os.path.lexists(partition.directory / WORK):
@@ -172,18 +173,20 @@ def _tidy(found: Found, *, dry_run: bool) -> None:
 
 
 def _perform(planned: Plan, result: Repair, dialect: Dialect, given: int | None) -> None:
-    settings = intervals_of_topics(_beside(planned)) if given is None else {}
+    settings = intervals_of_topics(_log_directories(planned)) if given is None else {}
     intervals = Intervals(result.before.files, given, settings)
     guesses = []
-    room: dict[Path, int] = defaultdict(lambda: _INDEX_BYTES)
+    index_bytes: dict[Path, int] = defaultdict(lambda: _INDEX_BYTES)  # by partition directory
     for file in result.before.files:
         parent = Path(file.path).parent
-        room[parent] = max(room[parent], file.size or 0) if not file.path.endswith(".log") else room[parent]
+        if not file.path.endswith(".log"):
+            index_bytes[parent] = max(index_bytes[parent], file.size or 0)
     for log, suffixes in sorted(planned.repairs.items()):
         choice = intervals.of(log)
         try:
             producers = load_producers_before(log, dialect) if TRANSACTIONS in suffixes else None
-            done = _segment(log, suffixes, dialect, choice.value, room[log.parent], producers, dry_run=result.dry_run)
+            size = index_bytes[log.parent]
+            done = _segment(log, suffixes, dialect, choice.value, size, producers, dry_run=result.dry_run)
         except (KidxError, OSError) as error:
             words = getattr(error, "strerror", None) or str(error)
             if getattr(error, "errno", None) in NO_SPACE:
@@ -198,16 +201,17 @@ def _perform(planned: Plan, result: Repair, dialect: Dialect, given: int | None)
     result.warnings += warning_of(guesses)
 
 
-def _beside(planned: Plan) -> set[Path]:
+def _log_directories(planned: Plan) -> set[Path]:
     """Return the log directories of the files to repair."""
     return {directory for log in planned.repairs for directory in log_directories_of(log.parent)}
 
 
 def _full(log: Path, words: str, result: Repair) -> str:
     if result.dry_run:
-        return f"the indexes of {log} cannot be rebuilt in {tempfile.gettempdir()}, TMPDIR names another: {words}"
+        directory = tempfile.gettempdir()
+        return f"cannot rebuild the indexes of {log} in {directory}: {words}; set TMPDIR to another directory"
     done = counted(len(result.changes), "index file")
-    return f"the indexes of {log} cannot be rebuilt: {words}; {done} rebuilt before it, all others are unchanged"
+    return f"cannot rebuild the indexes of {log}: {words}; {done} rebuilt before, all others are unchanged"
 
 
 def _perform_epochs(partitions: dict[Path, Partition], paths: list[Path], result: Repair) -> None:
@@ -215,7 +219,7 @@ def _perform_epochs(partitions: dict[Path, Partition], paths: list[Path], result
         try:
             _check_plain(path)
             partition = partitions[path.parent]
-            with _room_for(path.parent, dry_run=result.dry_run) as work:
+            with _work_directory_for(path.parent, dry_run=result.dry_run) as work:
                 new, old = write_epochs(partition, work).stat().st_size, _size(path)
                 kept = {} if result.dry_run else swap_in(work, [path], partition.segments[0].log)
         except (KidxError, OSError) as error:
@@ -241,7 +245,7 @@ def _segment(
     paths = [log.with_suffix(suffix) for suffix in suffixes]
     for path in paths:
         _check_plain(path)
-    with _room_for(log.parent, dry_run=dry_run) as work:
+    with _work_directory_for(log.parent, dry_run=dry_run) as work:
         rebuild(
             log,
             work,
@@ -266,7 +270,7 @@ def _check_plain(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def _room_for(directory: Path, *, dry_run: bool) -> Iterator[Path]:
+def _work_directory_for(directory: Path, *, dry_run: bool) -> Iterator[Path]:
     if not dry_run:
         with work_directory(directory.absolute()) as work:
             yield work

@@ -96,7 +96,7 @@ def _records_in(path: Path, start: int, end: int | None, parse: Callable[[bytes]
 
 
 def _topic(value: bytes) -> tuple[str, str | None] | None:
-    """Return topic id and name of a record that makes a topic, the id and None of one that removes it; else None."""
+    """Return topic id and name if a record creates a topic, topic id and None if it removes a topic; else None."""
     if value[:3] == bytes((_FRAME, _REMOVE_TOPIC_RECORD, 0)) and len(value) >= 3 + _ID_BYTES:
         return _id(value[3 : 3 + _ID_BYTES]), None
     if value[:3] != bytes((_FRAME, _TOPIC_RECORD, 0)):
@@ -115,7 +115,7 @@ def _id(raw: bytes) -> str:
 
 
 def _setting(value: bytes) -> tuple[str, str | None] | None:
-    """Return topic and interval of a record that sets it; None of any other record."""
+    """Return topic and interval if a record sets the interval; None for any other record."""
     if value[:4] != bytes((_FRAME, _CONFIG_RECORD, 0, _TOPIC)):
         return None
     try:
@@ -128,7 +128,7 @@ def _setting(value: bytes) -> tuple[str, str | None] | None:
 
 
 def _text(value: bytes, position: int) -> tuple[str | None, int]:
-    """Return a compact string, None for null, and where it ends."""
+    """Return a compact string, or None for null, and the position after it."""
     length = shift = 0
     while value[position] & 0x80:
         length |= (value[position] & 0x7F) << shift

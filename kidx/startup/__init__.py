@@ -1,7 +1,7 @@
-"""May the broker be started: what a release makes of log directories when it starts, predicted without writing to them.
+"""Prediction of a broker's start: may it be started, and how would that change its log directories? Nothing is written.
 
-The checks follow ``LogManager`` and what KRaft loads; what becomes of a log is simulated by the loader and the recovery
-of the release (:class:`kidx.log.UnifiedLog`) over a view of its files.
+The checks follow ``LogManager`` and the files that KRaft loads. The effect on a log is simulated by the loader and the
+recovery of the release (:class:`kidx.log.UnifiedLog`), which work on a view of its files.
 """
 
 from __future__ import annotations

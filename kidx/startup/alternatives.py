@@ -1,4 +1,4 @@
-"""Remedies for logs that a start cannot load, or would cut: found by simulating a start after the remedy."""
+"""Remedies for logs that a start cannot load, or would truncate. A start after the remedy is simulated to find them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def remedy_of_log(path: Path, dialect: Dialect, checkpoints: Checkpoints, end: i
 
 
 def keep_whole(path: Path, dialect: Dialect, checkpoints: Checkpoints, sizes: Mapping[int, int], end: int) -> str:
-    """Return how a log is kept whole that is cut only because it is recovered from so early on; empty if it is not.
+    """Return the remedy for a log that is truncated only because its recovery point is low; empty for any other log.
 
     Args:
         path: directory of the partition.

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 Answer = Literal["yes", "yes, but", "no", "running", "unknown"]
 Outcome = Literal["kept", "cut", "foreign", "refused", "stray", "empty", "offline", "unknown"]
-"""Prediction for a partition. *kept*: all records are kept; *cut*: records are lost or hidden; *foreign*:
-a log has another partition's records; *refused*: the broker does not serve it; *stray*: its directory
-is renamed, and it starts empty; *empty*: it has no directory or no segment, and starts empty; *offline*: it lies in a
-log directory that the broker gives up."""
+"""Prediction for a partition. *kept*: all records are kept; *cut*: records are lost or hidden; *foreign*: a log has
+another partition's records; *refused*: the broker does not serve the partition; *stray*: the directory is renamed, and
+the partition starts empty; *empty*: the partition has no directory or no segment, and starts empty; *offline*: the
+partition is in a log directory that goes offline."""
 
 _HARMED: Final[tuple[Outcome, ...]] = ("cut", "foreign", "refused", "stray", "empty")
 _EFFECTS: Final[dict[str, tuple[Outcome, ...]]] = {
@@ -29,7 +29,7 @@ _EFFECTS: Final[dict[str, tuple[Outcome, ...]]] = {
 }
 """Harm that a start does to partitions, the worst first."""
 _NAMED: Final = 3
-"""Partitions and files that a line names."""
+"""Maximum number of paths in a line."""
 
 
 class Blocker(NamedTuple):
@@ -47,7 +47,7 @@ class Blocker(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """Remedy; empty if the line about its partition has it."""
+        """Remedy; empty if the lines of ``next:`` have it."""
         return self.own_remedy or remedy_of(self.path)
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ class PartitionStart:
         reason: reason, if the partition is not kept.
         start: start of the log, before and after; None if unknown.
         end: end of the log, before and after; None if unknown.
-        changes: changes of its segments.
+        changes: changes of the segments' ``.log`` files.
         remedy: remedy before the start, if the partition is not kept; empty if none is known.
         instead: remedy that keeps all records of the log; empty if none is known.
     """
@@ -111,12 +111,12 @@ class PartitionStart:
     def __str__(self) -> str:
         said = [self.reason, ", ".join(map(str, self.changes)), *self.limits]
         if self.outcome == "cut" and self.changes:
-            said.append(f"{counted(self.readable, 'readable record')} in what would be deleted")
+            said.append(f"{counted(self.readable, 'readable record')} would be deleted")
         return f"{shell_word(self.directory)}: {'; '.join(filter(None, said))}"
 
     @property
     def readable(self) -> int:
-        """Number of readable records in what is deleted."""
+        """Number of readable records in the deleted bytes."""
         return sum(change.records for change in self.changes)
 
     @property
@@ -153,17 +153,17 @@ class Start:
         release: release of the broker.
         directories: log directories that were verified; empty if only partitions were.
         held: log directories whose lock a running broker holds.
-        fatal: reasons for which the broker would not start.
-        offline: reason for which it would give up a log directory, by directory.
+        fatal: reasons why the broker would not start.
+        offline: reason why a log directory would go offline, by directory.
         partitions: partitions that change.
         faults: number of broken, missing or unreadable files that a start does not repair.
         rebuilt: index files among them that the start rebuilds.
-        further: further reasons for which it would give up the same log directories.
+        further: further reasons why the same log directories would go offline.
         changing: True if files changed while they were read, so that a process writes to them.
         missing: missing checkpoints, and the behaviour of a broker without them.
         clean: True by log directory if its broker was stopped cleanly.
-        mixed: log directories with the mark of a clean stop, of brokers with others that have none.
-        doubted: log directories with the mark of a clean stop whose files are as after a kill.
+        mixed: log directories with the mark of a clean stop, if other log directories of their broker have none.
+        doubted: log directories with the mark of a clean stop, although their files are as after a kill.
         is_damaged: True if a ``.log`` is broken.
         lost: partitions that have already lost records, according to checkpoints.
         is_default: True if the release was not given.
@@ -208,7 +208,7 @@ class Start:
 
     @property
     def answer(self) -> Answer:
-        """Answer to: may I start the broker?"""
+        """Answer to the operator's "may I start the broker?"."""
         if self.held or self.changing:
             return "running"
         if self.fatal or self.offline or self.of(*_HARMED):
@@ -236,7 +236,7 @@ class Start:
         return cases[self.answer]()
 
     def _reserved(self) -> str:
-        """Return what a start does not repair."""
+        """Return the text for an answer of *yes, but*: the faults that a start does not repair."""
         faults = [f"no start repairs {self._files(self.faults)}; the start loses no whole batch"] if self.faults else []
         lost = [f"{counted(len(self.lost), 'partition')} lost records before, see above"] if self.lost else []
         return f"yes, but {'; '.join([*faults, *lost])}"
@@ -307,7 +307,7 @@ class Start:
                 yield from _indented(remedy)
 
     def _stops(self) -> Iterator[str]:
-        """Give a line for each way in which the broker of a log directory was stopped: it decides what a start does."""
+        """Yield a line for clean stops and a line for others, because the effect of a start depends on the stop."""
         if self.doubted:
             yield f"start: {_some(map(shell_word, self.doubted))}: {DOUBTED}"
         for clean, effect in STOPS.items():
@@ -316,7 +316,7 @@ class Start:
                 yield f"start: {_some(names)}: {effect}"
 
     def _obstacles(self) -> Iterator[str]:
-        """Give the lines about what keeps the broker from starting, or from using a log directory."""
+        """Yield the lines about obstacles to the start, or to the use of a log directory."""
         ends = {each.path: each for each in self.fatal}
         given_up = {why.path for why in self.offline.values()}
         alone = [each for each in self.fatal if each.path not in given_up]
@@ -331,7 +331,7 @@ class Start:
             yield from _indented(remedy)
 
     def _losses(self) -> Iterator[str]:
-        """Give the lines about logs that the start cuts."""
+        """Yield the lines about logs that the start would truncate."""
         for each in self.of("kept"):
             if each.changes:
                 yield f"start: {each}; no whole batch is lost, and the log ends at {each.end[1]}"

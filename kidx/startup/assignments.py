@@ -1,4 +1,4 @@
-"""Partitions that KRaft's metadata assign to a broker, and that are on none of its disks."""
+"""Partitions that KRaft's metadata assign to a broker, but that are on none of its disks."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class Assignment(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Name of its directory."""
+        """Name of the partition's directory."""
         return f"{self.topic}-{self.partition}"
 
 
 def assignments(directories: Iterable[Path], node: int, dialect: Dialect) -> list[Assignment]:
-    """Return the partitions of a broker, as far as the metadata in its log directories tell.
+    """Return the partitions of a broker according to the metadata in its log directories.
 
     Args:
         directories: log directories of the broker.
@@ -92,8 +92,8 @@ def lost_partitions(
 ) -> tuple[list[PartitionStart], list[Blocker]]:
     """Return the partitions that start empty, and remarks about partitions in other log directories.
 
-    A partition was on a disk if a checkpoint has an offset of it. Without one it may be of a topic that was created
-    while the broker stopped.
+    A partition was on a disk if a checkpoint of the disk has an offset for it. A partition without such an offset may
+    belong to a topic that was created while the broker stopped.
 
     Args:
         directories: all log directories of the broker that were verified.

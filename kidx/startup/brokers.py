@@ -1,4 +1,4 @@
-"""Log directories by broker, according to their files."""
+"""Grouping of log directories by broker, according to their files."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ _EPOCH: Final = "brokerEpoch"
 def brokers_of(directories: Sequence[Path]) -> list[list[Path]]:
     """Return the log directories, grouped by broker.
 
-    A broker has one cluster and one node. Directories of two nodes belong to one broker if they have the same broker
-    epoch of one cluster (from 3.7), or partitions of the same topic: the properties of one of them are then foreign. A
-    directory without readable properties belongs to the other broker, if only one exists.
+    A broker has one cluster id and one node id. Directories with different ids belong to one broker nevertheless if
+    they have the same broker epoch of one cluster (from 3.7), or partitions of the same topic: then one
+    ``meta.properties`` comes from another broker. A directory without readable properties belongs to the other
+    directories' broker if they have only one.
     """
     known: dict[tuple[str, str], list[Path]] = {}
     rest: list[Path] = []
@@ -51,7 +52,7 @@ def _merged(known: dict[tuple[str, str], list[Path]]) -> list[list[Path]]:
 
 
 def _epochs(directories: Iterable[Path]) -> set[str]:
-    """Return the texts of clean shutdowns with a broker epoch, which no other broker of the cluster has."""
+    """Return the contents of clean shutdown files with a broker epoch, which no other broker of the cluster has."""
     found = set()
     for directory in directories:
         with contextlib.suppress(OSError):

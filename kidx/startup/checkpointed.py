@@ -26,7 +26,7 @@ class CheckpointedOffsets:
         self.starts, self.points = (_read(directory / name) for name in names) if names else ({}, {})
 
     def of(self, path: Path) -> Checkpoints:
-        """Return the offsets of a partition's directory."""
+        """Return the offsets of the partition of a directory."""
         topic, number, _ = parse_partition(path.name) or (path.name, 0, "")
         key = topic, number
         return Checkpoints(self.clean, self.starts.get(key, 0), self.points.get(key, 0))

@@ -24,7 +24,7 @@ class UnreadableError(Exception):
     """A file that a broker cannot read.
 
     Attributes:
-        fatal: the broker ends; otherwise the log directory goes offline.
+        fatal: True if the broker ends, False if the log directory goes offline.
     """
 
     def __init__(self, reason: str, *, fatal: bool = False) -> None:
@@ -60,7 +60,7 @@ def offsets_of(path: Path) -> dict[tuple[str, int], int]:
             with contextlib.suppress(ValueError):
                 if _number(lines[0], INT_MAX) == 0:
                     return {}
-            raise UnreadableError(f"line 1 is no version: {shortened(lines[0], 20)}")
+            raise UnreadableError(f"line 1 is not a version: {shortened(lines[0], 20)}")
         return {}
     read = 0
     try:

@@ -1,4 +1,4 @@
-"""Log directories among the paths that were verified, and the names in them."""
+"""Search for the log directories at or below the verified paths, and for the names in them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OF_LOG_DIRECTORIES: Final = frozenset({META_PROPERTIES, CLEAN_SHUTDOWN, CLEANED_
 
 
 def log_directories(paths: Iterable[Path], partitions: Iterable[Path]) -> list[Path]:
-    """Return the log directories that are complete: given paths, or directories below a given path.
+    """Return the log directories that were verified completely: given paths, or directories below a given path.
 
     Args:
         paths: given paths.
@@ -31,7 +31,7 @@ def log_directories(paths: Iterable[Path], partitions: Iterable[Path]) -> list[P
         if META_PROPERTIES in names_in(each)
     }
     known = holding | marked | below
-    # The disk of an empty directory next to log directories of KRaft is possibly not mounted.
+    # An empty directory next to log directories of KRaft may be a disk that is not mounted.
     empty = {path for path in given if path not in known and is_empty(path)} if runs_kraft(known) else set()
     return sorted(known | empty)
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from kidx.verify import Verification
 
 _TELLING: Final = frozenset({"SEG-35", "SEG-23", "LG-12", "RB-4"})
-"""Clauses of remarks about what a start changes.
+"""Clauses of remarks about files that a start changes.
 
-Files without a segment, leftovers, a log start in the middle, a last segment that ends with no whole batch.
+They are about files without a segment, leftovers, a log start inside a segment, and an incomplete last batch.
 """
 
 
@@ -52,7 +52,7 @@ def lost_logs(result: Verification) -> dict[Path, list[int]]:
 
 
 def already_lost(result: Verification) -> dict[Path, str]:
-    """Return what checkpoints say of partitions that have lost records, by partition directory."""
+    """Return the remarks about partitions that have lost records according to checkpoints, by partition directory."""
     return {
         _partition_of(finding): finding.message
         for finding in result.findings

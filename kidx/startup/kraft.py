@@ -46,7 +46,7 @@ def runs_kraft(directories: Iterable[Path]) -> bool:
 
 
 def is_empty(directory: Path) -> bool:
-    """Return True if nothing is in a directory but what is in the root of an empty file system."""
+    """Return True if a directory is empty, or contains only ``lost+found`` like the root of an empty file system."""
     try:
         return all(path.name == "lost+found" for path in directory.iterdir())
     except OSError:
@@ -64,10 +64,10 @@ def node_of(directories: Iterable[Path]) -> int | None:
 
 
 def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[list[Blocker], dict[Path, Blocker]]:
-    """Return what of ``meta.properties`` keeps a broker from starting, and what makes a log directory go offline.
+    """Return the faults of ``meta.properties`` that prevent the start, and those that take a log directory offline.
 
-    ``MetaPropertiesEnsemble`` (from 3.7) wants a node id and the same ids in all log directories. A log directory
-    without the file is taken for one where another has it: else these are copies of partitions.
+    ``MetaPropertiesEnsemble`` (from 3.7) requires a node id, and the same ids in all log directories. A missing file is
+    a fault if another log directory has it; if none has it, the directories are copies of partitions.
     """
     fatal: list[Blocker] = []
     missing: list[Blocker] = []
@@ -118,7 +118,7 @@ def _without_ids(path: Path, version: str, properties: Mapping[str, str], *, is_
 
 
 def _is_of_kraft(directory: Path) -> bool:
-    """Return True for a log directory that was formatted for KRaft: without ``meta.properties``, nothing starts."""
+    """Return True if a log directory was formatted for KRaft, so that no broker starts without ``meta.properties``."""
     return has_metadata_log(directory) or (directory / _BOOTSTRAP).exists()
 
 
@@ -153,9 +153,9 @@ def _shared(properties: dict[str, str], key: str) -> str | None:
 
 
 def check_metadata_log(directory: Path) -> list[Blocker]:
-    """Return which files of KRaft's own log keep a broker from starting, other than the log itself.
+    """Return the faults next to KRaft's own log that prevent a broker from starting.
 
-    Of snapshots the newest is loaded.
+    They are in the newest snapshot, which KRaft loads, the bootstrap snapshot, and the quorum state.
     """
     found = []
     snapshots = sorted(path for path in directory.glob(f"*{_SNAPSHOT}") if _SNAPSHOT_NAME.fullmatch(path.name))
@@ -163,8 +163,8 @@ def check_metadata_log(directory: Path) -> list[Blocker]:
         with contextlib.suppress(FileNotFoundError):
             reason = _unreadable_snapshot(path)
             if reason:
-                can_go = path in snapshots and _is_told_without(directory, snapshots[:-1])
-                found.append(Blocker(path, reason, OLDER_SNAPSHOT if can_go else ""))
+                is_dispensable = path in snapshots and _has_all_without_newest(directory, snapshots[:-1])
+                found.append(Blocker(path, reason, OLDER_SNAPSHOT if is_dispensable else ""))
     state = directory / _QUORUM_STATE
     try:
         text = read_text(state)
@@ -179,8 +179,8 @@ def check_metadata_log(directory: Path) -> list[Blocker]:
     return found
 
 
-def _is_told_without(directory: Path, older: Sequence[Path]) -> bool:
-    """Return whether the log, from its beginning or from an older snapshot on, has all that the newest snapshot has."""
+def _has_all_without_newest(directory: Path, older: Sequence[Path]) -> bool:
+    """Return True if the log, with an older snapshot if it needs one, has everything that the newest snapshot has."""
     bases = [parsed[0] for path in directory.glob(f"*{LOG}") if (parsed := parse_segment_file(path.name)) is not None]
     first = min(bases, default=None)
     if first is None:
@@ -189,7 +189,7 @@ def _is_told_without(directory: Path, older: Sequence[Path]) -> bool:
 
 
 def _unreadable_snapshot(path: Path) -> str:
-    """Return the reason for which a snapshot cannot be read to its end; empty if it can.
+    """Return the reason why a snapshot cannot be read to its end; empty if it can.
 
     Raises:
         FileNotFoundError: the snapshot does not exist.

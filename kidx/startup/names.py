@@ -1,4 +1,4 @@
-"""Names that keep a broker from starting: of files in a partition, and of directories in a log directory."""
+"""Names that prevent a broker from starting: of files in a partition, and of directories in a log directory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 METADATA_LOG: Final = "__cluster_metadata-0"
 """KRaft's own log, which no log manager loads."""
 _NUMBERED: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap")
-"""Endings of files whose names have to begin with an offset; ``.deleted`` is deleted whatever the name is."""
+"""Suffixes of files whose names must begin with an offset. A ``.deleted`` file is deleted whatever its name is."""
 _OFFSET: Final = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 _CHANGED: Final = (".swap", ".cleaned", ".deleted")
 """Endings of files that a start renames, swaps in or deletes."""
@@ -24,7 +24,7 @@ _MARKED: Final = re.compile(r"(\S+)-(\S+)\.(\S+)-(?:delete|future|stray)")
 
 
 def unparsed_name(names: Iterable[str]) -> str | None:
-    """Return the first file name that a broker takes for a segment's and cannot read an offset from; None without."""
+    """Return the first file name with a segment's suffix and without an offset, which brokers cannot parse; or None."""
     return next((name for name in names if name.endswith(_NUMBERED) and not _is_long(name.partition(".")[0])), None)
 
 
@@ -33,9 +33,9 @@ def _is_long(text: str) -> bool:
 
 
 def is_partition_name(name: str) -> bool:
-    """Return True if a broker accepts a directory's name as a partition's (``parseTopicPartitionName``).
+    """Return True if a broker accepts the name of a partition directory (``parseTopicPartitionName``).
 
-    Another name prevents its start.
+    Any other name prevents the start of the broker.
     """
     if name.endswith(_MARKS):
         if _MARKED.fullmatch(name) is None:

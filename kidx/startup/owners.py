@@ -1,4 +1,4 @@
-"""Owners of files: a broker gives up a log directory with a file that its user cannot read or write."""
+"""Owners of files: a log directory goes offline if the broker's user cannot read or write one of its files."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _ROOT: Final = 0
 
 
 def inaccessible(log_directory: Path) -> Blocker | None:
-    """Return a file that the owner of most files in a log directory cannot use, and root can; None without one.
+    """Return a file that the broker's user cannot use; None without such a file.
 
-    The files do not name the user of the broker: the owner of most of them is taken for it.
+    The broker is assumed to run as the user who owns most files of the log directory.
     """
     found = list(_needed(log_directory))
     owners = Counter((status.st_uid, status.st_gid) for _, status, _ in found)

@@ -50,10 +50,10 @@ from kidx.startup.remedies import (
     RENAMED,
     TWICE,
     WITHOUT,
-    missing_topic_id,
+    topic_id_remedy,
 )
 from kidx.startup.simulation import Checkpoints, Loaded, present, readable_records, regular_files, try_load
-from kidx.startup.strays import strays, unknown_to
+from kidx.startup.strays import strays, strays_after_cut
 from kidx.startup.tiers import check_cache
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def predict(
         release: release of the broker; the newest by default.
         index_interval_bytes: the topics' setting; inferred if None.
     """
-    asked = [Path(path) for path in paths]
-    found = [each.directory for each in discover(asked).partitions if each.complete]
-    directories = log_directories(asked, found)
+    given = [Path(path) for path in paths]
+    found = [each.directory for each in discover(given).partitions if each.complete]
+    directories = log_directories(given, found)
     if not directories and not found:
         return None
     dialect = dialect_of(release)
@@ -230,7 +230,7 @@ class _Broker:
             self._look_at_metadata(metadata)
 
     def _look_at_metadata(self, path: Path) -> None:
-        """KRaft recovers its own log whatever the last stop was; nothing works without it."""
+        """Check KRaft's own log, which every start recovers, and without which no broker starts."""
         own = _Broker([], [], self.suspected, self.lost_logs, self.repairable, self.intervals, self.dialect)
         own._look_at_partition(path, CheckpointedOffsets(path.parent, recovers=True))
         self.fatal += [*own.fatal, *own.offline.values(), *check_metadata_log(path)]
@@ -286,7 +286,7 @@ class _Broker:
         parsed = parse_partition(path.parent.name)
         remedy = ""
         if parsed is not None and path.name == PARTITION_METADATA:
-            remedy = missing_topic_id(parsed[0], self.recorded.get(parsed[0]))
+            remedy = topic_id_remedy(parsed[0], self.recorded.get(parsed[0]))
         blocker = Blocker(path, reason.removeprefix(f"{path} "), remedy)
         if fatal:
             self.fatal.append(blocker)
@@ -355,7 +355,7 @@ class _Broker:
         instead = keep_whole(path, self.dialect, offsets.of(path), sizes, end) if is_cut else ""
         self.partitions.append(PartitionStart(path, outcome, reason, *limits, changes, remedy, instead))
 
-    # -- what several partitions tell ------------------------------------------------------------------------------
+    # -- several partitions ----------------------------------------------------------------------------------------
 
     def _find_duplicates(self) -> None:
         places: dict[str, list[Path]] = defaultdict(list)
@@ -370,7 +370,7 @@ class _Broker:
                 self.fatal.append(Blocker(paths[0], f"{name} lies in {others}, too", TWICE))
 
     def _find_strays(self) -> None:
-        """Find the partitions that KRaft does not know by their topic ids."""
+        """Find the partitions whose topic ids KRaft does not know."""
         if self.is_kraft:
             own = {each.name for each in self.own}
             read = any(map(has_metadata_log, self.directories)) and (self.recorded or is_empty_log(self.directories))
@@ -378,11 +378,11 @@ class _Broker:
             found = {each.directory: each for each in some}
             if self.metadata_end is not None:
                 after = topic_ids(self.directories, self.metadata_end)
-                found |= {each.directory: each for each in unknown_to(self.ids, self.recorded, after)}
+                found |= {each.directory: each for each in strays_after_cut(self.ids, self.recorded, after)}
             self.partitions = [each for each in self.partitions if each.directory not in found] + list(found.values())
 
     def _find_lost(self) -> None:
-        """Find the partitions that KRaft's metadata assign to the broker, and that no log directory has."""
+        """Find the partitions that KRaft's metadata assign to the broker, but that no log directory has."""
         if self.own:
             lost, remarks = lost_partitions(self.directories, self.own)
             empty = {each.directory for each in lost}

@@ -116,7 +116,7 @@ _BY_NAME: Final = {
 
 
 def remedy_of(path: Path) -> str:
-    """Return what to do about a file or directory that keeps a broker from starting; empty where ``next:`` says it."""
+    """Return the remedy for a file or directory that prevents a broker from starting; empty if ``next:`` has it."""
     name = path.name
     if name in _BY_NAME:
         return _BY_NAME[name]
@@ -131,11 +131,11 @@ def remedy_of(path: Path) -> str:
 
 
 def instead_of_cutting(topic: str, partition: int, end: int, *, is_new: bool) -> str:
-    """Return how a log is kept whole that a recovery would cut below its recovery point.
+    """Return the remedy that keeps a log whole by raising its recovery point to the end.
 
     Args:
         topic: topic of the partition.
-        partition: its number.
+        partition: number of the partition.
         end: end of the log.
         is_new: True if the log directory has no checkpoint of recovery points.
     """
@@ -151,8 +151,11 @@ def instead_of_cutting(topic: str, partition: int, end: int, *, is_new: bool) ->
     )
 
 
-def missing_topic_id(topic: str, topic_id: str | None) -> str:
-    """Return the remedy for a partition whose ``partition.metadata`` has not the id of its topic."""
+def topic_id_remedy(topic: str, topic_id: str | None) -> str:
+    """Return the remedy for a partition whose ``partition.metadata`` lacks the right topic id.
+
+    ``topic_id`` is the right id, or None if it is unknown.
+    """
     if topic_id is None:
         return f"copy {PARTITION_METADATA} from another partition of {shell_word(topic)}, of this broker or another"
     return f"write two lines into its {PARTITION_METADATA}: version: 0, and topic_id: {topic_id}"

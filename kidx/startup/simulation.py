@@ -33,7 +33,7 @@ _LOG_FILE: Final = re.compile(r"\d{20}\.log", re.ASCII)
 
 
 _MOST: Final = {"index": 256 << 20, "timeindex": 256 << 20, "txnindex": 16 << 20}
-"""Bytes of an index file that is simulated: many times what a broker writes."""
+"""Maximum size in bytes of an index file in a simulation, by kind; a broker writes much smaller files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class Loaded:
         start, end: start and end of the log; empty (None) if it cannot be loaded.
         segments: bytes of each ``.log`` by base offset.
         rewritten: names of the index files that loading rebuilds.
-        fatal: reason for which the broker ends; empty if it does not.
-        failed: reason for which the log directory goes offline; empty if it does not.
-        unknown: reason for which the result is unknown; empty if it is known.
+        fatal: reason why the broker ends; empty if it does not.
+        failed: reason why the log directory goes offline; empty if it does not.
+        unknown: reason why the result is unknown; empty if it is known.
     """
 
     start: int | None = None
@@ -114,11 +114,11 @@ def load(directory: Path, dialect: Dialect, checkpoints: Checkpoints, index_inte
 def try_load(
     directory: Path, dialect: Dialect, checkpoints: Checkpoints, index_interval_bytes: int = DEFAULT
 ) -> Loaded:
-    """Return what :func:`load` does; whatever it does not foresee is no prediction."""
+    """Return the result of :func:`load`; after an unexpected error, the result is unknown."""
     try:
         return load(directory, dialect, checkpoints, index_interval_bytes)
-    except Exception as error:  # noqa: BLE001 -- input is hostile, and what is not foreseen is no prediction
-        return Loaded(unknown=f"it cannot be said what a start makes of it: {type(error).__name__}: {error}")
+    except Exception as error:  # noqa: BLE001 -- input is hostile, and an unexpected error predicts nothing
+        return Loaded(unknown=f"the effect of a start is unknown: {type(error).__name__}: {error}")
 
 
 def _failed(error: Exception, text: str, view: Path, directory: Path) -> Loaded:
@@ -138,7 +138,7 @@ def _is_too_large(path: Path) -> bool:
 
 
 def regular_files(directory: Path) -> list[str]:
-    """Return the names of what Java calls a file in a directory.
+    """Return the names of the regular files in a directory, in order.
 
     Raises:
         OSError: the directory cannot be read.
@@ -148,7 +148,7 @@ def regular_files(directory: Path) -> list[str]:
 
 
 def present(directory: Path) -> tuple[Mapping[int, int], int]:
-    """Return the bytes of each ``.log`` by base offset, and where the log ends by its last segment's batches."""
+    """Return the size of each ``.log`` in bytes by base offset, and the end offset after the last segment's batches."""
     sizes = {
         int(name[: -len(LOG)]): (directory / name).stat().st_size
         for name in regular_files(directory)

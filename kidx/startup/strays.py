@@ -1,4 +1,4 @@
-"""Partitions with another topic id than their topic: KRaft creates a new, empty directory for them."""
+"""Partitions whose topic id is not the id of their topic: KRaft creates a new, empty directory for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kidx.discovery import parse_partition
 from kidx.startup.answers import PartitionStart
 from kidx.startup.checkpoints import PARTITION_METADATA
 from kidx.startup.names import METADATA_LOG
-from kidx.startup.remedies import METADATA_CUT, OTHER_TOPIC, TAKEN_ID, missing_topic_id
+from kidx.startup.remedies import METADATA_CUT, OTHER_TOPIC, TAKEN_ID, topic_id_remedy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,11 +30,11 @@ def strays(
 
     A directory is no stray if the broker has a partition with its topic id and its number, whatever the names are.
 
-    The id is what KRaft's metadata say. Where they are not among the directories, the id counts that most partitions of
-    the topic have.
+    The right id is in KRaft's metadata. If the metadata are not in these directories, the id that most partitions of
+    the topic have is used.
 
     Args:
-        ids: the topic id of each partition's directory; None where it has none.
+        ids: the topic id of each partition's directory, or None if the directory has no id.
         recorded: the topic ids in KRaft's metadata, by topic.
         own: names of the broker's partitions.
         are_complete: True if KRaft's metadata were read, so that a topic that they lack does not exist.
@@ -54,10 +54,10 @@ def strays(
         if are_complete and topic_id is not None and topic not in recorded and topic_id not in topics:
             reason, remedy = f"KRaft's metadata have no topic {topic}", OTHER_TOPIC if recorded else METADATA_CUT
         elif topic_id is None:
-            reason, remedy = f"there is no {PARTITION_METADATA}", missing_topic_id(topic, right)
+            reason, remedy = f"there is no {PARTITION_METADATA}", topic_id_remedy(topic, right)
         elif right is not None and right != topic_id:
             reason = f"its {PARTITION_METADATA} has the topic id {topic_id}, and {topic} has {right}"
-            written = missing_topic_id(topic, right)
+            written = topic_id_remedy(topic, right)
             if topic_id in topics and f"{topics[topic_id]}-{parsed[1]}" in own:
                 reason += f", and {topics[topic_id]} has that one: {NOT_SERVED}"
                 yield PartitionStart(path, "refused", reason, remedy=TAKEN_ID)
@@ -68,7 +68,7 @@ def strays(
         yield PartitionStart(path, "stray", f"{reason}: {BECOMES_STRAY}", remedy=remedy)
 
 
-def unknown_to(
+def strays_after_cut(
     ids: Mapping[Path, str | None], before: Mapping[str, str], after: Mapping[str, str]
 ) -> list[PartitionStart]:
     """Return the partitions that become strays because KRaft's metadata lose their topics.
@@ -76,7 +76,7 @@ def unknown_to(
     Args:
         ids: the topic id of each partition's directory.
         before: the topic ids in the present metadata, by topic.
-        after: those in what remains of the metadata after the start.
+        after: the topic ids in the metadata that remain after the start, by topic.
     """
     lost = {topic_id for topic, topic_id in before.items() if after.get(topic) != topic_id}
     reason = f"the metadata that the start cuts off have its topic: {BECOMES_STRAY}"

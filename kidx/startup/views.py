@@ -1,7 +1,7 @@
-"""View of a partition's files in a scratch directory, which a log can load and change; the files are not changed.
+"""View of a partition's files in a scratch directory. A log can load and change the view, but not the files.
 
-A ``.log`` is not copied: a file in the view has its path, and it is read there and truncated in memory only. Index
-files are copied when they are opened. Small files, such as snapshots and checkpoints, are copied first.
+A ``.log`` is not copied: the view has a small file with the path of the ``.log``, which is read in place and truncated
+only in memory. Index files are copied when they are opened. Snapshots and checkpoints are copied immediately.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _fetch(path: Path) -> None:
 
 
 class _ViewedLog(FileRecords):
-    """A ``.log`` that is read where it lies, and cut in memory only."""
+    """A ``.log`` that is read in place, and truncated only in memory."""
 
     def __init__(self, path: Path, *, dialect: Dialect, **options: Any) -> None:
         source = source_of(path)
@@ -111,7 +111,7 @@ class _ViewedLog(FileRecords):
         return cut
 
     def flush(self) -> None:
-        """Do nothing: a view need not last."""
+        """Do nothing, because a view is temporary."""
 
 
 class _ViewedSegment(LogSegment):

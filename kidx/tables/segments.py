@@ -197,7 +197,7 @@ def list_again(log: PartitionLog) -> PartitionLog | None:
 
 
 def _remote_of(logs: Iterable[PartitionLog], remote: Store) -> RemoteDirectory:
-    """Return the content of remote storage, with the metadata that are next to the logs.
+    """Return the content of remote storage, with the metadata in the log directories of the given logs.
 
     Raises:
         ToolError: remote storage has another layout.
@@ -230,7 +230,7 @@ def _with_remote(log: PartitionLog, directory: RemoteDirectory) -> PartitionLog:
     older = before_local([each for each in stored.segments if not stored.why_unread(each)], epochs, first)
     lost = next((each for each in older if each.is_absent), None)
     if lost is not None:
-        raise ToolError(f"{lost.name(LOG)} is missing, and {TOPIC} has it as copied")
+        raise ToolError(f"{lost.name(LOG)} is missing, although {TOPIC} says that the segment was copied")
     following = [*(each.base_offset for each in older), first][1:]
     remote = [
         Segment(

@@ -1,4 +1,4 @@
-"""Verification of segments' indexes: verdicts and findings about whole log directories, which remain unchanged.
+"""Verification of segments and their index files: verdicts and findings. The files remain unchanged.
 
 ``verify_segment`` checks one segment, ``verify_partition`` the segments of a partition together, and ``verify_paths``
 does both for all partitions under some paths, on several processors::

@@ -1,4 +1,4 @@
-"""Causes of faults: a corrupt log makes its indexes wrong, and a wrong index has many wrong entries."""
+"""Grouping of faults by cause: a corrupt log makes its indexes wrong, and a wrong index has many wrong entries."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
     from kidx.findings import Finding
 
 _TAIL: Final = "RB-4"
-"""The log cannot be read further: everything after it is lost."""
+"""Clause of the fault that the rest of a log cannot be read, so that later records are lost."""
 _GAP: Final = "LG-5"
 _TRANSACTIONS: Final = "TX-15"
 _FEW: Final = 3
-"""Number of causes that are not grouped, however similar they are."""
+"""Maximum number of similar causes that are listed one by one."""
 _NUMBERS: Final = re.compile(r"\d+")
 
 
 @dataclass(slots=True)
 class Cause:
-    """Fault, with the faults that follow from it.
+    """Fault, with its consequences.
 
     Attributes:
         finding: the fault.
-        followers: faults that follow from it, in the order of the table.
+        followers: faults that result from this fault, in the order of the table.
     """
 
     finding: Finding
@@ -36,7 +36,7 @@ class Cause:
 
 
 def causes_of(faults: Iterable[Finding]) -> list[Cause]:
-    """Return the faults by their causes: partition by partition, in each of them by segment, the log first.
+    """Return the faults, grouped by cause: ordered by partition, then by segment, with the log before its indexes.
 
     Args:
         faults: faults in the order of the table.
@@ -45,7 +45,10 @@ def causes_of(faults: Iterable[Finding]) -> list[Cause]:
 
 
 def alike(causes: Iterable[Cause]) -> list[list[Cause]]:
-    """Return causes in groups: more than :data:`_FEW` that differ in files and numbers only are one, others alone."""
+    """Return causes in groups: more than :data:`_FEW` causes that differ only in files and numbers are one group.
+
+    Every other cause is a group of one.
+    """
     groups: dict[tuple[str, ...], list[Cause]] = {}
     for cause in causes:
         finding = cause.finding
@@ -66,10 +69,8 @@ def _by_directory(faults: Iterable[Finding]) -> dict[str, list[Finding]]:
 def _causes_in(faults: list[Finding]) -> list[Cause]:
     causes: list[Cause] = []
     of_file: dict[str, Cause] = {}
-    cut: Cause | None = None
-    """Of a log that cannot be read to its end; the first one."""
-    previous: Cause | None = None
-    """The last one."""
+    cut: Cause | None = None  # the first log that cannot be read to its end
+    previous: Cause | None = None  # the last log that cannot be read to its end
     for finding in sorted(faults, key=_log_first):
         path = Path(finding.path)
         own_log = of_file.get(str(path.with_suffix(LOG)))

@@ -1,4 +1,4 @@
-"""Findings about entries, with their columns and the rules that both index files share."""
+"""Findings about index entries, with the entry's fields, and the rules that ``.index`` and ``.timeindex`` share."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EntryFindings:
 
     Args:
         suffix: ``.index`` or ``.timeindex``.
-        content: the file.
+        content: the entries of the file.
         reporter: receives the findings.
     """
 
@@ -32,7 +32,7 @@ class EntryFindings:
         self._reporter = reporter
 
     def add(self, slot: Any, clause: str, message: str, *, expected: str, verdict: Verdict = "broken") -> None:
-        """Add a finding about the entry in a slot."""
+        """Add a finding about the entry in a slot; ``expected`` describes a right entry."""
         entry = self._content.entries[slot]
         columns = {name: int(entry[name]) for name in entry.dtype.names}
         key, value = columns.values()
@@ -55,9 +55,9 @@ class EntryFindings:
                 self._suffix,
                 clause,
                 "broken",
-                f"{counted(size, 'byte')}, not a multiple of {whole}: the sanity check of kafka-dump-log rejects it. "
-                "A broker does not check it: when it starts after a crash it rebuilds the indexes of segments from the "
-                "recovery point on, and sealed segments, or any after a clean stop, keep theirs",
+                f"{counted(size, 'byte')}, not a multiple of {whole}: kafka-dump-log rejects the file. "
+                "A broker does not check the size: a start after a crash rebuilds the indexes of segments from the "
+                "recovery point on; earlier segments, and all segments after a clean stop, keep their files",
                 expected=f"a multiple of {whole}",
                 actual=size,
             )

@@ -1,7 +1,7 @@
-"""Facts of a log about the entries of its indexes, gathered in one pass over its batches.
+"""Facts that the rules need about a log and its index entries, gathered in one pass over the log's batches.
 
-Memory is bounded by the number of entries, not by the number of batches. For each entry a few numbers are kept. For the
-whole log its ends, epochs and transactions are kept, and the first few batches of each kind of trouble.
+Memory is bounded by the number of entries, not by the number of batches. A few numbers are kept for each entry. For the
+whole log its first and last offsets, epochs and transactions are kept, and the first batches of each kind of trouble.
 """
 
 from __future__ import annotations
@@ -21,39 +21,39 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 KEPT: Final = 20
-"""Places that are kept of each kind of trouble; of the rest only the number."""
+"""Maximum number of batches that are kept for each kind of trouble; the others are only counted."""
 
 _OFFSET_FACTS: Final = np.dtype(
     [
         ("at_batch", "?"),  # a batch starts at the entry's position
-        ("batch_last", "i8"),  # its last offset
-        ("before_last", "i8"),  # largest offset before the position
-        ("before_position", "i8"),  # where the batch before it starts; -1 for the first
-        ("around_position", "i8"),  # where the batch that holds the position starts
-        ("running_timestamp", "i8"),  # largest timestamp up to and with the batch
-        ("running_offset", "i8"),  # last offset of the first batch that reaches it
-        ("in_log", "?"),  # the entry's offset is not past the log
-        ("ends_batch", "?"),  # it is the last of some batch
+        ("batch_last", "i8"),  # last offset of this batch
+        ("before_last", "i8"),  # largest offset before the entry's position
+        ("before_position", "i8"),  # position of the previous batch; -1 for the first batch
+        ("around_position", "i8"),  # start of the batch that contains the entry's position
+        ("running_timestamp", "i8"),  # largest timestamp up to and including this batch
+        ("running_offset", "i8"),  # last offset of the first batch with this timestamp
+        ("in_log", "?"),  # the entry's offset is not past the end of the log
+        ("ends_batch", "?"),  # the entry's offset is the last offset of some batch
     ]
 )
 
 _TIME_FACTS: Final = np.dtype(
     [
-        ("in_log", "?"),  # the entry's offset is not past the log
-        ("holder_base", "i8"),  # of the first batch that reaches the offset
+        ("in_log", "?"),  # the entry's offset is not past the end of the log
+        ("holder_base", "i8"),  # base offset of the holder, the first batch that reaches the entry's offset
         ("holder_last", "i8"),
-        ("holder_max", "i8"),  # its largest timestamp
+        ("holder_max", "i8"),  # largest timestamp of the holder
         ("holder_position", "i8"),
         ("holder_size", "i8"),
         ("holder_magic", "i1"),
         ("holder_attributes", "i2"),
-        ("before_max", "i8"),  # largest timestamp of the batches before it
+        ("before_max", "i8"),  # largest timestamp of the batches before the holder
     ]
 )
 
 
 class Trouble(NamedTuple):
-    """A batch with something about it: its place, and the largest offset before it."""
+    """Batch with a fault or a remark: the place of the batch, and the largest offset before it."""
 
     position: int
     size: int
@@ -64,9 +64,10 @@ class Trouble(NamedTuple):
 
 
 class TransactionEvent(NamedTuple):
-    """The first batch of a producer's transaction, as far as the segment tells, or its end.
+    """Begin or end of a producer's transaction in a segment.
 
-    ``kind``: ``data``, ``abort`` or ``commit``; for an end, both offsets come from the marker.
+    ``kind`` is ``data`` for the first batch of the transaction in this segment, and ``abort`` or ``commit`` for its
+    marker. The offsets are the first and last offset of the marker, and twice the first offset of the batch.
     """
 
     kind: str
@@ -77,7 +78,7 @@ class TransactionEvent(NamedTuple):
 
 @dataclass(slots=True)
 class LogFacts:
-    """Facts about a whole log; -1 without batches, ``max_timestamp`` also without timestamps."""
+    """Facts about a whole log; offsets and timestamps are -1 in a log without batches or timestamps."""
 
     base_offset: int
     batches: int = 0
@@ -122,7 +123,7 @@ class Gatherer:
         self._open: set[int] = set()
 
     def read(self, blocks: LogBlocks) -> None:
-        """Take all batches of a log in one pass.
+        """Gather the facts about all batches of a log in one pass.
 
         Raises:
             OSError: the log cannot be read.
@@ -132,7 +133,7 @@ class Gatherer:
         self.finish()
 
     def take(self, rows: Array) -> None:
-        """Take the next batches of the log, at least one."""
+        """Add the next batches of the log, at least one; ``rows`` has their headers."""
         last, stamps = rows["last_offset"], rows["max_timestamp"]
         reached = np.maximum.accumulate(last)
         before = np.empty_like(reached)
@@ -140,7 +141,7 @@ class Gatherer:
         np.maximum(reached[:-1], self._before_last, out=before[1:])
         np.maximum(reached, self._before_last, out=reached)
         running = np.maximum(np.maximum.accumulate(stamps), self._before_max)
-        self._look_at(rows, before)
+        self._note_batches(rows, before)
         self._place_positions(rows, before, running)
         self._place_offsets(rows, reached)
         self._place_times(rows, reached, running)
@@ -157,8 +158,8 @@ class Gatherer:
         log.max_timestamp, log.max_timestamp_offset = self._before_max, self._before_max_offset
 
     def quick(self, buffer: Array, filled: int, start: int, position: int, end: int) -> tuple[int, int]:
-        """Take ordinary batches by the compiled kernel, with the same results; see :meth:`LogBlocks.rows`."""
-        from kidx.scan import batch_kernels  # noqa: PLC0415 -- loaded already, or to be
+        """Add ordinary batches with the compiled kernel, with the same results; see :meth:`LogBlocks.rows`."""
+        from kidx.scan import batch_kernels  # noqa: PLC0415 -- compiles code, which only large logs need
 
         log = self.log
         epoch = log.epochs[-1][0] if log.epochs else -1
@@ -255,14 +256,14 @@ class Gatherer:
 
     def finish(self) -> None:
         """Resolve the entries that point past the last batch."""
-        behind = self._by_position.rest()
-        self.offset_facts["before_last"][behind] = self.log.last_offset
-        self.offset_facts["around_position"][behind] = -1
+        past_end = self._by_position.rest()
+        self.offset_facts["before_last"][past_end] = self.log.last_offset
+        self.offset_facts["around_position"][past_end] = -1
         self.time_facts["before_max"][self._by_time.rest()] = self._before_max
 
     # -- batches -----------------------------------------------------------------------------------------------
 
-    def _look_at(self, rows: Array, before: Array) -> None:
+    def _note_batches(self, rows: Array, before: Array) -> None:
         base, last, magic = rows["base_offset"], rows["last_offset"], rows["magic"]
         self._note("crc", ~rows["crc_ok"], rows, before)
         self._note("overlap", base <= before, rows, before)
@@ -300,7 +301,7 @@ class Gatherer:
                 self.log.epochs.append((latest, int(rows["base_offset"][number])))
 
     def _note_transactions(self, rows: Array) -> None:
-        """Record a producer's first batch after an end, and the ends; a run of batches of one producer is one call."""
+        """Note the begins and ends of transactions; of consecutive batches of one producer only the first matters."""
         control = rows["attributes"] & ATTRIBUTE_CONTROL != 0
         open_ = rows["attributes"] & ATTRIBUTE_TRANSACTIONAL != 0
         producers = rows["producer_id"]
@@ -339,7 +340,7 @@ class _Cursor:
         self.done = 0
 
     def up_to(self, key: int) -> tuple[Array, Array]:
-        """Return slots and keys of the entries not consumed yet whose key is at most ``key``."""
+        """Consume the entries whose key is at most ``key``; return their slots and keys."""
         start = self.done
         if start == len(self.keys) or self.keys[start] > key:
             return self.slots[:0], self.keys[:0]
@@ -347,5 +348,5 @@ class _Cursor:
         return self.slots[start : self.done], self.keys[start : self.done]
 
     def rest(self) -> Array:
-        """Return the slots of the entries never consumed."""
+        """Return the slots of the entries that were not consumed."""
         return self.slots[self.done :]

@@ -1,4 +1,4 @@
-"""Verification in which an error in one file is one finding, and all other files are still verified."""
+"""Verification in which an exception in one file becomes a finding, and all other files are still verified."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def guarded_segment(
     index_interval_bytes: int | None = None,
     records: bool = False,
 ) -> SegmentVerdict:
-    """Call :func:`kidx.verify.verify_segment`; an exception, such as a MemoryError, is a finding."""
+    """Call :func:`kidx.verify.verify_segment`; an exception, such as a MemoryError, becomes a finding."""
     try:
         return verify_segment(segment, release=release, index_interval_bytes=index_interval_bytes, records=records)
     except Exception as error:  # noqa: BLE001 -- one file of a million must not stop the others
@@ -34,7 +34,7 @@ def guarded_segment(
 
 
 def unreadable_segment(segment: Segment, why: str) -> SegmentVerdict:
-    """Return the verdict on a segment that could not be verified."""
+    """Return the verdict on a segment that could not be verified; ``why`` is the message of its finding."""
     path = segment.log
     at = segment.topic, segment.partition, segment.base_offset
     finding = Finding.about(path, at, "SEG-35", "unreadable", why)
@@ -50,7 +50,7 @@ def guarded_partition(
     records: bool = False,
     living: bool = True,
 ) -> PartitionVerdict:
-    """Call :func:`kidx.verify.verify_partition`; an exception is a finding about the directory.
+    """Call :func:`kidx.verify.verify_partition`; an exception becomes a finding about the directory.
 
     Args:
         partition: partition to verify.
@@ -58,13 +58,13 @@ def guarded_partition(
         release: release for the verdict *exact*.
         index_interval_bytes: the topic's setting; inferred if None.
         records: True to read every record when a segment is verified again.
-        living: True if a broker may be writing to the files, and they can be read again.
+        living: True to read files again that a broker may be writing to.
     """
     options: dict[str, Any] = {"release": release, "index_interval_bytes": index_interval_bytes}
     try:
         if living:
             return verify_living(
-                partition, verdicts, look=partial(guarded_segment, records=records, **options), **options
+                partition, verdicts, verify_one=partial(guarded_segment, records=records, **options), **options
             )
         return verify_partition(partition, verdicts, **options)
     except Exception as error:  # noqa: BLE001 -- as above

@@ -1,4 +1,4 @@
-"""Rules for the ``.log`` itself: checksums, offsets, gaps, and the end of the file."""
+"""Rules for a ``.log``: checksums, offsets, gaps, and the end of the file."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Repeated reading of files that change, until two reads agree.
+"""Repeated verification of a partition whose files change, until two verifications agree.
 
-A broker continues while its files are read: retention deletes a segment between two others, compaction replaces
-several segments by one, a checkpoint is newer than the log. Each file is whole, and together they contradict each
-other. A fault therefore counts if none of the files that it depends on has changed since it was read, or if a second
-read finds it, too.
+A broker may write while its files are read. For example, retention deletes a segment, compaction replaces several
+segments by one, or a checkpoint is newer than the log. Then each file is sound, but the files contradict each other.
+A fault is therefore reported only if none of the files has changed since it was read, or if a second verification
+finds the same fault.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from kidx.findings import Finding
 
 _PAUSES: Final = (0.05, 0.1, 0.2, 0.4, 0.8)
-"""Seconds before each further look."""
+"""Seconds before each further verification."""
 
-Look = Callable[[Any], SegmentVerdict]
+VerifySegment = Callable[[Any], SegmentVerdict]
+"""Function that receives a segment and returns its verdict."""
 _Key = tuple[object, ...]
 
 
 class _Seen(NamedTuple):
-    """A partition and all that its verdict rests on, at one moment."""
+    """State of a partition: the partition, and the signatures of its segments' files and of its epochs."""
 
     partition: Partition
     segments: tuple[Signature, ...]
@@ -41,14 +42,18 @@ class _Seen(NamedTuple):
 
 
 def verify_living(
-    partition: Partition, verdicts: Sequence[SegmentVerdict], *, look: Look = verify_segment, **options: Any
+    partition: Partition,
+    verdicts: Sequence[SegmentVerdict],
+    *,
+    verify_one: VerifySegment = verify_segment,
+    **options: Any,
 ) -> PartitionVerdict:
     """Return the verdict on a partition that a broker may be writing to; see :func:`kidx.verify.verify_partition`.
 
     Args:
         partition: partition as it was found before its segments were read.
         verdicts: verdicts on its segments.
-        look: function that returns the verdict on a segment that has changed.
+        verify_one: function that verifies a segment again after it has changed.
         options: options of :func:`kidx.verify.verify_partition`.
     """
     before = _Seen(partition, tuple(each.signature for each in verdicts), _epochs(partition))
@@ -57,7 +62,7 @@ def verify_living(
     if not faults or not partition.complete or any(segment.clean for segment in partition.segments):
         return verdict
     for pause in (0.0, *_PAUSES):
-        now = _look_at(partition)
+        now = _state_of(partition)
         if now is None:
             return PartitionVerdict(partition.directory, partition.name, (), (), 0, 0, 0)
         is_still = now == before
@@ -67,19 +72,19 @@ def verify_living(
         known = {(each.segment, each.signature): each for each in verdicts}
         before = now
         verdicts = [
-            known.get((segment, signature)) or look(segment)
+            known.get((segment, signature)) or verify_one(segment)
             for segment, signature in zip(now.partition.segments, now.segments, strict=True)
         ]
         verdict, earlier = verify_partition(now.partition, verdicts, **options), faults
         faults = _faults(verdict)
         if faults <= earlier and not (faults and _is_swapping(now.partition)):
             return verdict
-    # What a broker left that was killed while it swapped does not change any more.
+    # A broker that was killed while it swapped segments has left files that no longer change.
     return verdict if is_still else _uncertain(verdict, set() if _is_swapping(before.partition) else earlier)
 
 
-def _look_at(partition: Partition) -> _Seen | None:
-    """Return the partition as it is now; None if it is gone."""
+def _state_of(partition: Partition) -> _Seen | None:
+    """Return the current state of a partition; None if its directory no longer exists."""
     found = next((each for each in discover([partition.directory]).partitions if each.complete), None)
     if found is None or found.directory != partition.directory:
         return None
@@ -100,13 +105,13 @@ def _key(finding: Finding) -> _Key:
 
 
 def _faults(verdict: PartitionVerdict) -> set[_Key]:
-    """Return the faults, comparable between reads; a file with a bad verdict and no finding is a fault, too."""
+    """Return the faults, comparable between verifications; a bad verdict without a finding is a fault, too."""
     found = {_key(finding) for finding in verdict.findings if finding.verdict not in HARMLESS}
     return found | {(file.path, file.verdict) for file in verdict.files if file.verdict not in HARMLESS}
 
 
 def _uncertain(verdict: PartitionVerdict, agreed: set[_Key]) -> PartitionVerdict:
-    """Return a verdict in which the faults that were seen once only are no faults."""
+    """Return the verdict in which every fault that is not in ``agreed`` is *changing*, which is harmless."""
     findings = tuple(
         finding
         if finding.verdict in HARMLESS or _key(finding) in agreed
@@ -117,7 +122,7 @@ def _uncertain(verdict: PartitionVerdict, agreed: set[_Key]) -> PartitionVerdict
     files = tuple(
         file
         if file.verdict in HARMLESS or file.path in sure
-        else dataclasses.replace(file, verdict="changing", why="it changed at every look")
+        else dataclasses.replace(file, verdict="changing", why="it changed between all reads")
         for file in verdict.files
     )
     return dataclasses.replace(verdict, findings=findings, files=files)

@@ -1,6 +1,6 @@
-"""Logs of another partition: files of two partitions were exchanged, or one was copied over the other.
+"""Logs in the wrong partition: files of two partitions were exchanged, or one was copied over the other.
 
-The index files of a segment show which log they were written for. A repair would rebuild them from the wrong one.
+The index files of a segment show which log they were written for. A repair would rebuild them from the wrong log.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from kidx.verify.verdicts import FileVerdict
 
 _FITTING: Final = (".index", ".timeindex")
-"""Index files that fit one log only; a ``.txnindex`` may fit several."""
+"""Suffixes of index files that fit only one log; a ``.txnindex`` may fit several."""
 _COMPARED: Final = 8
-"""Segments of one base offset that are compared with each other: every comparison reads a log."""
+"""Maximum number of segments with one base offset that are compared: every comparison reads a log."""
 _EXCHANGED: Final = (
     "the index files of {other} fit this log, and the index files of this segment fit the other log: the logs or "
     "their index files were exchanged"
@@ -51,7 +51,7 @@ class _Crossed(Segment):
 def misplaced_logs(
     files: Iterable[FileVerdict], segments: Iterable[Segment], release: str | None
 ) -> dict[str, Finding]:
-    """Return a finding for each sound log that is of another partition, as index files show, by path.
+    """Return findings about sound logs whose index files show that they are from another partition, by path.
 
     Only segments with the same base offset are compared, as their files have the same names.
 

@@ -1,16 +1,17 @@
-"""Rules for an ``.index``: every lookup gives a right answer, and a release writes these bytes.
+"""Rules for an ``.index``: whether every lookup gives a right answer, and whether a release writes these bytes.
 
 A search for an offset starts at the last entry not above it, and reads batches from its position on. It finds the same
 batch as a scan of the whole log, if
 
 * offsets and positions increase (OI-3), so that the search among the entries is right;
 * a batch starts at every position (SEG-5);
-* all before the position is below the entry's offset (SEG-50a): the target is not in the skipped batches, and
-  ``fetch_upper_bound_offset`` names no offset that a fetch up to the position exceeds;
+* all offsets before the position are below the entry's offset (SEG-50a): the target is not in the skipped batches,
+  and a fetch up to the position has no offset above the one that ``fetch_upper_bound_offset`` returns;
 * no offset exceeds the end of the log (SEG-40), so that the next offset is found.
 
 It is *exact* if every entry has the last offset of the batch at its position, and one ``index.interval.bytes`` explains
-the positions with and without entries (SEG-4, SEG-5). An A1 release writes the same for appends of one batch.
+the positions with and without entries (SEG-4, SEG-5). Before 3.9.1, and in 4.0.0, this holds only for appends of one
+batch (SEG-3).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _DEFAULT_INTERVAL = 4096
 
 
 def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporter) -> None:
-    """Report every entry that can mislead, and, as a remark, entries that no release writes."""
+    """Report every entry that gives a wrong answer; entries that no release writes are a remark."""
     entries, found = content.entries, facts.offset_facts
     offsets, positions = entries["offset"], entries["position"]
     findings = EntryFindings(_SUFFIX, content, reporter)
@@ -94,9 +95,9 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
 def interval_of(entries: Array, facts: Gatherer) -> Interval:
     """Return the values of ``index.interval.bytes`` that explain sound entries (SEG-4).
 
-    An entry is written with the first batch that starts more than the interval after the last entry's position. A
-    restart or a truncation resets the count (SEG-7), which can only make an entry later. Entries that are too late for
-    the others are counted as restarts.
+    A broker writes an entry with the first batch that starts more than the interval after the previous entry's
+    position. A restart or a truncation resets the count of bytes (SEG-7), so that the next entry is later. Entries
+    that are later than the other entries explain are counted as restarts.
     """
     positions = entries["position"]
     starts = np.concatenate([[0], positions[:-1]]) if len(positions) else positions
@@ -112,7 +113,7 @@ def interval_of(entries: Array, facts: Gatherer) -> Interval:
 
 
 def is_exact(content: IndexContent, facts: Gatherer, interval: Interval, given: int | None) -> tuple[bool, str]:
-    """Return True if the bytes result from appending, or recovering, batch by batch; if not, also an explanation.
+    """Return True if appends of single batches, or a recovery, write these bytes; otherwise also an explanation.
 
     Args:
         content: entries without any finding.
@@ -134,8 +135,8 @@ def is_exact(content: IndexContent, facts: Gatherer, interval: Interval, given: 
             "entry (SEG-3), or entries are lost"
         )
     if given is not None and not interval.holds(given):
-        return False, f"index.interval.bytes is said to be {given}, and the entries tell {interval}"
+        return False, f"index.interval.bytes was given as {given}, but the entries fit {interval}"
     if given is None and not len(content.entries) and interval.least > _DEFAULT_INTERVAL:
         least = counted(interval.least, "byte")
-        return False, f"{least} of log without an entry: a larger index.interval.bytes, or they are lost"
+        return False, f"{least} of log without an entry: index.interval.bytes is larger, or entries are lost"
     return True, ""

@@ -58,7 +58,7 @@ def verify_partition(
     check_strays(partition, reporter)
     if partition.complete:
         check_lost_logs(partition, loaded, reporter)
-    # A broker that was killed while it renamed them has left some under other names: what is missing is no fault.
+    # A broker that was killed while it renamed files has left some under other names, so a missing file is no fault.
     reporter.files += [file for swap in swaps for file in swap.files if file.verdict != "missing" and kept(file)]
     reporter.findings += [each for swap in swaps for each in swap.findings if each.verdict != "missing" and kept(each)]
     if partition.complete:
@@ -99,7 +99,14 @@ def _swapped(verdicts: Sequence[SegmentVerdict], swaps: Sequence[SegmentVerdict]
 def _settled(
     file: FileVerdict, changed: dict[str, Verdict], interval: Interval | None, given: int | None
 ) -> FileVerdict:
-    """Return the verdict on a file, given the verdicts on the other segments."""
+    """Return the verdict on a file after the comparison with the other segments.
+
+    Args:
+        file: verdict without the other segments.
+        changed: verdicts on logs with gaps, overlaps or corrupt epochs, by path.
+        interval: ``index.interval.bytes`` that explains most files of the partition.
+        given: the topic's ``index.interval.bytes``, if known.
+    """
     if file.path in changed:
         return dataclasses.replace(file, verdict=worst([file.verdict, changed[file.path]]), releases="")
     own = file.interval

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kidx.discovery import Partition
 
 _ENTRY_BYTES: Final = 34
-"""Size of the largest entry of an index file."""
+"""Bytes of the largest entry of an index file."""
 _NAMED: Final = 3
 """Maximum number of files that a message names."""
 
@@ -42,8 +42,8 @@ class PartitionReporter:
 def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> dict[str, Verdict]:
     """Report gaps and overlaps between segments; return the verdicts on the logs concerned, by path.
 
-    A gap is a lost segment, unless compaction is at work in this partition: then the gap results from it. The batches
-    show compaction, or the cleaner's checkpoint if only the last records of a segment were superseded.
+    A gap is a lost segment, except in a compacted partition, in which compaction leaves gaps. The batches show whether
+    a partition is compacted; if only the last records of a segment were removed, the cleaner's checkpoint shows it.
     """
     compacted = any(verdict.compacted for verdict in verdicts)
     cleaned_to = reporter.partition.cleaned_to or 0
@@ -58,8 +58,8 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
                 log,
                 "SEG-12",
                 "broken",
-                f"the segment before it reaches offset {ended - 1}, beyond this one's base offset {base}: "
-                f"a consumer never gets the existing ones from {base} on",
+                f"the previous segment reaches offset {ended - 1}, beyond the base offset {base} of this segment: "
+                f"a consumer never gets the previous segment's records from {base} on",
                 base,
                 offset=base,
             )
@@ -76,7 +76,7 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
 def _report_gap(
     one: SegmentVerdict, ended: int, base: int, reporter: PartitionReporter, changed: dict[str, Verdict]
 ) -> None:
-    """Report lost records under the segment that had them, be it there or not."""
+    """Report lost records as a finding about the segment that had them, even if its log is missing."""
     lost = f"offsets {ended} to {base - 1} are in no segment, and their records are lost"
     place = {"offset": ended, "expected": f"offsets {ended} to {base - 1}", "actual": "none of them"}
     is_damaged = any(finding.clause == "RB-4" and finding.verdict == "broken" for finding in one.findings)
@@ -97,8 +97,8 @@ def _report_gap(
 def check_lost_logs(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> None:
     """Report a ``.log`` that is missing although its index files exist.
 
-    A broker renames the log first when it deletes a segment, and deletes files when all are renamed. A directory with
-    index files alone, and no checkpoint of leader epochs either, was not written by a broker: a copy of them, perhaps.
+    When a broker deletes a segment, it renames the log first, and deletes the files after it has renamed all of them.
+    A directory with only index files, and without a checkpoint of leader epochs, is a copy that no broker has written.
     """
     if not verdicts and partition.epochs is None:
         return
@@ -136,7 +136,7 @@ def _beside(log: Path) -> str:
 
 
 def check_strays(partition: Partition, reporter: PartitionReporter) -> None:
-    """Index files without a log, and files that a broker has renamed but not deleted or swapped in yet."""
+    """Report index files without a log, and files that a broker has renamed but not deleted or swapped in yet."""
     for path in partition.orphans:
         base = int(path.name.partition(".")[0])
         verdict: Verdict = "sound"
@@ -144,7 +144,7 @@ def check_strays(partition: Partition, reporter: PartitionReporter) -> None:
             path,
             "SEG-35",
             verdict,
-            f"there is no {base:020d}.log next to it: a broker deletes it when it starts, and if there were records, "
+            f"there is no {base:020d}.log next to it: a broker deletes it when it starts. If that log had records, "
             "they are lost",
             base,
         )
@@ -153,7 +153,7 @@ def check_strays(partition: Partition, reporter: PartitionReporter) -> None:
         effect = {
             ".deleted": "a broker deletes it after file.delete.delay.ms, or when it starts",
             ".cleaned": "compaction did not finish; a broker deletes it when it starts",
-            ".swap": "compaction did not finish; a broker completes it when it starts, and reads neither before",
+            ".swap": "compaction did not finish; a broker completes it when it starts, and does not read it before",
         }[leftover.mark]
         reporter.add(leftover.path, "SEG-23", "sound", f"a leftover: {effect}")
 
@@ -169,7 +169,7 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
     path = partition.directory.parent / START_OFFSETS
     if partition.topic == METADATA_TOPIC:
         if start is not None and start > first.base_offset:
-            said = f"the log starts at {start}, with its oldest snapshot: what lies before it is not read"
+            said = f"the log starts at {start}, with its oldest snapshot: a broker does not read earlier records"
             reporter.add(first.log, "LG-12", "sound", said, first.base_offset, offset=start)
     elif start is not None and start > end:
         reporter.add(
@@ -188,7 +188,8 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
             path,
             "LG-12",
             "sound",
-            f"records of {partition.name} below offset {start} are hidden: the log start is after its first segment",
+            f"consumers cannot read records of {partition.name} below offset {start}: the log starts there, after the "
+            "base offset of its first segment",
             offset=start,
         )
     point = partition.recovery_point

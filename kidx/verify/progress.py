@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kidx.verify.verdicts import SegmentVerdict
 
 _EVERY: Final = 10.0
-"""Seconds between two plain lines: a log shows life and is not flooded."""
+"""Seconds between two plain lines."""
 
 
 def verify_with_progress(
@@ -32,7 +32,14 @@ def verify_with_progress(
     console: Console | None = None,
     **options: Any,
 ) -> Verification:
-    """Call :func:`kidx.verify.verify_paths`, and show bytes, bytes per second and the remaining time on stderr."""
+    """Call :func:`kidx.verify.verify_paths`, and show bytes, bytes per second and the remaining time on stderr.
+
+    Args:
+        paths: see :func:`kidx.verify.verify_paths`.
+        shown: False to show nothing.
+        console: receives the progress instead of stderr.
+        options: further options of :func:`kidx.verify.verify_paths`.
+    """
     found = paths if isinstance(paths, Found) else discover(paths)
     if not shown:
         return verify_paths(found, **options)

@@ -1,8 +1,8 @@
-"""Rules for the records in a log's batches: they can be read, and have the offsets in the batches' headers.
+"""Rules for the records in a log's batches: they can be read, and their offsets match the batch headers.
 
-A checksum protects the bytes as they were written: a wrong batch of a faulty program has a right checksum. A broker
-validates the records that producers send, and not the records that it copies, recovers or serves. All records are read
-and decompressed, therefore on request only.
+A checksum covers the bytes as they were written, so a wrong batch from a faulty program has a right checksum. A broker
+validates the records that producers send, but not the records that it copies, recovers or serves. These checks read
+and decompress all records, and therefore run only on request.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def check_records(log: Path, reporter: Reporter) -> None:
     """Report batches with a right checksum whose records cannot be read, or have other offsets.
 
     Args:
-        log: log of the segment, whose batches are known.
+        log: path of a log whose batches :mod:`kidx.verify.log_rules` has checked.
         reporter: receives the findings.
 
     Raises:

@@ -1,7 +1,8 @@
-"""Verification of remote storage: each copy must match its segment, and both tiers together must have all offsets.
+"""Verification of remote storage: its files are sound, and remote and local segments together have all offsets.
 
-The files are verified as local ones are. A broker reads only the remote segments whose leader epochs belong to the
-log (:mod:`kidx.remote.lineage`); remote storage may have others after an election, or after a copy that failed.
+The files of a remote segment are verified like local files. A broker reads only the remote segments whose leader
+epochs belong to the log (:mod:`kidx.remote.lineage`); remote storage may have others after an election, or after a
+copy that failed.
 """
 
 from __future__ import annotations
@@ -50,15 +51,15 @@ def verify_remote(
 ) -> Verification:
     """Verify the remote segments of the partitions under some paths.
 
-    Remote partitions that have no replica under the paths are skipped, and so are files of no segment.
+    Remote partitions without a replica under the paths are skipped, and so are files that belong to no segment.
 
     Args:
         paths: log directories; or what :func:`kidx.discovery.discover` found there.
         remote: remote storage in a layout of :mod:`kidx.remote.directory`: a path or a URL of fsspec.
-        release: See :func:`kidx.verify.verify_paths`.
-        index_interval_bytes: See there.
-        processes: See there.
-        records: See there.
+        release: see :func:`kidx.verify.verify_paths`, also for the other parameters.
+        index_interval_bytes: the topics' setting; inferred if None.
+        processes: number of processes.
+        records: True to read every record.
 
     Raises:
         ToolError: remote storage cannot be read, or has another layout.
@@ -79,7 +80,7 @@ def verify_remote(
     pairs = list(_pairs(local, found, result))
     used = [stored for _, stored in pairs]
     result.left_out += [
-        Problem(Path(found.store.name_of(each.directory)), "no replica of this remote partition is under the paths")
+        Problem(Path(found.store.name_of(each.directory)), "the given paths have no replica of this remote partition")
         for each in without_local(found, used)
     ]
     look = RemoteVerifier(found.store, dialect, index_interval_bytes, records)
@@ -87,7 +88,7 @@ def verify_remote(
     with closing(verdicts_on(Found(partitions), look, processes)) as verdicts:
         for (here, stored), partition in zip(pairs, partitions, strict=True):
             own = {each: next(verdicts) for each in stored.segments if not stored.why_unread(each)}
-            result.add(_judge(here, stored, partition, own, None if dialect is None else dialect.release))
+            result.add(_verdict_on(here, stored, partition, own, None if dialect is None else dialect.release))
             result.left_out += [
                 Problem(Path(found.store.name_of(f"{stored.directory}/{name}")), "is no file of a remote segment")
                 for name in stored.strays
@@ -110,8 +111,8 @@ def _pairs(local: Found, remote: RemoteDirectory, result: Verification) -> Itera
             continue
         if stored is not None:
             yield partition, stored
-        elif (start := _Judge(partition, None)).needs_remote_segments:
-            result.findings.append(start.without_remote_segments(remote.store.url))
+        elif (checks := _PartitionChecks(partition, None)).needs_remote_segments:
+            result.findings.append(checks.without_remote_segments(remote.store.url))
 
 
 def _partition_of(stored: StoredPartition) -> Partition:
@@ -120,39 +121,47 @@ def _partition_of(stored: StoredPartition) -> Partition:
     return Partition(Path(stored.directory), stored.topic, stored.partition, segments=segments, complete=False)
 
 
-def _judge(
+def _verdict_on(
     here: Partition,
     stored: StoredPartition,
     partition: Partition,
     verdicts: Mapping[StoredSegment, SegmentVerdict],
     release: str | None,
 ) -> PartitionVerdict:
-    """Return the verdict on a remote partition: the verdicts on its segments, and on all of them together."""
-    judge = _Judge(here, release)
-    judge.add_unread(stored)
-    whole = [each for each in verdicts if judge.is_complete(each, stored)]
-    lineage = judge.lineage()
-    own = [each for each in whole if judge.is_own(each, verdicts[each], lineage)]
-    judge.check_metadata([(each, verdicts[each]) for each in own])
-    judge.check_offsets(stored, [(each, verdicts[each]) for each in own])
+    """Return the verdict on a remote partition: the verdicts on its segments, and on all of them together.
+
+    Args:
+        here: local partition.
+        stored: remote partition.
+        partition: remote partition in the form of a local one, whose name and directory the verdict has.
+        verdicts: verdicts on the remote segments.
+        release: release whose rules were requested.
+    """
+    checks = _PartitionChecks(here, release)
+    checks.add_unread(stored)
+    whole = [each for each in verdicts if checks.is_complete(each, stored)]
+    lineage = checks.lineage()
+    own = [each for each in whole if checks.is_own(each, verdicts[each], lineage)]
+    checks.check_metadata([(each, verdicts[each]) for each in own])
+    checks.check_offsets(stored, [(each, verdicts[each]) for each in own])
     files = [file for verdict in verdicts.values() for file in verdict.files]
     findings = [finding for verdict in verdicts.values() for finding in verdict.findings]
-    for file, finding in judge.transactions([(each, verdicts[each]) for each in own]):
+    for file, finding in checks.transactions([(each, verdicts[each]) for each in own]):
         files += file
         findings += finding
     return PartitionVerdict(
         partition.directory,
         partition.name,
-        (*files, *judge.files),
-        (*findings, *judge.findings),
+        (*files, *checks.files),
+        (*findings, *checks.findings),
         len(verdicts),
         sum(verdict.batches for verdict in verdicts.values()),
         sum(verdict.bytes_read for verdict in verdicts.values()),
     )
 
 
-class _Judge:
-    """Verifier of the remote segments of one partition, next to its local log."""
+class _PartitionChecks:
+    """Checks of the remote segments of one partition together with its local log."""
 
     def __init__(self, here: Partition, release: str | None) -> None:
         self.here, self.release = here, release
@@ -164,37 +173,40 @@ class _Judge:
 
     @property
     def needs_remote_segments(self) -> bool:
-        """True if the log begins before its first local segment does."""
+        """True if the log begins before its first local segment."""
         return self.here.start_offset is not None and self.local_start is not None and self.start < self.local_start
 
     def without_remote_segments(self, url: str) -> Finding:
-        """Return the finding about a partition of which remote storage has nothing."""
+        """Return the finding about a partition without remote segments; ``url`` is the place of remote storage."""
         here, first = self.here, self.start
         said = (
             f"the log begins with offset {first} and its first local segment with {self.local_start}, and {url} has no "
-            "remote segment of it: a consumer never gets the records between"
+            "remote segment of this partition: a consumer never gets the records between"
         )
         where = str(here.directory), here.topic, here.partition, first, here.directory.name
         return Finding(*where, _CLAUSE, "missing", offset=first, message=said)
 
     def lineage(self) -> dict[int, int]:
-        """Return the start offset of each leader epoch of the local log; nothing if they cannot be read."""
+        """Return the start offset of each leader epoch of the local log; empty if the checkpoint cannot be read."""
         try:
             entries = read_epochs(self.here.epochs) if self.here.epochs else []
-        except OSError:  # a finding of the local log
+        except OSError:  # the verification of the local log reports the error
             entries = []
         return with_records({entry.epoch: entry.start_offset for entry in entries})
 
     def is_complete(self, segment: StoredSegment, partition: StoredPartition) -> bool:
         """Return True if a broker counts the segment as copied; report the files that it lacks."""
         if segment.is_absent:
-            said = f"{TOPIC} has it as copied, and remote storage has no file of it: a consumer never gets its records"
+            said = (
+                f"{TOPIC} says that this segment was copied, but remote storage has no file of it: a consumer never "
+                "gets its records"
+            )
             self._add(segment, LOG, "missing", said)
             return True
         if not segment.missing:
             return True
         is_local = self.local_start is not None and segment.base_offset >= self.local_start
-        is_local &= segment.noted is None  # else its copy has finished
+        is_local &= segment.noted is None  # a segment with metadata was copied completely
         again = [
             each
             for each in partition.segments
@@ -216,20 +228,23 @@ class _Judge:
         """Report the segments that no broker reads, by their metadata: copies that failed, and deleted segments."""
         for segment in partition.segments:
             if why := partition.why_unread(segment):
-                self._add(segment, min(segment.suffixes, default=LOG), "sound", f"{why}: no broker reads it")
+                self._add(segment, min(segment.suffixes, default=LOG), "sound", f"{why}: no broker reads the segment")
 
     def check_metadata(self, segments: Sequence[tuple[StoredSegment, SegmentVerdict]]) -> None:
-        """Report segments whose log ends at another offset than their metadata."""
+        """Report segments whose log has another last offset than their metadata."""
         for segment, verdict in segments:
             noted = segment.noted
             if noted is None or not verdict.batches or noted.last_offset == verdict.last_offset:
                 continue
             expected, actual = f"offset {noted.last_offset}", f"offset {verdict.last_offset}"
-            said = f"{TOPIC} has {expected} as its last one, and its log ends with {actual}: a broker misses records"
+            said = (
+                f"{TOPIC} has {expected} as the segment's last one, but its log ends with {actual}: a broker misses "
+                "records"
+            )
             self._add(segment, LOG, "broken", said, expected=expected, actual=actual)
 
     def is_own(self, segment: StoredSegment, verdict: SegmentVerdict, lineage: Mapping[int, int]) -> bool:
-        """Return True if the segment belongs to the local log; report one that the log has diverged from."""
+        """Return True if the segment belongs to the local log; report a segment of a diverged log."""
         if not lineage or not verdict.batches:
             return True
         try:
@@ -241,9 +256,7 @@ class _Judge:
         logged = dict(reversed(verdict.epochs))
         if is_within(logged, verdict.last_offset + 1, lineage, _LOG_END_UNKNOWN):
             return True  # its checkpoint is wrong, which is a finding; its batches are not
-        said = (
-            "its leader epochs differ from the epochs of the local log, which has diverged from it: no broker reads it"
-        )
+        said = "its leader epochs differ from those of the local log: it is from a diverged log, and no broker reads it"
         self._add(segment, LOG, "sound", said)
         return False
 
@@ -255,19 +268,19 @@ class _Judge:
         for segment, verdict in sorted(segments, key=lambda each: (each[0].base_offset, -each[1].last_offset)):
             base = segment.base_offset
             if end is not None and base > end:
-                self._gap(partition, end, base)
+                self._report_gap(partition, end, base)
             elif end is not None and self.start < base < end:
-                said = f"the segment before it reaches offset {end - 1}: a broker reads this one from {base} on"
+                said = f"the previous segment reaches offset {end - 1}: a broker reads this segment from {base} on"
                 self._add(segment, LOG, "sound", said, offset=base)
             if verdict.readable and not verdict.batches:
                 said = "it has no batch, and a broker copies no such segment: a consumer gets none of its records"
                 self._add(segment, LOG, "broken", said, offset=base)
             end = max(end or 0, verdict.last_offset + 1) if verdict.batches else None
         if end is not None and self.local_start is not None and end < self.local_start:
-            self._gap(partition, end, self.local_start)
+            self._report_gap(partition, end, self.local_start)
 
-    def _gap(self, partition: StoredPartition, first: int, behind: int) -> None:
-        offsets = f"offsets {first} to {behind - 1}"
+    def _report_gap(self, partition: StoredPartition, first: int, end: int) -> None:
+        offsets = f"offsets {first} to {end - 1}"
         self.findings.append(
             Finding.about(
                 partition.store.name_of(partition.directory),
@@ -294,7 +307,7 @@ class _Judge:
         end = -1
         for segment, verdict in segments:
             base = segment.base_offset
-            if open_ is None or base != end:  # what began before is unknown
+            if open_ is None or base != end:  # transactions that began earlier are unknown
                 open_ = OpenTransactions(base == 0, max(base, self.start), cleaned)
             if not verdict.readable:
                 open_ = None
@@ -319,7 +332,7 @@ class _Judge:
 
 
 def _with_store_paths(segment: StoredSegment, verdict: SegmentVerdict) -> SegmentVerdict:
-    """Return the verdict with the paths that its segment has within the store."""
+    """Return the verdict with paths within the store."""
     return dataclasses.replace(
         verdict,
         files=tuple(

@@ -1,4 +1,4 @@
-"""One remote segment: its log and indexes as of a local one, its producer snapshot, and its leader epochs."""
+"""Verification of one remote segment: log and indexes like a local segment's, producer snapshot, and leader epochs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SNAPSHOT = "snapshot"
 
 
 def segment_of(stored: StoredSegment, topic: str, partition: int) -> Segment:
-    """Return a remote segment in the form in which local ones are verified; its paths are within the store."""
+    """Return a remote segment in the form of a local one, with paths within the store."""
     existing = frozenset(f".{suffix}" for suffix in stored.suffixes)
     log = Path(stored.path(LOG))
     return Segment(log, stored.base_offset, topic, partition, existing, is_last=False, clean=True)
@@ -37,7 +37,7 @@ class RemoteVerifier:
 
     Attributes:
         store: the remote storage.
-        release: the release that *exact* refers to, or None.
+        release: release for the verdict *exact*; any release if None.
         index_interval_bytes: the topics' setting, or None.
         records: True to read every record.
     """
@@ -48,7 +48,7 @@ class RemoteVerifier:
     records: bool = False
 
     def __call__(self, segment: Segment) -> SegmentVerdict:
-        """Return the verdict on a remote segment; whatever fails is a finding about it."""
+        """Return the verdict on a remote segment; every exception becomes a finding about the segment."""
         try:
             if self.store.has_files:
                 return self._verify(segment)
@@ -75,7 +75,7 @@ class RemoteVerifier:
             checks.snapshot(local.log.with_suffix(f".{SNAPSHOT}"))
         if f".{EPOCHS}" in local.existing:
             checks.epochs(local.log.with_suffix(f".{EPOCHS}"))
-        # What a missing index means differs between the tiers.
+        # A missing index means something else than in a local segment; verify_remote reports it.
         files = [file for file in verdict.files if file.verdict != "missing"]
         findings = [finding for finding in verdict.findings if finding.verdict != "missing"]
         return dataclasses.replace(verdict, files=(*files, *checks.files), findings=(*findings, *checks.findings))
@@ -95,7 +95,7 @@ class RemoteVerifier:
 
 
 class _Checks:
-    """Checks of the two files that a remote segment has and a local one has not."""
+    """Checks of the two files that only a remote segment has: the producer snapshot and the leader epochs."""
 
     def __init__(self, verdict: SegmentVerdict, segment: Segment, release: str | None) -> None:
         self.files: list[FileVerdict] = []
@@ -146,14 +146,14 @@ class _Checks:
                 )
                 return
         end = self._verdict.last_offset
-        behind = next((entry for entry in entries if self._verdict.batches and entry.start_offset > end), None)
-        if behind is not None:
+        late = next((entry for entry in entries if self._verdict.batches and entry.start_offset > end), None)
+        if late is not None:
             self._add(
                 path,
                 "LG-4",
                 "broken",
-                f"epoch {behind.epoch} begins at offset {behind.start_offset}, after the segment ends: {effect}",
-                offset=behind.start_offset,
+                f"epoch {late.epoch} begins at offset {late.start_offset}, after the end of the segment: {effect}",
+                offset=late.start_offset,
             )
             return
         self.files.append(FileVerdict(str(path), "exact", entries=len(entries)))

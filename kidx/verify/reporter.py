@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Reporter:
-    """Collector of findings about one segment; of many similar ones it keeps the first, and their number.
+    """Collector of findings about one segment; of many similar findings it keeps the first ones, and counts the rest.
 
     Args:
         segment: the segment.
@@ -28,7 +28,7 @@ class Reporter:
         self._counts: Counter[tuple[str, str, Verdict]] = Counter()
 
     def add(self, suffix: str, clause: str, verdict: Verdict, message: str, **place: Any) -> None:
-        """Add a finding about one of the files; ``place`` has the other columns."""
+        """Add a finding about the file with a suffix; ``place`` has further fields of the finding."""
         key = (suffix, clause, verdict)
         self._counts[key] += 1
         if self._counts[key] <= KEPT:
@@ -48,7 +48,7 @@ class Reporter:
         return worst(verdict for known, _, verdict in self._counts if known == suffix)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return all findings, and a line for the omitted ones."""
+        """Return the kept findings, and one finding with the number of the others for each kind."""
         rows = [finding for findings in self._findings.values() for finding in findings]
         for (suffix, clause, verdict), count in self._counts.items():
             if count > KEPT:

@@ -1,4 +1,4 @@
-"""Everything under some paths, on several processors, in bounded memory."""
+"""Verification of all partitions under some paths, on several processors, in bounded memory."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
 from kidx.workers import WorkerPool
 
 _AHEAD: Final = 64
-"""Segments handed out before their results are collected."""
+"""Maximum number of segments that worker processes have at the same time."""
 
 _POOL_FROM: Final = 64 << 20
-"""Bytes of logs for which starting processes pays."""
+"""Bytes of logs from which on worker processes are started."""
 
 _SEGMENT_BYTES: Final = 64 << 10
+"""Bytes that take about as long to read as opening the files of a segment."""
 
 Progress = Callable[[Segment, SegmentVerdict], None]
+"""Function that is called with each segment and its verdict."""
 
 
 @dataclass(slots=True)
@@ -63,13 +65,13 @@ class Verification:
 
     @property
     def verdict(self) -> Verdict:
-        """Worst verdict on any file or path."""
+        """Worst verdict of all files, findings and problems."""
         found = [file.verdict for file in self.files] + [finding.verdict for finding in self.findings]
         return worst(found + ["unreadable"] * bool(self.problems))
 
     @property
     def exit_code(self) -> int:
-        """0: exact, sound or changing; 1: something is broken, missing or unreadable; 2: nothing could be read."""
+        """Exit code of ``kidx verify``: 0 without faults, 1 with faults, 2 if nothing could be read."""
         nothing = not any(file.verdict != "unreadable" for file in self.files)
         if nothing and (self.problems or self.files or not self.partitions):
             return 2
@@ -90,7 +92,7 @@ class Verification:
 
     @property
     def faulty_paths(self) -> set[str]:
-        """Files and other paths with a verdict or finding that is not a remark."""
+        """Paths of all files with a fault."""
         found = {file.path for file in self.files if file.verdict not in HARMLESS}
         return found | {finding.path for finding in self.findings if finding.verdict not in HARMLESS}
 
@@ -117,7 +119,7 @@ class Verification:
         self.bytes_read += partition.bytes_read
 
     def include(self, other: Verification) -> None:
-        """Add another verification, such as the one of remote storage."""
+        """Add the results of another verification, for example of remote storage."""
         self.files = sorted([*self.files, *other.files], key=lambda file: file.path)
         self.findings = in_order([*self.findings, *other.findings])
         self.problems += other.problems
@@ -150,10 +152,10 @@ def verify_paths(
         paths: paths of segments, partitions or log directories, or a result of :func:`kidx.discovery.discover`.
         release: release for the verdict *exact*; any release if None.
         index_interval_bytes: the topics' setting; inferred, partition by partition, if None.
-        processes: number of processes; by default one per processor, and only this one for little data.
-        progress: called in this process after every segment.
+        processes: number of worker processes; None starts one for each processor, and none for little data.
+        progress: function that is called in this process after every segment.
         marked: True to verify directories of deleted topics and strays, too.
-        records: True to read every record: a batch with a right checksum can have wrong ones.
+        records: True to read every record: a batch with a right checksum can have wrong records.
 
     Raises:
         ValueError: the release is unknown.
@@ -165,8 +167,8 @@ def verify_paths(
     result = Verification(problems=[*found.problems], left_out=[*found.left_out])
     result.findings += [_problem(problem) for problem in found.problems]
     options: dict[str, Any] = {"release": dialect, "index_interval_bytes": index_interval_bytes, "records": records}
-    look = partial(guarded_segment, **options)
-    with closing(verdicts_on(found, look, processes)) as verdicts:
+    verify_one = partial(guarded_segment, **options)
+    with closing(verdicts_on(found, verify_one, processes)) as verdicts:
         for partition in found.partitions:
             own = []
             for segment in partition.segments:
@@ -192,15 +194,21 @@ def _problem(problem: Problem) -> Finding:
 
 
 def verdicts_on(
-    found: Found, look: Callable[[Segment], SegmentVerdict], processes: int | None
+    found: Found, verify_one: Callable[[Segment], SegmentVerdict], processes: int | None
 ) -> Generator[SegmentVerdict]:
-    """Yield the verdicts on all segments in order, and verify some ahead."""
+    """Yield the verdicts on all segments in order; worker processes verify the next segments meanwhile.
+
+    Args:
+        found: discovery with the segments.
+        verify_one: function that verifies a segment; picklable.
+        processes: number of worker processes; None starts one for each processor, and none for little data.
+    """
     size = _size(found)
     workers = processes or (_processors() if size >= _POOL_FROM else 1)
     if worth_compiling(size):
         importlib.import_module("kidx.scan.batch_kernels")
     if workers < 2:
-        yield from map(look, found.segments)
+        yield from map(verify_one, found.segments)
         return
     segments = found.segments
     waiting: deque[Segment] = deque()
@@ -211,32 +219,33 @@ def verdicts_on(
                 while True:
                     for segment in islice(segments, _AHEAD - len(waiting)):
                         waiting.append(segment)
-                        futures.append(pool.submit(look, segment))
+                        futures.append(pool.submit(verify_one, segment))
                     if not waiting:
                         return
                     verdict = futures.popleft().result()
                     waiting.popleft()
                     yield verdict
             except BrokenProcessPool:
-                pass  # every call that waits has failed with it; where anything else ends the block, its workers end
-        # A worker was killed, usually because memory is missing, by an unknown one of these: each gets its own worker.
+                pass  # all waiting calls have failed
+        # A worker was killed, usually for lack of memory. Any of the waiting segments may be the cause, so each of
+        # them gets its own worker.
         while waiting:
-            yield _alone(look, waiting.popleft())
+            yield _alone(verify_one, waiting.popleft())
 
 
-def _alone(look: Callable[[Segment], SegmentVerdict], segment: Segment) -> SegmentVerdict:
-    """Return the verdict on a segment, verified in a separate process whose death is a finding."""
+def _alone(verify_one: Callable[[Segment], SegmentVerdict], segment: Segment) -> SegmentVerdict:
+    """Return the verdict on a segment that is verified in its own process; a killed process becomes a finding."""
     try:
         with WorkerPool(1, _context()) as pool:
-            return pool.submit(look, segment).result()
+            return pool.submit(verify_one, segment).result()
     except BrokenProcessPool:
-        return unreadable_segment(segment, "the process that verified it was killed: memory does not suffice, perhaps")
+        return unreadable_segment(segment, "the process that verified it was killed, perhaps for lack of memory")
 
 
 def _context() -> multiprocessing.context.BaseContext:
-    """Return the start method of workers: fork where it is safe, because it is fast and shares the loaded kernels.
+    """Return how workers are started: by fork if this is safe, because it is fast and shares the compiled code.
 
-    With other threads in the process, such as a progress bar, workers are forked from a separate server process.
+    If the process has other threads, such as a progress bar, workers are forked from a separate server process.
     """
     methods = multiprocessing.get_all_start_methods()
     if "fork" in methods and threading.active_count() == 1:
@@ -249,7 +258,7 @@ def _context() -> multiprocessing.context.BaseContext:
 
 
 def _size(found: Found) -> int:
-    """Return the number of bytes of logs, up to the size that matters; each segment costs some thousand bytes more."""
+    """Return the number of bytes of logs, with an addition for each segment; counting stops at ``_POOL_FROM``."""
     total = 0
     for segment in found.segments:
         try:

@@ -1,4 +1,4 @@
-"""One segment: its files read once, and a verdict on each."""
+"""Verification of one segment: its files are read once, and each gets a verdict."""
 
 from __future__ import annotations
 
@@ -29,17 +29,20 @@ if TYPE_CHECKING:
     from kidx.findings import Verdict
 
 _TRIES: Final = 3
-"""Reads of a segment that is being written to, until two agree: a write to a mapped file changes no time."""
+"""Maximum number of reads of a segment that a broker writes to, until two agree.
+
+A write to a memory-mapped file does not change its modification time, so that only another read shows it.
+"""
 
 _LEAST_BYTES: Final = {
     ".index": LOG_OVERHEAD + MESSAGE_OVERHEAD_V0,
     ".timeindex": LOG_OVERHEAD + MESSAGE_OVERHEAD_V0,
     ".txnindex": RECORD_BATCH_OVERHEAD,
 }
-"""Bytes of the smallest batch that can have an entry."""
+"""Bytes of the smallest batch that can have an entry, by suffix."""
 
 _MORE_THAN_CAN_BE: Final = 1 << 14
-"""Entries that are checked in addition to the maximum that fits the log: some of them must be wrong."""
+"""Number of entries that are checked in addition to the maximum that a log of this size can have."""
 
 _EMPTY: Final = {suffix: parse_index(b"", 0, suffix) for suffix in INDEX_SUFFIXES}
 _NAMING_RECORDS: Final = tuple(name for name, dialect in DIALECTS.items() if dialect.leader_timestamp == "record")
@@ -52,7 +55,7 @@ def verify_segment(
     index_interval_bytes: int | None = None,
     records: bool = False,
 ) -> SegmentVerdict:
-    """Return the verdicts on the files of one segment: a pure function of them, which opens them read-only.
+    """Return the verdicts on the files of one segment, which are opened read-only.
 
     Rules that need other segments (the ``.txnindex``, gaps, checkpoints) are in :func:`kidx.verify.verify_partition`.
 
@@ -60,7 +63,7 @@ def verify_segment(
         segment: segment, as :func:`kidx.discovery.discover` returns it, or the path of a ``.log`` file.
         release: release for the verdict *exact*; any release if None.
         index_interval_bytes: the topic's setting; inferred from the entries if None.
-        records: True to read every record, and not batches alone.
+        records: True to read every record, and not only the headers and checksums of batches.
 
     Raises:
         InvalidArgumentError: the path does not belong to a segment.
@@ -105,7 +108,7 @@ class _Files:
     Args:
         segment: the segment.
         without_half: True to omit a last entry whose second field is 0: the broker writes the two fields one after the
-            other, and may have been killed between them.
+            other, and may not have written the second.
     """
 
     def __init__(self, segment: Segment, *, without_half: bool = False) -> None:
@@ -196,7 +199,7 @@ def _check_number(suffix: str, content: IndexContent, tail: LogTail, reporter: R
             "SEG-5" if suffix == ".index" else "SEG-3" if suffix == ".timeindex" else "TX-15",
             "broken",
             f"{counted(kept + content.omitted, 'entry')} for a log of {counted(tail.file_size, 'byte')}, more than it "
-            f"can have batches: those from slot {kept} on were not checked",
+            f"can have batches: entries from slot {kept} on were not checked",
             slot=kept,
             expected=f"at most {counted(most, 'entry')}",
             actual=counted(kept + content.omitted, "entry"),
@@ -240,9 +243,9 @@ def _judge_indexes(
 
 
 def _judge_empty(file: FileVerdict, times: IndexContent | None, facts: Gatherer, reporter: Reporter) -> FileVerdict:
-    """Return the verdict on an ``.index`` without entries: any large interval explains it, and only times tell more.
+    """Return the verdict on an ``.index`` without entries: any large interval explains it, so the times decide.
 
-    A broker writes an entry into both indexes, one after the other.
+    A broker writes an entry into the ``.index`` and then into the ``.timeindex``, so that both lack it or none.
     """
     if times is not None:
         finished = not times.padding_entries
@@ -320,7 +323,8 @@ def _missing(suffix: str, facts: Gatherer, reporter: Reporter) -> list[FileVerdi
         clause = "SEG-35"
     else:
         effect = (
-            "a broker that loads it puts an empty one there: the segment's largest timestamp is then its file's age"
+            "a broker that loads the segment creates an empty one, and takes the modification time of the log for the "
+            "segment's largest timestamp"
         )
         clause = "SEG-36"
     reporter.add(suffix, clause, "missing", f"there is no {suffix} for {counted(facts.log.batches, 'batch')}: {effect}")
@@ -328,7 +332,7 @@ def _missing(suffix: str, facts: Gatherer, reporter: Reporter) -> list[FileVerdi
 
 
 def _check_zeros(suffix: str, content: IndexContent, facts: Gatherer, reporter: Reporter) -> bool:
-    """Report zeros after the entries where no broker is writing; return True if the index is finished, without them."""
+    """Report zeros after the entries of an index that no broker writes to; return False if a broker may be writing."""
     segment = reporter.segment
     if not content.padding_entries or (suffix == ".timeindex" and _is_epoch_start(content, facts)):
         return True
@@ -337,7 +341,7 @@ def _check_zeros(suffix: str, content: IndexContent, facts: Gatherer, reporter: 
     if segment.is_last:
         clause, when = "SEG-27", "after a clean shutdown: the broker takes them for entries when it starts"
     else:
-        clause, when = "SEG-37", "in a segment that is not written to: a broker that loads it takes them for entries"
+        clause, when = "SEG-37", "in a segment that no broker writes to: a broker that loads it takes them for entries"
     effect = "the next append rolls" if suffix == ".index" else "and 0 for the largest timestamp"
     reporter.add(
         suffix,
@@ -352,7 +356,7 @@ def _check_zeros(suffix: str, content: IndexContent, facts: Gatherer, reporter: 
 
 
 def _is_epoch_start(content: IndexContent, facts: Gatherer) -> bool:
-    """Return True for a segment whose largest timestamp is 0, at its base offset: its one entry is all zeros."""
+    """Return True for a segment whose largest timestamp is 0, at its base offset: its only entry is all zeros."""
     log = facts.log
     return (
         not len(content.entries)

@@ -1,7 +1,7 @@
-"""Rules for a ``.timeindex``: every lookup gives a right answer, and a release writes these bytes.
+"""Rules for a ``.timeindex``: whether every lookup gives a right answer, and whether a release writes these bytes.
 
-A search for a timestamp takes the last entry not above it, and starts at the position in the offset index for its
-offset. It finds the first record that is late enough, if
+A search for a timestamp takes the last entry that is not above the target, and starts at the position that the offset
+index has for this entry's offset. It finds the first record with a timestamp from the target on, if
 
 * timestamps increase and offsets do not decrease (TI-3);
 * no batch before the entry's offset reaches the entry's timestamp (SEG-6): skipped batches are earlier than the entry,
@@ -39,13 +39,13 @@ _SUFFIX: Final = ".timeindex"
 
 
 def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter, *, finished: bool) -> None:
-    """Report every entry that can mislead, and, as a remark, entries that no release writes.
+    """Report every entry that gives a wrong answer; entries that no release writes are a remark.
 
     Args:
-        content: the file.
+        content: the entries of the file.
         facts: facts about the log.
         reporter: receives the findings.
-        finished: True if nothing is appended any more, so that the last entry must exist.
+        finished: True if nothing is appended to the segment any more, so that the last entry must exist.
     """
     entries, found, log = content.entries, facts.time_facts, facts.log
     stamps, offsets = entries["timestamp"], entries["offset"]
@@ -69,7 +69,7 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
             slot,
             "SEG-6",
             f"({stamps[slot]}, {offsets[slot]}): a record before that offset has timestamp {latest}: "
-            f"a search for {stamps[slot]} to {latest} starts after it, and returns a later record or none",
+            f"a search for {stamps[slot]} to {latest} starts after that record, and returns a later one or none",
             expected=f"a timestamp above {latest}",
         )
     for slot in np.flatnonzero(~found["in_log"]):
@@ -134,7 +134,12 @@ def _check_last(content: IndexContent, facts: Gatherer, reporter: Reporter, *, f
 
 
 def expected_entries(facts: Gatherer, *, finished: bool) -> Array:
-    """Return the entries that match the entries of an exact ``.index``: :data:`kidx.scan.expected.TIME_ENTRY`."""
+    """Return the entries that a broker writes together with an exact ``.index``, as :data:`TIME_ENTRY`.
+
+    Args:
+        facts: facts about the log.
+        finished: True to add the last entry, with the largest timestamp.
+    """
     found, log = facts.offset_facts, facts.log
     stamps = found["running_timestamp"]
     rises = np.empty(len(stamps), bool)
@@ -148,9 +153,9 @@ def expected_entries(facts: Gatherer, *, finished: bool) -> Array:
 
 
 def is_exact(log: Path, content: IndexContent, facts: Gatherer, *, finished: bool) -> tuple[str, str]:
-    """Return the rule that the bytes follow, and what may explain them if they follow none.
+    """Return the releases that write these bytes, and an explanation if none does.
 
-    The rule is ``all``, ``record`` (leaders up to 3.6) or empty.
+    The releases are ``all``, ``record`` for the leaders up to 3.6, which name the record itself, or empty.
     """
     actual = content.entries
     for complete in (True,) if finished else (True, False):
@@ -169,7 +174,7 @@ def is_exact(log: Path, content: IndexContent, facts: Gatherer, *, finished: boo
 
 
 def _names_the_record(log: Path, facts: Any, stamp: int, offset: int) -> bool:
-    """Return True if the entry has the first record with that timestamp, of a batch appended unchanged."""
+    """Return True if the entry names the first record with its timestamp, in a batch that was appended unchanged."""
     plain = facts["holder_attributes"] & (ATTRIBUTE_CODEC | ATTRIBUTE_LOG_APPEND_TIME) == 0
     if not facts["in_log"] or facts["holder_magic"] != 2 or not plain:
         return False

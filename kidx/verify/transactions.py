@@ -1,11 +1,11 @@
-"""Rules for the ``.txnindex`` of every segment of a partition, according to the control records of its log (TX-15).
+"""Rules for the ``.txnindex`` files of a partition, according to the markers in its log (TX-15).
 
 An entry is right if its last offset is the offset of an abort marker, its first offset the start of the transaction,
 and its last stable offset the start of the earliest other open transaction, or else the offset after the marker. A
 transaction may begin segments before it ends, so a partition is checked as a whole, in order. The start of a
-transaction that began before the log, because retention deleted it, is unknown; then only the remaining rules apply.
-Compaction removes the data of an aborted transaction, and later its marker, up to the offset that it has cleaned. Of
-transactions that began before that offset, equally little is known.
+transaction whose first records retention has deleted is unknown; then only the remaining rules apply. Compaction
+removes the data of an aborted transaction, and later its marker, below the offset up to which it has cleaned. The start
+of a transaction that began below that offset is unknown, too.
 
 A broker writes the entries of an append after all its batches: a broker that is killed between them omits the entries.
 Only the last segment can lack them, and the next start rebuilds its file.
@@ -31,11 +31,12 @@ _SUFFIX: Final = ".txnindex"
 
 
 class Aborted(NamedTuple):
-    """Entry according to the log; ``first_offset`` is an upper bound if ``known`` is False.
+    """Entry that an aborted transaction should have, according to the log.
 
-    It is ``visible`` if a consumer can read some known record of the transaction. ``others`` are the first offsets
-    of all transactions that were open at the marker, or began after it in the segment: a follower, or a replica that
-    moves between disks, appends many batches in one call, and records the earliest that is open at the call's end.
+    If ``known`` is False, ``first_offset`` is an upper bound. ``visible`` is True if a consumer can read a record of
+    the transaction. ``others`` are the first offsets of all transactions that were open at the marker, or began after
+    it in the segment. A follower, or a replica that moves between disks, appends many batches in one call. Its last
+    stable offset is then the start of the earliest transaction that is open at the end of the call.
     """
 
     producer_id: int
@@ -47,20 +48,30 @@ class Aborted(NamedTuple):
     others: frozenset[int] = frozenset()
 
     def allows(self, entry: tuple[int, ...], hidden_to: int) -> bool:
-        """Return True if an entry of a file, version first, can be this one; below ``hidden_to`` the log is unknown."""
+        """Return True if an entry of a file is right.
+
+        Args:
+            entry: version, producer, first offset, last offset and last stable offset.
+            hidden_to: offset below which the log does not have all records.
+        """
         _, producer, first, last, stable = entry
         if (producer, last) != (self.producer_id, self.last_offset):
             return False
         if self.known:
             return first == self.first_offset and stable in {self.last_stable_offset, last + 1, *self.others}
-        # A recovery reads nothing below the log start: the transaction then begins with its remaining records.
+        # A recovery reads nothing below the log start, so that the transaction begins with its remaining records.
         unseen = min(first, self.first_offset) < hidden_to or first == self.first_offset
         least = min(stable, self.last_stable_offset)
         return unseen and (least < hidden_to or stable == least or stable in self.others)
 
 
 def cleaned_to(verdicts: Sequence[SegmentVerdict], noted: int) -> int:
-    """Return the offset below which a cleaner may have been at work: as it has noted, or as the batches show."""
+    """Return the offset below which compaction may have removed records.
+
+    Args:
+        verdicts: verdicts on the segments, whose batches show compaction.
+        noted: offset in the cleaner's checkpoint; 0 without one.
+    """
     ends = [0, noted]
     for one, other in pairwise(verdicts):
         end = one.last_offset + 1 if one.batches else one.segment.base_offset
@@ -72,11 +83,11 @@ def cleaned_to(verdicts: Sequence[SegmentVerdict], noted: int) -> int:
 
 @dataclass(slots=True)
 class OpenTransactions:
-    """Open transactions, from segment to segment.
+    """Transactions that are open at the end of a segment, carried over to the next segment.
 
     Attributes:
         whole: True if the log begins at offset 0, so that no transaction began before it.
-        log_start: offset below which a consumer reads nothing.
+        log_start: offset below which a consumer cannot read.
         cleaned_to: offset below which data and markers may have been removed.
         first: first offset of each open transaction, by producer.
         visible: producers with an open transaction that has records at or above the log start.
@@ -90,11 +101,11 @@ class OpenTransactions:
 
     @property
     def hidden_to(self) -> int:
-        """Below it the log does not tell all that there was."""
+        """Offset below which the log may lack records or markers."""
         return max(self.log_start, self.cleaned_to)
 
     def follow(self, events: Iterable[TransactionEvent]) -> list[Aborted]:
-        """Yield the transactions that a segment's events abort, in order."""
+        """Update the open transactions with a segment's events; return the aborted transactions, in order."""
         aborted = []
         tells_all = self.whole and not self.cleaned_to
         events = list(events)
@@ -118,16 +129,16 @@ class OpenTransactions:
 
 
 def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporter: Reporter) -> list[FileVerdict]:
-    """Report the errors of a fetch of committed records; return the verdict on the file, if it exists or should exist.
+    """Report entries that mislead a consumer of committed records; return the verdict on an existing or missing file.
 
     Args:
         verdict: verdict on the segment.
-        open_: open transactions after the segments before; updated.
+        open_: open transactions after the previous segments; updated.
         reporter: receives the findings.
     """
     expected = open_.follow(verdict.transactions)
     path = verdict.segment.path(_SUFFIX)
-    if any(file.path == str(path) for file in verdict.files):  # unreadable, and said so
+    if any(file.path == str(path) for file in verdict.files):  # unreadable, which is already a finding
         return []
     is_cleaned = verdict.compacted or verdict.segment.base_offset < open_.cleaned_to
     certain = [each for each in expected if each.visible and each.first_offset < each.last_offset]
@@ -142,7 +153,7 @@ def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporte
             "TX-15",
             "missing",
             f"there is no .txnindex for {len(certain)} aborted transactions: a consumer of committed records "
-            f"gets those from offset {first.first_offset} on",
+            f"gets their records from offset {first.first_offset} on",
             offset=first.first_offset,
         )
         return [FileVerdict(str(path), "missing")]
@@ -153,14 +164,14 @@ def check_transactions(verdict: SegmentVerdict, open_: OpenTransactions, reporte
     if found == "exact" and (is_cleaned or not all(each.known for each in expected)):
         found, why = (
             "sound",
-            "the log does not tell all that was aborted: its beginning, or what compaction took, is gone",
+            "the log does not show all aborted transactions: its beginning was deleted, or compaction removed records",
         )
     size = len(verdict.aborted) * 34
     return [FileVerdict(str(path), found, "2.4.0 – 4.4.0" if found == "exact" else "", why, len(verdict.aborted), size)]
 
 
 def _without_last(certain: list[Aborted], verdict: SegmentVerdict, reporter: Reporter) -> list[Aborted]:
-    """Return the transactions up to the last entry; a remark names the transactions that are not written yet."""
+    """Return the transactions up to the last entry; report transactions without an entry yet as a remark."""
     last = max((entry[3] for entry in verdict.aborted or ()), default=-1)
     later = [each for each in certain if each.last_offset > last]
     if later:
@@ -168,7 +179,8 @@ def _without_last(certain: list[Aborted], verdict: SegmentVerdict, reporter: Rep
             _SUFFIX,
             "TX-15",
             "sound",
-            f"no entry yet for {counted(len(later), 'aborted transaction')} at the end: a start rebuilds the file",
+            f"no entry yet for {counted(len(later), 'aborted transaction')} at the end: the next start rebuilds the "
+            "file",
             offset=later[0].last_offset,
         )
     return [each for each in certain if each.last_offset <= last]
@@ -197,7 +209,7 @@ def _check_entries(
                 _SUFFIX,
                 "TX-12a",
                 "broken",
-                f"last offset {last} is below the base offset {base}: sanity check",
+                f"last offset {last} is below the base offset {base}: the broker's sanity check rejects the file",
                 **place,
             )
         if last <= before:
@@ -228,7 +240,7 @@ def _check_entries(
                 _SUFFIX,
                 "TX-15",
                 "broken",
-                f"({producer}, {first}, {last}, {stable}) is not what the log tells, {wanted}: "
+                f"({producer}, {first}, {last}, {stable}) differs from the log, which has {wanted}: "
                 "a consumer of committed records gets aborted ones, or misses others",
                 expected=wanted,
                 **place,
@@ -240,7 +252,7 @@ def _check_entries(
                 "TX-15",
                 "broken",
                 f"the transaction of producer {each.producer_id} that the marker at {each.last_offset} aborts is "
-                f"missing: a consumer of committed records gets those from offset {each.first_offset} on",
+                f"missing: a consumer of committed records gets its records from offset {each.first_offset} on",
                 offset=each.last_offset,
                 expected=f"producer {each.producer_id}: {each.first_offset} to {each.last_offset}",
             )

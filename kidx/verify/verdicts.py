@@ -1,4 +1,4 @@
-"""Results of a verification: plain, picklable values."""
+"""Results of a verification: verdicts on files, segments and partitions; picklable."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ class Interval:
 
     Attributes:
         least: the smallest value.
-        most: the largest value; None without an upper limit, as without any entry.
-        restarts: number of entries later than ``most`` allows: the count was reset, or an append had several batches.
+        most: the largest value; None without an upper limit, for example without entries.
+        restarts: number of entries that are later than ``most`` allows: the broker was restarted, or an append had
+            several batches.
     """
 
     least: int
@@ -57,8 +58,8 @@ class FileVerdict:
     Attributes:
         path: path of the file.
         verdict: *exact*, *sound*, *changing*, *broken*, *missing* or *unreadable*; a ``.log`` without fault is *exact*.
-        releases: releases for which it is exact: ``2.4.0 – 4.4.0``; empty if it is not.
-        why: reason for which it is not exact, if known.
+        releases: releases for which the file is exact: ``2.4.0 – 4.4.0``; empty if it is not exact.
+        why: reason why the file is not exact, if known.
         entries: number of entries of an index file.
         size: number of bytes.
         interval: interval of the entries of an ``.index``.
@@ -88,23 +89,25 @@ class FileVerdict:
 
 @dataclass(frozen=True, slots=True)
 class SegmentVerdict:
-    """Verdict on one segment's files, and the facts that the rules for its neighbours need.
+    """Verdict on one segment's files, and the facts that the rules for the whole partition need.
 
     Attributes:
         segment: the segment.
         files: one verdict per file.
         findings: findings about the files.
-        batches, records: number in the log; records of v0 and v1 are not counted.
+        batches, records: numbers of batches and records in the log; records of formats v0 and v1 are not counted.
         bytes_read: number of bytes read of all files.
         first_offset, last_offset: first and last offset of the log; -1 without batches.
         max_timestamp: largest timestamp in milliseconds; -1 without one.
         epochs: ``(leader epoch, first offset)`` of each change.
-        transactions: beginnings and ends, in order.
+        transactions: begins and ends of transactions, in order.
         aborted: entries of the ``.txnindex``: ``(version, producer id, first, last, last stable offset)``; None if it
             does not exist or cannot be read.
         counts: number of batches of each kind of trouble.
-        gone: True if retention removed the log before it could be read.
-        signature: signature of the files before they were read, which changes whenever one of them does.
+        compacted: True if offsets between or in batches are missing, as after compaction.
+        readable: True if the log could be read.
+        gone: True if the log was removed before it could be read.
+        signature: signature of the files before they were read; a changed file has another signature.
     """
 
     segment: Segment

@@ -95,7 +95,7 @@ def test_everything_broken_is_rebuilt_and_nothing_else_is_touched(disk, kidx, tm
 
 
 def test_the_interval_comes_from_the_indexes_and_a_guess_is_a_warning(disk, kidx):
-    """The corpus was written with 250: with the default there were no entries."""
+    """The corpus was written with index.interval.bytes=250: with the default the indexes would have no entries."""
     index = segments(disk / "create-time-0", ".index")[0]
     exact, times = index.read_bytes(), index.with_suffix(".timeindex").read_bytes()
     index.with_suffix(".timeindex").unlink()
@@ -110,7 +110,8 @@ def test_the_interval_comes_from_the_indexes_and_a_guess_is_a_warning(disk, kidx
     guessed = kidx("repair", disk, "--kafka", "3.9.2")
     assert guessed.returncode == 0
     assert guessed.stderr.count("warning: ") == 1
-    assert f"guessed in 1 partition ({disk / 'create-time-0'}: 4096, and no index tells" in guessed.stderr
+    default = "4096, the default, because no index limits the value"
+    assert f"guessed in 1 partition ({disk / 'create-time-0'}: {default}" in guessed.stderr
     index.unlink()
     given = kidx("repair", disk, "--kafka", "3.9.2", "--index-interval-bytes", 250)
     assert (given.returncode, given.stderr) == (0, "")
@@ -171,7 +172,7 @@ def test_links_are_rejected(disk, kidx, tmp_path):
     assert index.is_symlink()
 
 
-def test_an_old_copy_that_only_points_at_the_file_is_no_copy(disk, kidx):
+def test_a_link_to_the_file_is_not_accepted_as_its_backup(disk, kidx):
     index = segments(disk / "create-time-0", ".index")[0]
     index.write_bytes(b"\0\0\0\1" * 4)
     index.with_name(f"{index.name}.old").symlink_to(index.name)
@@ -221,8 +222,8 @@ with open(sys.argv[1], "r+") as file:
 """
 
 
-def test_two_repairs_do_not_meet(disk, kidx):
-    """Of a directory that no broker ever had, and that has no lock."""
+def test_two_repairs_of_one_directory_exclude_each_other(disk, kidx):
+    """The directory was never a broker's, so that it has no lock file yet."""
     (disk / ".lock").unlink()
     damage(disk)
     descriptor = os.open(disk / "create-time-0", os.O_RDONLY)
@@ -252,8 +253,8 @@ def test_bad_input_is_one_line(words, message, kidx):
 # -- what verify says of it --------------------------------------------------------------------------------------------
 
 
-def test_verify_ends_with_the_commands_that_repair_and_they_do(disk, kidx):
-    """Also where a name has to be quoted, or could command a terminal."""
+def test_the_commands_that_verify_suggests_repair_the_files(disk, kidx):
+    """Also if a path needs quotes, or contains control characters of a terminal."""
     odd = disk / "it's \x1b[2J here"
     odd.mkdir()
     for name in ("create-time-0", "restarted-0"):
@@ -281,8 +282,8 @@ def test_verify_says_what_not_to_do_and_when_a_broker_checks(disk, kidx):
     (disk / ".kafka_cleanshutdown").touch()
     os.truncate(segments(disk / "restarted-0", ".index")[0], 11)
     told = kidx("verify", disk).stdout
-    assert "a broker does not check it" in told.lower()
-    assert "sealed segments, or any after a clean stop, keep theirs [OI-11, broken]" in told
+    assert "A broker does not check the size" in told
+    assert "earlier segments, and all segments after a clean stop, keep their files [OI-11, broken]" in told
     assert "add --kafka RELEASE with the broker's release to these commands" in told
     assert "do not count on a restart" in told
     assert "do not delete or cut a .timeindex" not in told
@@ -317,7 +318,7 @@ def test_help_says_which_checkpoints_are_rebuilt_and_which_are_not(kidx):
 
 
 @pytest.mark.thorough
-def test_killed_before_every_writing_call_nothing_is_lost_and_another_repair_ends_it(tmp_path):
+def test_after_a_kill_before_any_writing_call_nothing_is_lost_and_a_second_repair_completes(tmp_path):
     disk = tmp_path / "disk"
     shutil.copytree(GOLDEN / "transactions-0", disk / "transactions-0")
     (disk / ".lock").touch()

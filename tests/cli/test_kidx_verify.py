@@ -54,7 +54,7 @@ def test_sound_files_exit_with_0_and_are_unchanged(disk, kidx):
     assert snapshot(disk) == before
 
 
-def test_findings_that_differ_in_places_only_are_one_line_and_a_count(disk, kidx):
+def test_findings_that_differ_only_in_their_places_are_one_line_and_a_count(disk, kidx):
     for number in range(1, 14):
         shutil.copytree(disk / "create-time-0", disk / f"create-time-{number}")
     for path in disk.glob("create-time-*/leader-epoch-checkpoint"):
@@ -66,7 +66,7 @@ def test_findings_that_differ_in_places_only_are_one_line_and_a_count(disk, kidx
     assert kidx(disk, "-v").stdout.count("leader-epoch-checkpoint: it is missing") == 14
 
 
-def test_a_verdict_that_is_fine_does_not_precede_a_no(disk, kidx):
+def test_sound_files_are_not_called_sound_if_a_start_would_do_harm(disk, kidx):
     """Every file is right, and a start would delete a whole log."""
     (disk / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
     (disk / "create-time-0" / "foo.log").touch()
@@ -165,7 +165,7 @@ def test_one_file_that_cannot_be_read_does_not_stop_the_rest(disk, kidx):
     assert "\nUNREADABLE, DO NOT START: 1 of " in done.stdout
 
 
-def test_nothing_that_can_be_read_is_exit_code_2(tmp_path, kidx):
+def test_the_exit_code_is_2_if_nothing_could_be_read(tmp_path, kidx):
     (tmp_path / "t-0").mkdir()
     (tmp_path / "t-0" / LOG).symlink_to(LOG)
     done = kidx(tmp_path)
@@ -181,7 +181,7 @@ def test_an_empty_segment_and_a_single_file_are_fine(tmp_path, kidx):
 
 
 def test_singular_of_one_byte(disk, kidx):
-    """In findings and in what to do about them."""
+    """In findings and in the next steps."""
     log, index = disk / "create-time-0" / LOG, disk / "transactions-0" / INDEX
     with log.open("ab") as file:
         file.write(b"\x01")

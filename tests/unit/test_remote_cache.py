@@ -130,8 +130,8 @@ def test_no_transactions_are_an_empty_file(tmp_path, storage):
         cache_of(tmp_path, storage).entry(OTHER)
 
 
-def test_a_transaction_index_that_was_once_corrupt_ends_the_next_start(tmp_path, storage):
-    """Remote storage is sound again, and nobody asks it (RC-7)."""
+def test_a_corrupt_transaction_index_in_the_cache_prevents_the_next_start(tmp_path, storage):
+    """The copy in remote storage is sound again, but the start does not fetch it (RC-7)."""
     storage.files[".txnindex"] = bytes(34)
     cache = cache_of(tmp_path, storage)
     with pytest.raises(CorruptIndexError):
@@ -145,7 +145,7 @@ def test_a_transaction_index_that_was_once_corrupt_ends_the_next_start(tmp_path,
 
 
 @pytest.mark.parametrize("kind", [".index", ".timeindex"])
-def test_an_index_that_was_once_corrupt_is_deleted_by_the_next_start(kind, tmp_path, storage):
+def test_a_corrupt_index_in_the_cache_is_deleted_by_the_next_start(kind, tmp_path, storage):
     storage.files[kind] += b"\0"
     with pytest.raises(CorruptIndexError):
         cache_of(tmp_path, storage).entry(SEGMENT)
@@ -242,7 +242,7 @@ def test_an_unused_entry_is_evicted(release, goes, tmp_path, storage):
     assert (SEGMENT.id in cache.entries) is not goes
 
 
-def test_a_closed_cache_answers_nothing(tmp_path, storage):
+def test_a_closed_cache_raises_errors(tmp_path, storage):
     cache = cache_of(tmp_path, storage)
     entry = cache.entry(SEGMENT)
     cache.close()

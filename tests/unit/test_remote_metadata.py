@@ -154,7 +154,9 @@ class TestVerify:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 4])
         found, result = verified(broker)
         assert (path.name, "broken") in found
-        assert any(f"offset {segment.last_offset} as its last one" in each.message for each in result.faults())
+        assert any(
+            f"offset {segment.last_offset} as the segment's last one" in each.message for each in result.faults()
+        )
 
     def test_a_segment_without_metadata_is_read_by_no_broker(self, broker):
         segment = segments_of(broker)[SegmentState.COPY_SEGMENT_FINISHED][-1]
@@ -162,7 +164,7 @@ class TestVerify:
             path.with_name(path.name.replace(segment.id, id_of("unknown"))).write_bytes(b"\xff" * 100)
         found, result = verified(broker)
         assert found == set()
-        assert any(f"{TOPIC} has no record of it" in each.message for each in result.findings)
+        assert any(f"{TOPIC} has no record of the segment" in each.message for each in result.findings)
 
     def test_metadata_that_begin_later_or_are_corrupt_do_not_tell_what_is_missing(self, broker):
         segment = segments_of(broker)[SegmentState.COPY_SEGMENT_FINISHED][-1]
@@ -218,7 +220,9 @@ class TestRead:
         lost = min(segments_of(broker)[SegmentState.COPY_SEGMENT_FINISHED], key=lambda each: each.start_offset)
         for path in files_of(broker, lost):
             path.unlink()
-        with pytest.raises(ToolError, match=rf"{lost.id}.log is missing, and {TOPIC} has it as copied"):
+        with pytest.raises(
+            ToolError, match=rf"{lost.id}.log is missing, although {TOPIC} says that the segment was copied"
+        ):
             kidx.read(broker / "data", topics="tiered", remote=broker / "remote").read_all()
 
 

@@ -168,7 +168,9 @@ class TestVerify:
         stored.rename(stored.with_name(f"other-0-{TOPIC_ID}"))
         found, result = faults(partition, stored)
         assert found == {(partition.name, "missing")}
-        assert [each.message for each in result.left_out] == ["no replica of this remote partition is under the paths"]
+        assert [each.message for each in result.left_out] == [
+            "the given paths have no replica of this remote partition"
+        ]
 
     def test_a_copy_that_failed_and_was_repeated(self, tiers):
         partition, stored, _ = tiers

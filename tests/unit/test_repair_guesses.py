@@ -56,7 +56,7 @@ def test_topic_settings_are_in_the_metadata_log(tmp_path):
     assert intervals_of_topics([tmp_path]) == {"plain": 256}
 
 
-def test_a_repair_takes_the_setting_and_warns_of_nothing(tmp_path):
+def test_a_repair_with_a_known_setting_has_no_warning(tmp_path):
     directory = Path(shutil.copytree(GOLDEN / "create-time-0", tmp_path / "plain-0"))
     for path in directory.glob("*.index"):
         path.unlink()

@@ -54,21 +54,21 @@ def test_a_segment_that_remains_missing_is_a_gap(partition):
 
 
 def test_a_fault_next_to_a_change_is_still_a_fault(partition):
-    """The log grows at every look, and an index of a sealed segment is broken all the time."""
+    """The log grows during every verification, and an index of a sealed segment is broken all the time."""
     index = partition.segments[0].path(".index")
     os.truncate(index, 11)
-    looks = []
+    verified = []
 
-    def look(segment):
-        looks.append(segment.base_offset)
+    def verify_one(segment):
+        verified.append(segment.base_offset)
         return verify_segment(segment)
 
     last = partition.segments[-1].log
     verdicts = [verify_segment(segment) for segment in partition.segments]
     os.utime(last)
-    verdict = verify_living(partition, verdicts, look=look)
+    verdict = verify_living(partition, verdicts, verify_one=verify_one)
     assert {finding.path for finding in faults(verdict)} == {str(index)}
-    assert looks == [partition.segments[-1].base_offset]  # what has not changed is not read again
+    assert verified == [partition.segments[-1].base_offset]  # unchanged segments are not read again
 
 
 def test_a_fault_that_differs_at_every_check_is_changing(partition):
@@ -80,7 +80,7 @@ def test_a_fault_that_differs_at_every_check_is_changing(partition):
         place = 8 * slot + 7
         index.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
 
-    def look(segment):
+    def verify_one(segment):
         nonlocal count
         count += 1
         verdict = verify_segment(segment)
@@ -91,7 +91,7 @@ def test_a_fault_that_differs_at_every_check_is_changing(partition):
     verdicts = [verify_segment(segment) for segment in partition.segments]
     assert faults(guarded_partition(partition, verdicts))
     break_slot(1)
-    verdict = verify_living(partition, verdicts, look=look)
+    verdict = verify_living(partition, verdicts, verify_one=verify_one)
     assert count > 5
     assert not faults(verdict)
     assert {file.verdict for file in verdict.files if file.path == str(index)} == {"changing"}
@@ -114,7 +114,7 @@ def test_nothing_is_checked_twice_if_the_broker_was_stopped(partition, monkeypat
 
 
 def test_segments_that_compaction_is_swapping_in_are_waited_for(partition, monkeypatch):
-    """Between two renames a segment has neither name; two looks that agree on that agree on nothing."""
+    """Between two renames a segment has neither name, so two verifications can agree although nothing is lost."""
     swapped = {path: path.with_name(f"{path.name}.swap") for path in partition.segments[1].paths if path.exists()}
     verdicts = [verify_segment(segment) for segment in (partition.segments[0], *partition.segments[2:])]
     for path, swap in swapped.items():

@@ -83,7 +83,7 @@ def test_a_recovery_that_deletes_healthy_segments_is_predicted_with_the_files(da
     assert "do not start the broker before these are copied" in said
     assert str(data / "orders-0" / log(36)) in said
     assert "end 48 → 16" in found.line
-    assert said.index(str(data / "orders-0" / log(36))) < said.index("  then, where another broker leads the partition")
+    assert said.index(str(data / "orders-0" / log(36))) < said.index("  then, if another broker leads the partition")
 
 
 def test_a_start_that_rebuilds_a_missing_index_repairs_it(data):
@@ -185,7 +185,7 @@ def test_readable_records_that_a_start_deletes_are_counted(data):
     (lost,) = found.partitions
     # Of six batches of two records, the third is corrupt and the cut is before it; two segments of 12 records follow.
     assert [change.records for change in lost.changes] == [6, 12, 12]
-    assert "30 readable records in what would be deleted" in str(lost)
+    assert "30 readable records would be deleted" in str(lost)
     assert "would lose 30 readable records" in found.line
     assert sum(each["readable_records"] for each in found.to_json()["partitions"][0]["segments"]) == 30
 
@@ -471,7 +471,7 @@ def test_checkpoints_as_a_broker_reads_them(tmp_path):
         path.write_text(text)
         assert offsets_of(path) == found
     path.write_text("x\n")
-    with pytest.raises(UnreadableError, match="line 1 is no version"):
+    with pytest.raises(UnreadableError, match="line 1 is not a version"):
         offsets_of(path)
     path.unlink()
     path.mkdir()
@@ -514,7 +514,7 @@ def test_obstacles_to_a_start_precede_the_steps_and_no_step_contradicts_them(dat
     assert "\n  1. follow the steps above under start: first, in their order\n" in steps
     assert "verify again: start the broker when the last line says yes" in steps
     assert "replica" not in steps, "what to do about orders-0 is said above"
-    assert text.count("where another broker leads the partition") == 1
+    assert text.count("if another broker leads the partition") == 1
     flip(data / "orders-0" / log(12), 700)
     _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
     assert ". start the broker\n" in text
@@ -918,4 +918,4 @@ def test_an_end_that_would_be_mistaken_for_an_earlier_one_has_two_remedies(data,
     os.truncate(path, path.stat().st_size - 300)
     _, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
     assert "move .kafka_cleanshutdown out of the log directory, and verify again" in text
-    assert "where another broker leads the partition" in text
+    assert "if another broker leads the partition" in text

@@ -356,8 +356,8 @@ def test_a_harmless_difference_is_a_remark(disk, name):
     assert not bad_files(result)
 
 
-def test_after_a_clean_shutdown_room_is_a_fault(disk):
-    """SEG-27: a broker that starts takes it for entries."""
+def test_zeros_at_the_end_of_an_index_after_a_clean_shutdown_are_a_fault(disk):
+    """SEG-27: a broker that starts takes the zeros for entries."""
     (disk / ".kafka_cleanshutdown").touch()
     assert verify_paths([disk]).exit_code == 0
     index = max((disk / ONE).glob("*.timeindex"))
@@ -366,7 +366,7 @@ def test_after_a_clean_shutdown_room_is_a_fault(disk):
 
 
 def test_indexes_of_another_segment_are_found(disk):
-    """Whatever they say, not all of it can be right."""
+    """The entries differ from the log, whatever their values are."""
     for suffix in INDEXES:
         swap(*sorted((disk / ONE).glob(f"*{suffix}"))[:2])
     result = verify_paths([disk])
@@ -393,7 +393,7 @@ def test_a_log_under_the_name_of_another_segment_is_reported_as_such(disk):
 
 
 def test_an_epoch_that_begins_at_the_end_of_the_log_is_right(disk):
-    """A leader without an append."""
+    """The leader of this epoch has appended nothing."""
     path = disk / ONE
     end = max(batches(max(path.glob("*.log"))), key=lambda batch: batch.last_offset).last_offset + 1
     checkpoint(path, "leader-epoch-checkpoint", f"0\n2\n0 0\n4 {end}\n")
@@ -401,8 +401,8 @@ def test_an_epoch_that_begins_at_the_end_of_the_log_is_right(disk):
 
 
 @pytest.mark.parametrize("emptied", [(".index",), (".index", ".timeindex")])
-def test_offset_indexes_without_entries_are_not_exact_if_times_tell_of_some(disk, emptied):
-    """Nothing else shows the interval if all offset indexes of a partition are empty."""
+def test_offset_indexes_without_entries_are_not_exact_if_time_indexes_have_some(disk, emptied):
+    """If all offset indexes of a partition are empty, only the time indexes show that entries are missing."""
     for suffix in emptied:
         for path in (disk / ONE).glob(f"*{suffix}"):
             os.truncate(path, 0)

@@ -56,7 +56,7 @@ def test_a_segment_that_retention_deletes_concurrently_is_skipped(tmp_path):
 
 
 def test_nothing_is_opened_for_writing(tmp_path):
-    """Also by a process that compiles and imports what it needs while it verifies: only its caches are written to."""
+    """A process that compiles and imports code while it verifies writes only its own caches."""
     data, caches = tmp_path / "data", tmp_path / "caches"
     shutil.copytree(GOLDEN / "4.4.0" / "transactions-0", data / "transactions-0")
     program = """

@@ -75,7 +75,7 @@ def test_reading_all_records_finds_faults_under_a_right_checksum(log, second, sa
     assert said in fault.message
 
 
-def test_all_that_brokers_wrote_is_right(tmp_path):
+def test_records_that_brokers_wrote_have_no_fault(tmp_path):
     for name in ("create-time-0", "log-append-time-0", "uncompressed-0", "transactions-0"):
         shutil.copytree(GOLDEN / "4.3.1" / name, tmp_path / name)
     for name in ("message-v1-0", "message-v1-stamped-0"):
