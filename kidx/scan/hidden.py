@@ -1,4 +1,4 @@
-"""Whole batches after bytes that are none: a wrong length, or a hole, hides all that follows from every reader."""
+"""Whole batches after corrupt bytes in a log: a wrong length, or a hole, hides all later batches from every reader."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class HiddenBatch(NamedTuple):
     """A whole batch that no reader reaches.
 
     Attributes:
-        position: its byte in the file.
-        base_offset, last_offset: its offsets.
-        records: the number of its records.
+        position: position of the batch in the file.
+        base_offset, last_offset: first and last offset of the batch.
+        records: number of its records.
     """
 
     position: int
@@ -35,11 +35,11 @@ class HiddenBatch(NamedTuple):
 
 
 def hidden_batches(path: str | os.PathLike[str], position: int) -> list[HiddenBatch]:
-    """Return the batches of format 2 with a right checksum that begin after a byte of a ``.log``.
+    """Return the batches of format 2 with a right checksum after the position at which reading a ``.log`` ends.
 
     Args:
-        path: the file.
-        position: the byte where reading ends.
+        path: path of the log.
+        position: position at which a reader of the log stops.
 
     Raises:
         OSError: the file cannot be read.
@@ -50,7 +50,7 @@ def hidden_batches(path: str | os.PathLike[str], position: int) -> list[HiddenBa
     finally:
         os.close(descriptor)
     found: list[HiddenBatch] = []
-    end = 1  # the bytes at the position itself are known to be no batch
+    end = 1  # no batch begins at the position itself
     for start in np.flatnonzero(np.frombuffer(data, np.uint8)[_MAGIC_AT:] == _MAGIC).tolist():
         if start < end or start + _RECORDS_AT > len(data):
             continue

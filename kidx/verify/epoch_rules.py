@@ -1,4 +1,4 @@
-"""The ``leader-epoch-checkpoint`` of a partition against the epochs of its batches (LG-4)."""
+"""Comparison of a partition's ``leader-epoch-checkpoint`` with the epochs of its batches (LG-4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLAUSE = "LG-4"
 
 
 def epochs_of(verdicts: Sequence[SegmentVerdict]) -> list[EpochEntry]:
-    """Return where each epoch first appears in the batches of a log, in the order of the log."""
+    """Return each epoch with the base offset of its first batch, in the order of the log."""
     first: dict[int, int] = {}
     for verdict in verdicts:
         for epoch, offset in verdict.epochs:
@@ -31,10 +31,10 @@ def epochs_of(verdicts: Sequence[SegmentVerdict]) -> list[EpochEntry]:
 def check_epochs(
     partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
 ) -> dict[str, Verdict]:
-    """Report where the checkpoint and the batches differ; return the verdicts on logs with corrupt epochs, by path.
+    """Report differences between checkpoint and batches; return the verdicts on logs with corrupt epochs, by path.
 
-    An epoch that is missing, or begins at another offset, makes brokers and consumers that ask where it ended truncate
-    at the wrong offset. The first one may begin earlier than the log does.
+    A follower asks the leader for the end offset of an epoch. If the epoch is missing, or begins at another offset, the
+    follower truncates its log at the wrong offset. The first epoch may begin earlier than the log.
     """
     corrupt = _check_falls(verdicts, reporter)
     _check_checkpoint(partition, verdicts, reporter, is_comparable=not corrupt)
@@ -49,7 +49,7 @@ def _check_checkpoint(
     if path is None:
         if logged and partition.complete:
             missing = partition.directory / EPOCHS
-            reporter.add(missing, _CLAUSE, "missing", "it is missing, though batches have leader epochs")
+            reporter.add(missing, _CLAUSE, "missing", "it is missing, although batches have leader epochs")
             reporter.files.append(FileVerdict(str(missing), "missing"))
         return
     try:
@@ -60,7 +60,7 @@ def _check_checkpoint(
         reporter.files.append(FileVerdict(str(path), "unreadable", why=reason))
         return
     if not is_comparable:
-        why = "the epochs of the log are corrupt, so it is not compared with them"
+        why = "the checkpoint was not compared with the epochs of the log, which are corrupt"
         reporter.files.append(FileVerdict(str(path), "sound", why=why, entries=len(entries)))
         return
     _check_beginning(path, entries, verdicts, reporter)
@@ -78,7 +78,7 @@ def _check_checkpoint(
 def _check_falls(verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> dict[str, Verdict]:
     """Report batches whose leader epoch is higher than a later one's; return the verdicts on their logs, by path.
 
-    A checksum does not cover the epoch of a batch, and a recovery would take a wrong one into the checkpoint.
+    A checksum does not cover the epoch of a batch, so that a recovery would write a wrong epoch into the checkpoint.
     """
     changes = [(verdict.segment, EpochEntry(*each)) for verdict in verdicts for each in verdict.epochs]
     corrupt: dict[str, Verdict] = {}
@@ -97,17 +97,17 @@ def _check_falls(verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
 def _check_beginning(
     path: Path, entries: Sequence[EpochEntry], verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
 ) -> None:
-    """Report a log that begins after its first epoch: a broker that deletes segments moves the epoch, too.
+    """Report a log that begins after its first epoch: a broker that deletes segments updates the epoch, too.
 
-    The checkpoint of log starts has every partition with remote storage, and KRaft's own log begins with a snapshot.
+    Partitions with a log start in the checkpoint, as with remote storage, and KRaft's own log are not checked.
     """
     partition = reporter.partition
     first = min((verdict.segment.base_offset for verdict in verdicts), default=0)
     if partition.start_offset is None and partition.topic != METADATA_TOPIC and entries:
         epoch, start = entries[0]
         if start < first:
-            said = f"epoch {epoch} of {partition.name} begins at offset {start}, but its log at {first}: segments"
-            effect = "before it are missing that no broker has deleted, and their records are lost here"
+            said = f"epoch {epoch} of {partition.name} begins at offset {start}, but its log at {first}: the segments"
+            effect = "before are missing, although no broker has deleted them, and their records are lost here"
             reporter.add(path, "LG-5", "sound", f"{said} {effect}", offset=start)
 
 
@@ -148,17 +148,17 @@ def _check_later(
 
 
 def _hidden(entries: Sequence[EpochEntry], logged: Sequence[EpochEntry]) -> int:
-    """Return the number of the log's epochs that begin before the checkpoint does.
+    """Return the number of epochs in the log that begin before the checkpoint.
 
-    The log start has passed them: by deleted records, or by a snapshot of KRaft's metadata. The checkpoint of epochs is
-    truncated immediately. The log start is written a minute later, or never if the broker is killed before.
+    After deleted records, or a snapshot of KRaft's metadata, the log starts later. A broker removes the epochs before
+    the new log start from the checkpoint immediately. It writes the log start a minute later, or never if it is killed.
     """
     if not entries or not logged:
         return 0
     start = entries[0]
-    behind = [*(each.start_offset for each in logged[1:]), None]
+    ends = [*(each.start_offset for each in logged[1:]), None]
     hidden = 0
-    for each, end in zip(logged, behind, strict=True):
+    for each, end in zip(logged, ends, strict=True):
         is_first = each.epoch == start.epoch and each.start_offset < start.start_offset
         is_before = each.epoch < start.epoch and end is not None and end <= start.start_offset
         if not (is_first or is_before):
@@ -172,8 +172,8 @@ def _report_hidden(path: Path, start: EpochEntry, first: EpochEntry, reporter: P
         path,
         _CLAUSE,
         "sound",
-        f"the checkpoint begins at offset {start.start_offset} and the batches at {first.start_offset}: those before "
-        "were deleted, or a snapshot has replaced them; a broker notes that later, and not at all if it is killed",
+        f"the checkpoint begins at offset {start.start_offset} and the batches at {first.start_offset}: the earlier "
+        "records were deleted, or a snapshot has replaced them; a broker that is killed does not write the log start",
         offset=start.start_offset,
     )
 
@@ -195,8 +195,8 @@ def _compare(
                 path,
                 _CLAUSE,
                 "broken",
-                f"leader epoch {epoch}, from offset {offset} on, is not in the checkpoint: a follower that asks where "
-                "it ended gets another epoch's end, and truncates wrongly",
+                f"leader epoch {epoch}, from offset {offset} on, is not in the checkpoint: a follower that asks for "
+                "its end gets another epoch's end, and truncates wrongly",
                 offset=offset,
                 expected=f"epoch {epoch} from {offset}",
             )

@@ -95,7 +95,7 @@ _KINDS: Final = {
 
 
 def _hidden(reporter: Reporter, tail: LogTail) -> list[HiddenBatch]:
-    """Return the whole batches after the end of a log that is not all zeros from there on."""
+    """Return the whole batches after the last readable one, unless the rest of the log is zeros."""
     if tail.kind in {"partial", "corrupt"}:
         with contextlib.suppress(OSError):
             return hidden_batches(reporter.segment.log, tail.valid_bytes)
@@ -103,7 +103,14 @@ def _hidden(reporter: Reporter, tail: LogTail) -> list[HiddenBatch]:
 
 
 def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: bool) -> None:
-    """Report bytes after the last whole batch: no fault if a broker is writing, or crashed before recovery."""
+    """Report bytes after the last whole batch.
+
+    Args:
+        facts: facts about the log.
+        tail: end of the log.
+        reporter: receives the findings.
+        may_grow: True if a broker may be writing to the segment, or was killed. Then incomplete batches are no fault.
+    """
     left = tail.file_size - tail.valid_bytes
     if tail.shrank_while_reading:
         reporter.add(
@@ -119,7 +126,8 @@ def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: 
     place = {"position": tail.valid_bytes, "offset": next_offset}
     if tail.kind == "corrupt":
         said = (
-            f"the length of the batch at {tail.valid_bytes} is impossible: {counted(left, 'byte')} from there on: lost"
+            f"the length of the batch at {tail.valid_bytes} is impossible, so {counted(left, 'byte')} from there on "
+            "cannot be read"
         )
     elif tail.kind == "zeros":
         said = f"the file ends with {counted(left, 'byte')} of zeros"
@@ -134,10 +142,10 @@ def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: 
         )
     if may_grow and tail.kind != "corrupt" and not hidden:
         reporter.add(
-            _SUFFIX, "RB-4", "sound", f"{said}: room that is reserved, or a write under way or cut off", **place
+            _SUFFIX, "RB-4", "sound", f"{said}: reserved space, or a batch that is not written completely", **place
         )
     elif may_grow:
-        reporter.add(_SUFFIX, "RB-4", "broken", f"{said}: a recovery would cut them", **place)
+        reporter.add(_SUFFIX, "RB-4", "broken", f"{said}: a recovery would remove them", **place)
     else:
         effect = "a consumer gets an error" if tail.kind == "corrupt" else "the log ends too early"
         reporter.add(
