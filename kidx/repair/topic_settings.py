@@ -50,9 +50,10 @@ def topic_ids(log_directories: Iterable[Path], end: int | None = None) -> dict[s
     return {name: topic_id for topic_id, name in names.items()}
 
 
-def is_empty_log(log_directories: Iterable[Path]) -> bool:
-    """Return True if KRaft's metadata have no record, in the log or in a snapshot."""
-    return next(metadata_records(log_directories, lambda value: value or None), None) is None
+def has_topics(log_directories: Iterable[Path]) -> bool:
+    """Return True if KRaft's metadata have a record that makes a topic, whether its fields can be read or not."""
+    types = metadata_records(log_directories, lambda value: value[1:2])
+    return any(each == bytes([_TOPIC_RECORD]) for each in types)
 
 
 def metadata_records(

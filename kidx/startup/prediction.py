@@ -28,7 +28,7 @@ from kidx.log.epochs import stored_epochs
 from kidx.rebuild.lock import lock_owner
 from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
-from kidx.repair.topic_settings import is_empty_log, topic_ids
+from kidx.repair.topic_settings import has_topics, topic_ids
 from kidx.startup.alternatives import keep_whole, remedy_of_log
 from kidx.startup.answers import Blocker, Outcome, PartitionStart, SegmentChange, Start
 from kidx.startup.assignments import Assignment, assignments, lost_partitions
@@ -373,7 +373,7 @@ class _Broker:
         """Find the partitions whose topic ids KRaft does not know."""
         if self.is_kraft:
             own = {each.name for each in self.own}
-            read = any(map(has_metadata_log, self.directories)) and (self.recorded or is_empty_log(self.directories))
+            read = any(map(has_metadata_log, self.directories)) and (self.recorded or not has_topics(self.directories))
             some = strays(self.ids, self.recorded, own, are_complete=bool(read))
             found = {each.directory: each for each in some}
             if self.metadata_end is not None:

@@ -78,8 +78,10 @@ class TestMetadata:
             {METADATA: "kept"},
         )
 
-    def test_without_any_record_all_partitions_are_strays(self, data):
-        (data / METADATA / log(0)).write_bytes(b"")
+    @pytest.mark.parametrize("records", [[], [b"\x01\x63\x00"]])
+    def test_without_any_topic_all_partitions_are_strays(self, data, records):
+        content = b"".join(build_batch([SimpleRecord(1, None, value)], base_offset=0) for value in records)
+        (data / METADATA / log(0)).write_bytes(content)
         found = start(data)
         assert found.answer == "no"
         lost = found.of("stray")
