@@ -25,6 +25,8 @@ _OFFLINE: Final = re.compile(r"Stopping serving logs in dir (\S+)|Failed to crea
 _LOG_FILE: Final = re.compile(r"\d{20}\.log", re.ASCII)
 _EQUAL_ROUNDS: Final = 3
 """Number of rounds of queries with the same responses after which the state is final."""
+_EQUAL_WITH_ERRORS: Final = 12
+"""The same if some partitions are not served: a broker with a new ``directory.id`` serves them seconds later."""
 _PAUSE: Final = 0.5
 _MAX_ROUNDS: Final = 40
 """Maximum number of rounds."""
@@ -143,7 +145,7 @@ def _answers(broker: LocalBroker, numbers: Sequence[int]) -> dict[int, _Answer]:
         # A broker that does not respond at all is often about to exit.
         same = same + 1 if found == last and not all(error for _, _, error in found.values()) else 0
         last = found
-        if same >= _EQUAL_ROUNDS:
+        if same >= (_EQUAL_WITH_ERRORS if any(error for _, _, error in found.values()) else _EQUAL_ROUNDS):
             break
         time.sleep(_PAUSE)
     return last
