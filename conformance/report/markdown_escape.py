@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MARKS: Final = re.compile(r"[\\`*\[\]|~$]")
-_PLAIN: Final = re.compile(r"[\w .,:;/=@+(){}'\"#%^?!-]+", re.ASCII)
+_PLAIN: Final = re.compile(r"[\w .,:;/=@+(){}<>'\"#%^?!-]+", re.ASCII)
 
 
 def table(header: list[str], rows: Iterable[list[str]], *, numbers: int) -> list[str]:

@@ -25,8 +25,8 @@ Written by `python3 bootstrap.py python -m tests.bench.brokers --run DIR --kill-
 
 `conformance run -i broker --kafka all --broker local --seed 26 --report DIR` runs every locked release as a broker:
 with ZooKeeper before 3.3, with KRaft from then on. Each has four or five topics and a restart or a kill between
-steps. At the end come a `kill -9`, a start, one more batch, and a clean stop. In all {steps:,} steps, {answers:,}
-responses and {segments:,} segments, {unexplained} are unexplained.
+steps. At the end come a `kill -9`, a start, one more batch, and a clean stop. These {releases} releases have executed
+{steps:,} steps. Of {answers:,} responses and {segments:,} segments, {unexplained} are unexplained.
 
 After every step all lookups are made (-1 to -8, the smallest number, a grid around the timestamps, both isolation
 levels), and every file of the running broker is compared. The column of segments counts only segments of stopped
@@ -68,7 +68,7 @@ def page(results: dict[str, list[dict[str, Any]]]) -> str:
         name: sum(int(each[sums.get(name, name)]) for each in results["run"])
         for name in ("steps", "answers", "segments", "unexplained")
     }
-    return TEXT.format(**totals, **{name: table(its) for name, its in results.items()})
+    return TEXT.format(releases=len(results["run"]), **totals, **{name: table(its) for name, its in results.items()})
 
 
 def main() -> None:
