@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 _LEGEND: Final = """\
 *cases*: corrupted files that the reference and Kafka's classes read with the same result, unless there are
 findings. *corpus*: files that reached new code or had a new result; *new*: files that this run has added. CPU time
-is the time of all threads, Java's compiler included. Code that runs only when an index is created, resized, renamed
-or deleted is not reached; the machines execute it.
+is the time of all threads from the start on, compilers included: a longer run has higher rates. Code that runs only
+when an index is created, resized, renamed or deleted is not reached; the machines execute it.
 """
 
 
