@@ -36,6 +36,7 @@ from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
 from kidx.startup.directories import OF_LOG_DIRECTORIES, directories_in, log_directories, names_in
+from kidx.startup.directory_ids import without_directory_ids
 from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected, with_misplaced
 from kidx.startup.kraft import check_metadata_log, check_properties, has_metadata_log, node_of, runs_kraft
 from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, is_unusual, unparsed_name
@@ -388,6 +389,7 @@ class _Broker:
             empty = {each.directory for each in lost}
             self.partitions = [each for each in self.partitions if each.directory not in empty] + lost
             self.missing += remarks
+            self.missing += without_directory_ids(self.directories, (each.directory_id for each in self.own))
 
 
 def _changed(log: Path, before: int, after: int | None) -> SegmentChange:

@@ -402,7 +402,7 @@ def test_the_log_of_kraft_is_recovered_and_its_newest_snapshot_read(data):
     assert start(data).fatal[0].path == data / "bootstrap.checkpoint"
     (data / "bootstrap.checkpoint").unlink()
     flip(metadata / log(12), 700)
-    (lost,) = start(data).partitions
+    (lost,) = start(data).of("cut")
     assert (lost.directory, lost.end) == (metadata, (48, 16))
 
 
@@ -652,6 +652,15 @@ def test_partitions_in_a_log_directory_that_was_not_looked_at_are_a_remark(data)
     assert found.answer != "no"
     (said,) = (line for line in found.lines() if "which was not verified" in line)
     assert f"it has orders-3 and 1 more in the log directory with the id {ids[1]}" in said
+
+
+@pytest.mark.parametrize("disks", [DISKS[:1], [bytes(16)], []])
+def test_a_log_directory_that_has_lost_its_id_is_a_remark(data, disks):
+    write_metadata(data, *(partition_record(number, [1], disks) for number in range(3)))
+    found = start(data)
+    assert found.answer != "no"
+    said = [line for line in found.lines() if "may serve them after a second start only" in line]
+    assert len(said) == (disks == DISKS[:1])
 
 
 def test_an_empty_log_directory_of_kraft_prevents_the_start(data, tmp_path):
