@@ -16,7 +16,7 @@ from conformance.experiments.interleave import trace
 from conformance.experiments.interleave.experiment import Interrupter, Pair, Result
 from conformance.experiments.interleave.known import KnownPairs
 from conformance.experiments.interleave.planted import PLANTED, RELEASE, find_planted
-from conformance.experiments.interleave.scenarios import KINDS
+from conformance.experiments.interleave.scenarios import KINDS, LOGS
 from conformance.experiments.interleave.shrinking import shrunk
 from conformance.experiments.interleave.table import table
 from conformance.experiments.json_file import save_json
@@ -30,10 +30,14 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
 
+_MACHINES = f"{', '.join(KINDS)}; all but {' and '.join(LOGS)} by default."
+
+
 def interleave_command(
     kafka: ReleaseOption = None,
     machine: Annotated[
-        list[str] | None, typer.Option("--machine", metavar="NAME", help=f"{', '.join(KINDS)}; all by default.")
+        list[str] | None,
+        typer.Option("--machine", metavar="NAME", help=f"{', '.join(KINDS)}; all but {' and '.join(LOGS)} by default."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed; a fixed seed draws the same operations.")] = 0,
     max_examples: Annotated[int, typer.Option(min=1, help="Scenarios of each machine.")] = 1,
@@ -51,8 +55,11 @@ def interleave_command(
     """Interrupt every operation at every access to a field, buffer or file, and run others there.
 
     A fetch looks up an index without a lock while a replica truncates and appends. The results must be possible with
-    whole operations in some order. A planted race has to be found first. Exit code 0: only known pairs (`conformance
-    clauses IV-1`) are torn, 1: another pair is, 2: could not run, or a planted race was not found.
+    whole operations in some order. A planted race has to be found first. With `--machine log` two threads execute the
+    operations of Kafka's own log, and names say whether a reader asks below or above the high watermark.
+
+    Exit code 0: only known pairs (`conformance clauses IV-1`) are torn, 1: another pair is, 2: could not run, or a
+    planted race was not found.
 
     Example: `conformance interleave --kafka 4.3.1 --machine offset`
     """
@@ -61,7 +68,7 @@ def interleave_command(
             return _replay(trace.load(replay), scratch, progress, as_json=as_json)
         if planted:
             return _planted(planted, range(seed, seed + _SEEDS), scratch, as_json=as_json)
-        kinds = tuple(machine or KINDS)
+        kinds = tuple(machine or (kind for kind in KINDS if kind not in LOGS))
         for name in kinds:
             if name not in KINDS:
                 raise ToolError(f"unknown machine {name!r}; choose from {', '.join(KINDS)}")
@@ -69,7 +76,7 @@ def interleave_command(
         directory = None if as_json and report is None else (report or state_directory()) / "traces"
         known, rows, done = KnownPairs(), list[Json](), dict[str, list[Json]]()
         for release in resolve_releases(kafka):
-            digest = interruptible_digest(release, progress)
+            digest = interruptible_digest(release, progress, logs=not set(kinds).isdisjoint(LOGS))
             if digest not in done:
                 interrupter = Interrupter(release, scratch / release, progress)
                 pairs = list(interrupter.explore(kinds, seed, max_examples))

@@ -11,7 +11,7 @@ from conformance.experiments.interleave import experiment, trace
 from conformance.experiments.interleave.experiment import Interrupter, Schedule
 from conformance.experiments.interleave.known import KnownPairs
 from conformance.experiments.interleave.planted import PLANTED, find_planted
-from conformance.experiments.interleave.scenarios import KINDS, Case, draw_scenario
+from conformance.experiments.interleave.scenarios import KINDS, LOGS, Case, draw_scenario
 from conformance.experiments.interleave.shrinking import shrunk
 from conformance.experiments.json_file import save_json
 
@@ -40,6 +40,8 @@ OF_CACHE = {("lookupOffset", "remove; deleteRemoved", "IV-7b")}
 MIXED = Case("offset", ("append 10 100", "append 20 200", "append 30 300"), "lookup 35", "truncateTo 25;append 26 260")
 LATE = Case("opened", ("append 0 1000", "append 1 1010", "reopen"), "largestTimestamp", "append 2 1020")
 REMOVED = Case("cache", ("hold 0",), "lookupOffset 0 25", "remove 0")
+LOG = draw_scenario("log", 0)
+REPLICATED = draw_scenario("replicated", 0)
 CLOSED = Case("lazy", ("append 10 100", "append 20 200"), "lookup 15", "closeHandler")
 
 
@@ -67,6 +69,51 @@ def test_the_torn_pairs_of_long_operations_are_known(kind, interrupter):
     torn = torn_pairs(interrupter, kind)
     assert all(clause for *_, clause in torn), torn
     assert torn >= (OF_SEGMENT if kind == "segment" else OF_CACHE)
+
+
+def of_log(scenario, kind, first, others):
+    """Return the case of a log with these names."""
+    return next(case for case in scenario.cases(kind) if case.names == (first, others))
+
+
+@pytest.mark.parametrize(
+    ("first", "others", "clause"),
+    [
+        ("readBelow", "truncateToWatermark", None),
+        ("timeBelow", "truncateToWatermark; deleteFiles", None),
+        ("readAbove", "truncateTo", "IV-4"),
+        ("readBelow", "truncateBelowWatermark", "IV-4"),
+        ("offsets", "truncateFully", "IV-11"),
+    ],
+)
+def test_what_two_threads_see_through_a_log(first, others, clause, interrupter):
+    """IV-10: only above the high watermark, or beside a truncation below it."""
+    pair = interrupter.interrupt(of_log(LOG, "log", first, others))
+    assert pair.points > 5
+    assert bool(pair.violations) == bool(clause)
+    assert KnownPairs().clause_of(pair, "4.3.1") == clause
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", LOGS)
+def test_the_torn_pairs_of_a_log_are_known(kind, interrupter):
+    torn = torn_pairs(interrupter, kind)
+    assert all(clause for *_, clause in torn), torn
+    below = {pair for pair in torn if any(name.endswith("Below") for name in pair[:2])}
+    assert all({"close", "truncateBelowWatermark", "truncateFully"}.intersection(pair) for pair in below), below
+
+
+def test_a_fetch_returns_more_than_the_high_watermark_allows_in_old_releases(interrupter, tmp_path):
+    case = of_log(REPLICATED, "replicated", "readBelow", "append")
+    old = Interrupter("2.4.0", tmp_path / "work").interrupt(case)
+    assert KnownPairs().clause_of(old, "2.4.0") == "IV-9"
+    assert not interrupter.interrupt(case).violations
+
+
+def test_a_log_whose_missing_locks_are_not_detected_is_an_error(interrupter, monkeypatch):
+    monkeypatch.setattr(experiment, "APPENDS", experiment.APPENDS._replace(others="offsets"))
+    with pytest.raises(ToolError, match="without locks is not detected"):
+        next(interrupter.explore(["log"]))
 
 
 @pytest.mark.thorough

@@ -12,11 +12,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.errors import ToolError
-from conformance.experiments.interleave.scenarios import KINDS, PLANTED, Case, Scenario, draw_scenario
+from conformance.experiments.interleave.scenarios import (
+    APPENDS,
+    CACHES,
+    KINDS,
+    LOGS,
+    PLANTED,
+    Case,
+    Scenario,
+    draw_scenario,
+)
 from conformance.implementations.jvm.driver import driver_class
 from conformance.implementations.jvm.interruptible import interruptible_classes
+from conformance.implementations.jvm.race_planting import without_monitors
 from conformance.implementations.jvm.virtual_machine import start_jvm
-from kidx.dialect import dialect_of
 from kidx.records import build_batch
 
 if TYPE_CHECKING:
@@ -79,11 +88,6 @@ class Pair(NamedTuple):
     violations: tuple[Violation, ...]
 
 
-def has_kind(release: str, kind: str) -> bool:
-    """Return True if a release has a kind of target."""
-    return kind != "cache" or dialect_of(release).has_remote_index_cache
-
-
 class Interrupter:
     """Interruptible classes of a release.
 
@@ -106,20 +110,45 @@ class Interrupter:
         build: Build | None = None,
         change: Callable[[Any], bool] | None = None,
     ) -> None:
+        self._scratch, self._progress, self._build = scratch, progress, build
         classes, self._files = scratch / "classes", scratch / "files"
         classes.mkdir(parents=True)
         self._files.mkdir()
         self.release = release
         self._loader = interruptible_classes(release, classes, progress, build, change)
         self._drivers: dict[str, Any] = {}
+        self._locks_matter = False
         if not any(pair.violations for pair in self.explore_scenario("planted", PLANTED)):
             raise ToolError(f"the race planted next to Kafka {release} is not detected, so no result can be trusted")
 
     def explore(self, kinds: Sequence[str] = KINDS, seed: int = 0, examples: int = 1) -> Iterator[Pair]:
         """Yield the result of every pair of operations, in scenarios that are drawn from a seed."""
         for kind, number in itertools.product(kinds, range(examples)):
-            if has_kind(self.release, kind):
+            if kind not in CACHES or self._has_cache():
+                if kind in LOGS and not self._locks_matter:
+                    self._prove_that_locks_matter()
                 yield from self.explore_scenario(kind, draw_scenario(kind, seed, number))
+
+    def _has_cache(self) -> bool:
+        jpype = start_jvm()
+        try:
+            self._loader.loadClass("org.apache.kafka.storage.internals.log.RemoteIndexCache")
+        except jpype.JException:
+            return False
+        return True
+
+    def _prove_that_locks_matter(self) -> None:
+        """Detect that appends to a log without locks are not atomic.
+
+        Raises:
+            ToolError: it is not detected.
+        """
+        unlocked = Interrupter(
+            self.release, self._scratch / "unlocked", self._progress, self._build, change=without_monitors
+        )
+        if not unlocked.interrupt(APPENDS, stop_at_first=True).violations:
+            raise ToolError(f"a log of Kafka {self.release} without locks is not detected, so no result can be trusted")
+        self._locks_matter = True
 
     def explore_scenario(self, kind: str, scenario: Scenario) -> Iterator[Pair]:
         """Yield the result of every pair of operations of a scenario."""
@@ -132,7 +161,10 @@ class Interrupter:
         violations, waits, point = list[Violation](), 0, 0
         while point < _MOST and not (stop_at_first and violations):
             schedule = Schedule(point)
-            where, waited, seen = self._run(case.kind, case.setup, case.first, case.others.split(";"), schedule)
+            threads = case.kind in LOGS  # it has locks that are not redirected, which one thread would enter twice
+            where, waited, seen = self._run(
+                case.kind, case.setup, case.first, case.others.split(";"), schedule, threads=threads
+            )
             if not where:
                 break
             waits += waited
@@ -178,19 +210,20 @@ class Interrupter:
         if kind not in self._drivers:
             self._drivers[kind] = driver_class("Interruptions")(self._loader, str(self._files), kind)
         driver = self._drivers[kind]
-        if kind in ("segment", "opened"):
+        if kind in ("segment", "opened", *LOGS):
             for operation in (*setup, first, *others):
-                _give_batch(driver, operation)
+                _give_batch(driver, operation, grows=kind in LOGS)
         words = driver.run(strings(list(setup)), first, strings(list(others)), schedule.stop, threads, schedule.back)
         _, where, _, waited, *seen = (str(word) for word in words)
         return where, waited == "true", Result(*seen)
 
 
-def _give_batch(driver: Any, operation: str) -> None:
-    """Pass the bytes of an append to the driver: one record at an offset, with a timestamp."""
+def _give_batch(driver: Any, operation: str, *, grows: bool) -> None:
+    """Pass the bytes of an append to the driver: one record, whose size may grow with its timestamp."""
     name, _, arguments = operation.partition(" ")
     if name == "append":
         jpype = start_jvm()
         offset, timestamp = map(int, arguments.split())
-        batch = build_batch([(timestamp, None, b"v")], base_offset=offset)
+        value = b"v" * (1 + timestamp % 5) if grows else b"v"
+        batch = build_batch([(timestamp, None, value)], base_offset=offset, partition_leader_epoch=0)
         driver.batch(arguments, jpype.JArray(jpype.JByte)(batch))

@@ -39,16 +39,19 @@ class Scenario(NamedTuple):
         writers: operations that change the target; consecutive ones are separated by ``;``.
         readers: operations that run concurrently.
         exclusive: True if something else keeps writers from running in the middle of each other.
+        whole: writers that are not interrupted.
     """
 
     setup: tuple[str, ...]
     writers: tuple[str, ...]
     readers: tuple[str, ...]
     exclusive: bool = False
+    whole: tuple[str, ...] = ()
 
     def cases(self, kind: str) -> list[Case]:
         """Return every operation that is interrupted, with those that run in its middle."""
         pairs = [pair for writer in self.writers for reader in self.readers for pair in _both(writer, reader)]
+        pairs += [(reader, writer) for writer in self.whole for reader in self.readers]
         if not self.exclusive:
             pairs += [(one, two) for one in self.writers for two in self.writers if ";" not in one]
         return [Case(kind, self.setup, first, others) for first, others in dict.fromkeys(pairs)]
@@ -192,7 +195,7 @@ def _opened(rng: random.Random) -> Scenario:
 
 
 def _cache(rng: random.Random) -> Scenario:
-    offset, time = rng.randint(10, 35), rng.randint(1010, 1035)
+    readers = _of_cache(rng)
     return Scenario(
         rng.choice((("hold 0",), ("hold 0", "getIndexEntry 1"))),
         (
@@ -205,7 +208,78 @@ def _cache(rng: random.Random) -> Scenario:
             "entryClose",
             "resizeCacheSize 0 1",
         ),
-        ("getIndexEntry 0", f"lookupOffset 0 {offset}", f"lookupTimestamp 0 {time}", f"entryLookup 0 {offset}"),
+        readers,
+    )
+
+
+def _removed(rng: random.Random) -> Scenario:
+    """Draw operations beside the caching library's late notification of a removal (KAFKA-15481)."""
+    return Scenario(("hold 0", "removeOnly 0"), ("notify",), _of_cache(rng))
+
+
+def _full(rng: random.Random) -> Scenario:
+    """Draw operations of a cache with space for one entry, which is used often: others are evicted (KAFKA-19971)."""
+    return Scenario(
+        ("fetchOften 1",),
+        ("notify", "notify;deleteRemoved", "fetchOften 1", "fetchOften 1;deleteRemoved"),
+        _of_cache(rng)[:3],
+        exclusive=True,
+    )
+
+
+def _of_cache(rng: random.Random) -> tuple[str, ...]:
+    offset, time = rng.randint(10, 35), rng.randint(1010, 1035)
+    return "getIndexEntry 0", f"lookupOffset 0 {offset}", f"lookupTimestamp 0 {time}", f"entryLookup 0 {offset}"
+
+
+def _log(rng: random.Random) -> Scenario:
+    """Draw operations of a log of three segments, whose high watermark is in the second one.
+
+    A name says where a reader asks: below the high watermark, above it, or in the segment that retention deletes.
+    """
+    offsets = _climbing(rng, 10, -1, 1, 3)
+    times = _climbing(rng, 10, 1000, 3, 20)
+    append = [f"append {offset} {time}" for offset, time in zip(offsets, times, strict=True)]
+    start, below, mark, active, above = offsets[2], offsets[3], offsets[4], offsets[5], offsets[6]
+    again = f"append {active} {times[5] + 1};append {above + 1} {times[6] + 3};append {offsets[9]} {times[9]}"
+    return Scenario(
+        (*append[:2], "roll", *append[2:5], "roll", *append[5:8], "reopen", f"watermark {mark}"),
+        (append[8], f"truncateToWatermark {mark}"),
+        (
+            f"readBelow {below}",
+            f"readAbove {active}",
+            f"readExpired {offsets[1]}",
+            f"timeBelow {times[3]}",
+            f"timeAbove {times[6]}",
+            "maxTimestamp",
+            f"entryBelow {mark}",
+            f"entryAbove {offsets[9] + 1}",
+            "offsets",
+        ),
+        exclusive=True,
+        whole=(
+            f"roll;{append[8]}",
+            f"truncateTo {above}",
+            f"truncateTo {active};{again}",
+            f"truncateToWatermark {mark};deleteFiles",
+            f"startAt {start};deleteSegments;deleteFiles",
+            f"truncateBelowWatermark {below}",
+            f"truncateFully {offsets[9]}",
+            "close",
+        ),
+    )
+
+
+def _replicated(rng: random.Random) -> Scenario:
+    offsets = _climbing(rng, 4, -1, 1, 3)
+    times = _climbing(rng, 4, 1000, 3, 20)
+    append = [f"append {offset} {time}" for offset, time in zip(offsets, times, strict=True)]
+    return Scenario(
+        (*append[:2], f"watermark {offsets[1] + 1}"),
+        (append[2],),
+        (f"readBelow {offsets[0]}", f"timeBelow {times[0]}", f"entryBelow {offsets[1]}", "maxTimestamp", "offsets"),
+        exclusive=True,
+        whole=(f"{append[2]};{append[3]}", f"roll;{append[2]}"),
     )
 
 
@@ -216,11 +290,15 @@ _DRAWN: Final[dict[str, Callable[[random.Random], Scenario]]] = {
     "segment": _segment,
     "opened": _opened,
     "cache": _cache,
+    "removed": _removed,
+    "full": _full,
+    "log": _log,
+    "replicated": _replicated,
 }
 
 KINDS: Final = tuple(_DRAWN)
-"""Kinds of targets: two indexes, an index in a LazyIndex, a segment, a segment that has just been opened, and the
-cache of remote indexes."""
+"""Kinds of targets: two indexes, an index in a LazyIndex, a segment, a segment that has just been opened, the cache of
+remote indexes, a log, and a log whose high watermark is its end."""
 
 
 def draw_scenario(kind: str, seed: int, number: int = 0) -> Scenario:
@@ -230,3 +308,12 @@ def draw_scenario(kind: str, seed: int, number: int = 0) -> Scenario:
 
 PLANTED: Final = Scenario((), ("add 1",), ("add 2",))
 """Race that must be detected before a run is trusted."""
+
+CACHES: Final = ("cache", "removed", "full")
+"""Kinds that are a cache of remote indexes."""
+
+LOGS: Final = ("log", "replicated")
+"""Kinds whose operations two threads execute, and that are only searched if they are asked for: they take long."""
+
+APPENDS: Final = Case("log", (), "append 0 1000", "append 1 1001")
+"""Appends to a log, which have to be detected as not atomic if the log takes no lock."""

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from conformance.clauses import load_clauses
+from conformance.experiments.interleave.scenarios import CACHES
+from conformance.experiments.interleave.through_log import places
 
 if TYPE_CHECKING:
     from conformance.operations import Json
@@ -19,6 +21,10 @@ _TARGETS: Final = {
     "segment": "segment",
     "opened": "segment that was just opened",
     "cache": "cache of remote indexes",
+    "removed": "cache that notifies late of a removal",
+    "full": "cache without space",
+    "log": "log",
+    "replicated": "log that is fully replicated",
 }
 
 
@@ -44,6 +50,8 @@ def table(rows: Sequence[Json], command: str) -> str:
         f"|---|{'--:|' * len(releases)}",
     ]
     for kind, title in _TARGETS.items():
+        if not any(row["machine"] == kind for row in rows):
+            continue
         cells = []
         for release in releases:
             mine = [row for row in rows if row["release"] == release and row["machine"] == kind]
@@ -64,5 +72,16 @@ def table(rows: Sequence[Json], command: str) -> str:
     for (clause, kind, first, others), counts in sorted(torn.items()):
         cells = [str(counts.get(release, "")) for release in releases]
         lines.append(f"| {clause} | {_TARGETS[kind]} | `{first}` | `{others}` | {' | '.join(cells)} |")
+    lines += places(rows, releases)
     lines += ["", *(f"- {clause}: {clauses[clause].title}." for clause in sorted({key[0] for key in torn} - {NEW}))]
+    if any(row["machine"] in CACHES for row in rows):
+        lines += _NOTES
     return "\n".join(lines) + "\n"
+
+
+_NOTES: Final = (
+    "",
+    "KAFKA-15481 is fixed in 3.6.1. After `conformance kafka lock 3.6.0`, the command finds it with `--kafka 3.6.0",
+    "--machine removed`: a fetch of the indexes again fails if the late notification of the removal renames its files.",
+    "KAFKA-19971 is IV-7a and IV-7b in a cache without space: an evicted entry fails lookups that have obtained it.",
+)

@@ -28,11 +28,14 @@ if TYPE_CHECKING:
 
 _LOG: Final = "(?:kafka/log|org/apache/kafka/storage/internals/log)"
 _RECORDS: Final = "org/apache/kafka/common/record/(?:internal/)?"
-_INTERRUPTED: Final = re.compile(
-    rf"{_LOG}/(?:AbstractIndex|OffsetIndex|TimeIndex|TransactionIndex|LazyIndex|LogSegment|RemoteIndexCache)"
-    rf"(?:\$.*)?\.class|{_RECORDS}(?:FileRecords|FileLogInputStream)(?:\$.*)?\.class"
+_INDEXES: Final = "AbstractIndex|OffsetIndex|TimeIndex|TransactionIndex|LazyIndex|LogSegment|RemoteIndexCache"
+_FILES: Final = (
+    rf"{_RECORDS}(?:FileRecords|FileLogInputStream)(?:\$.*)?\.class"
     r"|(?:kafka/utils/CoreUtils\$?|org/apache/kafka/server/util/LockUtils)\.class"
 )
+_BELOW_LOGS: Final = re.compile(rf"{_LOG}/(?:{_INDEXES})(?:\$.*)?\.class|{_FILES}")
+_INTERRUPTED: Final = re.compile(rf"{_LOG}/(?:{_INDEXES}|Log|UnifiedLog|LocalLog|LogSegments)(?:\$.*)?\.class|{_FILES}")
+_OF_LOGS: Final = re.compile(rf"{_LOG}/.*\.class|{_RECORDS}.*\.class|{_FILES}")
 _BUFFERS: Final = frozenset({"java/nio/MappedByteBuffer", "java/nio/ByteBuffer", "java/nio/Buffer"})
 _REDIRECTED: Final = frozenset({"getInt(I)I", "getLong(I)J", "putInt(I)", "putLong(J)", "duplicate()", "force()"})
 """Accesses to a buffer's memory that have a substitute in ``Switch``, by name, parameters and simple result."""
@@ -46,6 +49,7 @@ _READ_WRITE: Final = frozenset(
 _SHARED: Final = re.compile(
     r"java/util/concurrent/atomic/.*|java/nio/channels/FileChannel|java/io/(?:File|RandomAccessFile)|java/nio/file/Files"
     r"|com/github/benmanes/caffeine/cache/Cache|java/util/concurrent/LinkedBlockingQueue"
+    r"|java/util/concurrent/Concurrent(?:SkipList|Navigable)Map"
 )
 """Classes whose methods access what threads share."""
 _UNMAPPERS: Final = re.compile(r"org/apache/kafka/common/utils/(?:MappedByteBuffers|ByteBufferUnmapper)")
@@ -94,10 +98,16 @@ def interruptible_classes(
     return class_loader([directory, *jars])
 
 
-def interruptible_digest(release: str, progress: Progress | None = None) -> str:
-    """Return a hash of a release's classes that can be interrupted: releases with the same hash need one run."""
+def interruptible_digest(release: str, progress: Progress | None = None, *, logs: bool = False) -> str:
+    """Return a hash of a release's classes that can be interrupted: releases with the same hash need one run.
+
+    Args:
+        release: The release.
+        progress: A callback that is called while jars are downloaded.
+        logs: True to include all classes that a log uses.
+    """
     digest = hashlib.sha256()
-    for name, data in kafkas_classes(jars_of(release, progress), _INTERRUPTED):
+    for name, data in kafkas_classes(jars_of(release, progress), _OF_LOGS if logs else _BELOW_LOGS):
         digest.update(name.encode() + b"\0" + data)
     return digest.hexdigest()
 

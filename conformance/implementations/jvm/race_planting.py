@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ _RUNNABLE: Final = "org/apache/kafka/server/util/LockUtils$ThrowingRunnable"
 _SUPPLIER: Final = "org/apache/kafka/server/util/LockUtils$ThrowingSupplier"
 _POP, _SWAP, _INTERFACE = 87, 95, 185
 _MONITORS: Final = frozenset({194, 195})
+_LOGS: Final = re.compile(r"(?:kafka/log|org/apache/kafka/storage/internals/log)/(?:Log|UnifiedLog)")
 _JUMP_TARGETS: Final = frozenset({8, 14, 15})
 """Kinds of instructions that do nothing: labels, frames and line numbers."""
 
@@ -66,6 +68,18 @@ def without_lock(class_name: str, method: str) -> Change:
         return found
 
     return change
+
+
+def without_monitors(node: Any) -> bool:
+    """Remove all monitors of a log; True if a class has some."""
+    found = False
+    if _LOGS.fullmatch(str(node.name)):
+        for method in node.methods:
+            for each in method.instructions.toArray():
+                if int(each.getOpcode()) in _MONITORS:
+                    method.instructions.set(each, asm_class("tree.InsnNode")(_POP))
+                    found = True
+    return found
 
 
 def too_early(class_name: str, method: str, call_name: str, before: str) -> Change:

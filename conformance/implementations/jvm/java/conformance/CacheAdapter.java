@@ -78,9 +78,14 @@ final class CacheAdapter {
         return cache != null;
     }
 
+    /** Whether its size is a number of entries, as in 3.6. */
+    boolean countsEntries() {
+        return constructor.getParameterTypes()[0] == int.class;
+    }
+
     void open(String directory, long maxSize, long ttlMs, long now) throws Throwable {
         this.now = now;
-        Object size = constructor.getParameterTypes()[0] == int.class ? (Object) (int) maxSize : maxSize;
+        Object size = countsEntries() ? (Object) (int) maxSize : maxSize;
         cache = constructor.getParameterCount() == 3
             ? Members.create(constructor, size, stored.manager, directory)
             : Members.create(constructor, size, ttlMs, false, stored.manager, directory, ticker);

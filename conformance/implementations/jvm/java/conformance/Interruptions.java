@@ -37,7 +37,8 @@ public final class Interruptions {
             case "time" -> new TargetIndex(loader, "Time", false);
             case "lazy" -> new TargetIndex(loader, "Offset", true);
             case "segment", "opened" -> new TargetSegment(loader, batches);
-            case "cache" -> new TargetCache(loader);
+            case "cache", "removed", "full" -> new TargetCache(loader, kind.equals("full"));
+            case "log", "replicated" -> new TargetLog(loader, batches);
             default -> new Target.Counter(loader);
         };
     }
@@ -48,7 +49,7 @@ public final class Interruptions {
     }
 
     /**
-     ** The result: whether the first operation was interrupted, where, where the others were, whether one had to
+     * The result: whether the first operation was interrupted, where, where the others were, whether one had to
      * wait, the results of the first and of the others, and the state at the end.
      *
      * @param setup operations before: a name, then arguments, with blanks between them

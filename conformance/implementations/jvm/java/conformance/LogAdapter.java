@@ -314,17 +314,32 @@ final class LogAdapter {
 
     /** The bytes of the first batch that a fetch from an offset is answered with, up to the log's end; or none. */
     byte[] read(long offset) throws Throwable {
-        Method read = longest("read");
-        Object isolation = read.getParameterTypes()[2].isEnum() ? constant(read.getParameterTypes()[2], "LOG_END")
-            : parts.module("kafka.server.FetchLogEnd$");
-        Object data = Members.call(read, log, offset, 1, isolation, true);
-        Object records = new Members.Reader(data.getClass(), "records").read(data);
+        Object records = read(offset, 1, "LOG_END");
         int size = ((Number) Members.call(records.getClass().getMethod("sizeInBytes"), records)).intValue();
         ByteBuffer bytes = ByteBuffer.allocate(size);
         Method readInto = Members.methodOrNull(records.getClass(), "readInto", 2);
         if (readInto != null)
             Members.call(readInto, records, bytes, 0);
         return bytes.array();
+    }
+
+    /** The records that a fetch is answered with; isolation: LOG_END or HIGH_WATERMARK. */
+    Object read(long offset, int maxBytes, String isolation) throws Throwable {
+        Method read = longest("read");
+        Class<?> type = read.getParameterTypes()[2];
+        Object until = type.isEnum() ? constant(type, isolation)
+            : parts.module("kafka.server.Fetch" + (isolation.equals("LOG_END") ? "LogEnd$" : "HighWatermark$"));
+        Object data = Members.call(read, log, offset, maxBytes, until, true);
+        return new Members.Reader(data.getClass(), "records").read(data);
+    }
+
+    /** The last segment that does not begin after an offset; the first one if all do. */
+    Object segmentOf(long offset) throws Throwable {
+        Object found = null;
+        for (Object segment : segments())
+            if (found == null || base(segment) <= offset)
+                found = segment;
+        return found;
     }
 
     /** Adds start, end, high watermark and last stable offset as a fetch is answered with them. */

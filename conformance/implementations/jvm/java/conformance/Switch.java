@@ -387,17 +387,20 @@ public final class Switch {
         ROOTS.clear();
         HALVES.clear();
         MONITORS.clear();
+        List<Object> gone;
+        synchronized (GONE) {  // a thread of the cache that has not ended yet may add to it
+            gone = new ArrayList<>(GONE);
+            GONE.clear();
+        }
         try {
             Class<?> type = Class.forName("sun.misc.Unsafe");
             Field instance = type.getDeclaredField("theUnsafe");
             instance.setAccessible(true);
             Method cleaner = type.getMethod("invokeCleaner", ByteBuffer.class);
-            for (Object buffer : GONE)
+            for (Object buffer : gone)
                 cleaner.invoke(instance.get(null), buffer);
         } catch (ReflectiveOperationException never) {
             throw new AssertionError(never);
-        } finally {
-            GONE.clear();
         }
     }
 }

@@ -3,21 +3,28 @@ package conformance;
 import java.io.File;
 import java.nio.ByteBuffer;
 import java.util.List;
+import java.util.concurrent.ForkJoinPool;
+import java.util.concurrent.TimeUnit;
 
 /** A RemoteIndexCache whose storage has the indexes of two segments. */
 final class TargetCache extends Target {
     private static final String[] IDS = {"AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"};
     private static final String DIRECTORY = "remote-log-index-cache";
     private static final long SIZE = 1 << 20;
+    private static final long SIZE_OF_ONE = 100;
+    private static final int OFTEN = 5;
     private static final long A_LONG_TIME_MS = 1L << 40;
 
     private final StoredIndexes stored;
     private final CacheAdapter adapter;
+    private final long size;
     private Object held;
 
-    TargetCache(ClassLoader loader) throws Throwable {
+    /** full: whether there is space for one entry. */
+    TargetCache(ClassLoader loader, boolean full) throws Throwable {
         stored = new StoredIndexes(loader);
         adapter = new CacheAdapter(loader, stored);
+        size = !full ? SIZE : adapter.countsEntries() ? 1 : SIZE_OF_ONE;
         for (String id : IDS) {
             ByteBuffer offsets = ByteBuffer.allocate(24);
             ByteBuffer times = ByteBuffer.allocate(36);
@@ -35,12 +42,24 @@ final class TargetCache extends Target {
     void open(File directory) throws Throwable {
         empty(directory);
         held = null;
-        adapter.open(directory.getPath(), SIZE, A_LONG_TIME_MS, 0);
+        adapter.open(directory.getPath(), size, A_LONG_TIME_MS, 0);
+    }
+
+    /** Executes an operation, and what the caching library does after it in another thread, such as an eviction. */
+    @Override
+    Object execute(String[] words) throws Throwable {
+        Object result = perform(words);
+        if (!words[0].equals("removeOnly"))
+            settle();
+        return result;
+    }
+
+    private static void settle() {
+        ForkJoinPool.commonPool().awaitQuiescence(1, TimeUnit.SECONDS);
     }
 
     /** The second word is the number of a segment. */
-    @Override
-    Object execute(String[] words) throws Throwable {
+    private Object perform(String[] words) throws Throwable {
         String id = words.length > 1 ? IDS[Integer.parseInt(words[1])] : "";
         switch (words[0]) {
             case "hold" -> held = adapter.entry(id, 0);
@@ -60,11 +79,18 @@ final class TargetCache extends Target {
             case "entryClose" -> Members.call(Members.method(held.getClass(), "close", 0), held);
             case "entryCleanup" -> Members.call(Members.method(held.getClass(), "cleanup", 0), held);
             case "entryMark" -> Members.call(Members.method(held.getClass(), "markForCleanup", 0), held);
-            case "remove" -> adapter.remove(List.of(id));
+            case "remove", "removeOnly" -> adapter.remove(List.of(id));
             case "removeAll" -> adapter.remove(List.of(IDS));
             case "resizeCacheSize" -> adapter.resize(Long.parseLong(words[2]));
             case "deleteRemoved" -> adapter.deleteNow();
             case "close" -> adapter.close();
+            case "fetchOften" -> {
+                for (int i = 0; i < OFTEN; i++) {
+                    adapter.entry(id, 0);
+                    settle();
+                }
+            }
+            case "notify" -> { }  // what the caching library has left to do
             case "state" -> {
                 return adapter.state();
             }

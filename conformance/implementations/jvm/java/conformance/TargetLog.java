@@ -1,0 +1,138 @@
+package conformance;
+
+import java.io.File;
+import java.lang.reflect.Method;
+import java.nio.ByteBuffer;
+import java.util.ArrayList;
+import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
+
+/** A log whose every batch gets an index entry. Operations of readers also exist with a suffix, such as readBelow. */
+final class TargetLog extends Target {
+    private static final String TOPIC = "t-0";
+    private static final int SEGMENT_BYTES = 1 << 20;
+    private static final int EXPIRATION_MS = 86_400_000;
+    private static final int ALL_BYTES = 1 << 20;
+    private static final long MAX_TIMESTAMP = -3;
+    private static final int REPLY_BYTES = 1 << 12;
+
+    private final Stage stage;
+    private final LogAdapter adapter;
+    private final Map<String, byte[]> batches;
+    private File directory;
+
+    TargetLog(ClassLoader loader, Map<String, byte[]> batches) throws Throwable {
+        this.batches = batches;
+        stage = new Stage(loader);
+        adapter = new LogAdapter(loader, stage);
+        stage.setClock(EXPIRATION_MS);
+    }
+
+    @Override
+    void open(File parent) throws Throwable {
+        directory = new File(parent, TOPIC);
+        directory.mkdirs();
+        empty(directory);
+        stage.forgetTasks();
+        load();
+    }
+
+    private void load() throws Throwable {
+        Map<String, String> settings = new HashMap<>(Map.of(
+            "segment.bytes", Integer.toString(SEGMENT_BYTES), "segment.index.bytes", "240",
+            "index.interval.bytes", "0", "retention.ms", "-1", "retention.bytes", "-1",
+            "producer.id.expiration.ms", Integer.toString(EXPIRATION_MS),
+            "transaction.partition.verification.enable", "0"));
+        adapter.open(directory, settings, 0, Long.MAX_VALUE, true);
+    }
+
+    @Override
+    Object execute(String[] words) throws Throwable {
+        long number = words.length > 1 ? Long.parseLong(words[1]) : 0;
+        switch (words[0].replaceAll("(Below|Above|Expired)$", "")) {
+            case "reopen" -> {
+                adapter.close(true);
+                load();
+            }
+            case "append" -> adapter.appendAsFollower(batches.get(words[1] + " " + words[2]).clone(), 0);
+            case "roll" -> adapter.roll();
+            case "truncateTo", "truncateToWatermark", "truncateBelowWatermark" -> adapter.truncateTo(number);
+            case "truncateFully" -> adapter.truncateFullyAndStartAt(number);
+            case "watermark" -> {
+                adapter.updateHighWatermark(number);
+                return offsets();  // finds the position of the high watermark, which fetches then know
+            }
+            case "startAt" -> adapter.incrementStart(number);
+            case "deleteSegments" -> adapter.deleteOldSegments();
+            case "deleteFiles" -> stage.runTasks();
+            case "close" -> adapter.close(false);
+            case "read" -> {
+                return read(number, words[0].endsWith("Above") ? "LOG_END" : "HIGH_WATERMARK");
+            }
+            case "time" -> {
+                return time(number);
+            }
+            case "maxTimestamp" -> {
+                return time(MAX_TIMESTAMP);
+            }
+            case "entry" -> {
+                Object segment = adapter.segmentOf(number);
+                Object index = Members.call(Members.method(segment.getClass(), "offsetIndex", 0), segment);
+                return call(index.getClass(), index, new String[] {"lookup", words[1]});
+            }
+            case "offsets" -> {
+                return offsets();
+            }
+            default -> throw new UnsupportedOperationException(words[0]);
+        }
+        return null;
+    }
+
+    /** Offsets and timestamps of the batches that a fetch gets. */
+    private Object read(long start, String isolation) throws Throwable {
+        StringBuilder text = new StringBuilder();
+        Object records = adapter.read(start, ALL_BYTES, isolation);
+        for (Object batch : (Iterable<?>) Members.call(Members.method(records.getClass(), "batches", 0), records))
+            text.append(new Members.Reader(batch.getClass(), "lastOffset").readLong(batch)).append('@')
+                .append(new Members.Reader(batch.getClass(), "maxTimestamp").readLong(batch)).append(' ');
+        return text.isEmpty() ? "nothing" : text.toString().trim();
+    }
+
+    /** Offset and timestamp that ListOffsets answers. */
+    private Object time(long target) throws Throwable {
+        List<Long> numbers = numbers(reply -> adapter.fetchOffset(target, reply));
+        return numbers.get(0) == 0 ? "nothing" : numbers.get(2) + "@" + numbers.get(1);
+    }
+
+    /** Start, end, high watermark and last stable offset. */
+    private Object offsets() throws Throwable {
+        return numbers(adapter::offsetSnapshot).toString();
+    }
+
+    private interface Question {
+        void ask(Reply reply) throws Throwable;
+    }
+
+    private static List<Long> numbers(Question question) throws Throwable {
+        ByteBuffer buffer = ByteBuffer.allocate(REPLY_BYTES);
+        Reply reply = new Reply(buffer, Map.of());
+        reply.begin();
+        question.ask(reply);
+        reply.endValue();
+        List<Long> numbers = new ArrayList<>();
+        for (int i = 0; i < buffer.getLong(Long.BYTES); i++)
+            numbers.add(buffer.getLong((3 + i) * Long.BYTES));
+        return numbers;
+    }
+
+    @Override
+    String[] probes() {
+        return new String[] {"offsets", "maxTimestamp", "readAbove 0"};
+    }
+
+    @Override
+    void close() {
+        adapter.abandon();
+    }
+}
