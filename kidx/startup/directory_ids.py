@@ -20,7 +20,7 @@ def without_directory_ids(directories: Iterable[Path], recorded: Iterable[str]) 
 
     Args:
         directories: log directories of a broker.
-        recorded: ids of log directories in KRaft's metadata; an id of ``A`` alone stands for none.
+        recorded: ids of log directories in KRaft's metadata; an id that consists of ``A`` means that no id is assigned.
     """
     if not any(directory_id.strip("A") for directory_id in recorded):
         return

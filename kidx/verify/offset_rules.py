@@ -6,7 +6,7 @@ batch as a scan of the whole log, if
 * offsets and positions increase (OI-3), so that the search among the entries is right;
 * a batch starts at every position (SEG-5);
 * all offsets before the position are below the entry's offset (SEG-50a): the target is not in the skipped batches,
-  and a fetch up to the position has no offset above the one that ``fetch_upper_bound_offset`` returns;
+  and a fetch up to the position has no offset above the result of ``fetch_upper_bound_offset``;
 * no offset exceeds the end of the log (SEG-40), so that the next offset is found.
 
 It is *exact* if every entry has the last offset of the batch at its position, and one ``index.interval.bytes`` explains
@@ -95,9 +95,9 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
 def interval_of(entries: Array, facts: Gatherer) -> Interval:
     """Return the values of ``index.interval.bytes`` that explain sound entries (SEG-4).
 
-    A broker writes an entry with the first batch that starts more than the interval after the previous entry's
-    position. A restart or a truncation resets the count of bytes (SEG-7), so that the next entry is later. Entries
-    that are later than the other entries explain are counted as restarts.
+    A broker writes an entry with the first batch that starts more than the interval after the
+    position of the previous entry. A restart or a truncation resets the count of bytes (SEG-7), so that the next entry
+    is later. Entries that are later than the other entries explain are counted as restarts.
     """
     positions = entries["position"]
     starts = np.concatenate([[0], positions[:-1]]) if len(positions) else positions

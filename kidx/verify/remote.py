@@ -256,7 +256,7 @@ class _PartitionChecks:
         logged = dict(reversed(verdict.epochs))
         if is_within(logged, verdict.last_offset + 1, lineage, _LOG_END_UNKNOWN):
             return True  # its checkpoint is wrong, which is a finding; its batches are not
-        said = "its leader epochs differ from those of the local log: it is from a diverged log, and no broker reads it"
+        said = "its leader epochs differ from the local log: it is from a diverged log, and no broker reads it"
         self._add(segment, LOG, "sound", said)
         return False
 

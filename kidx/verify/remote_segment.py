@@ -1,4 +1,4 @@
-"""Verification of one remote segment: log and indexes like a local segment's, producer snapshot, and leader epochs."""
+"""Verification of one remote segment: log and indexes as of a local segment, producer snapshot, and leader epochs."""
 
 from __future__ import annotations
 

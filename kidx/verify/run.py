@@ -196,7 +196,7 @@ def _problem(problem: Problem) -> Finding:
 def verdicts_on(
     found: Found, verify_one: Callable[[Segment], SegmentVerdict], processes: int | None
 ) -> Generator[SegmentVerdict]:
-    """Yield the verdicts on all segments in order; worker processes verify the next segments meanwhile.
+    """Yield the verdicts on all segments in order; worker processes verify the next segments concurrently.
 
     Args:
         found: discovery with the segments.
@@ -227,8 +227,8 @@ def verdicts_on(
                     yield verdict
             except BrokenProcessPool:
                 pass  # all waiting calls have failed
-        # A worker was killed, usually for lack of memory. Any of the waiting segments may be the cause, so each of
-        # them gets its own worker.
+        # A worker was killed, usually because memory was exhausted. Any of the waiting segments may be the cause, so
+        # each of them gets its own worker.
         while waiting:
             yield _alone(verify_one, waiting.popleft())
 
@@ -239,7 +239,9 @@ def _alone(verify_one: Callable[[Segment], SegmentVerdict], segment: Segment) ->
         with WorkerPool(1, _context()) as pool:
             return pool.submit(verify_one, segment).result()
     except BrokenProcessPool:
-        return unreadable_segment(segment, "the process that verified it was killed, perhaps for lack of memory")
+        return unreadable_segment(
+            segment, "the process that verified it was killed, perhaps because memory was exhausted"
+        )
 
 
 def _context() -> multiprocessing.context.BaseContext:

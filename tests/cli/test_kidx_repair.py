@@ -223,7 +223,7 @@ with open(sys.argv[1], "r+") as file:
 
 
 def test_two_repairs_of_one_directory_exclude_each_other(disk, kidx):
-    """The directory was never a broker's, so that it has no lock file yet."""
+    """No broker has used the directory, so that it has no lock file yet."""
     (disk / ".lock").unlink()
     damage(disk)
     descriptor = os.open(disk / "create-time-0", os.O_RDONLY)

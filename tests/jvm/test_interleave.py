@@ -87,7 +87,7 @@ def of_log(scenario, kind, first, others):
     ],
 )
 def test_what_two_threads_see_through_a_log(first, others, clause, interrupter):
-    """IV-10: only above the high watermark, or beside a truncation below it."""
+    """IV-10: only above the high watermark, or during a truncation below it."""
     pair = interrupter.interrupt(of_log(LOG, "log", first, others))
     assert pair.points > 5
     assert bool(pair.violations) == bool(clause)

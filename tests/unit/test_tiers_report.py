@@ -1,4 +1,4 @@
-"""Report of brokers with tiered storage: counts of compared responses beside earlier results."""
+"""Report of brokers with tiered storage: counts of compared responses next to earlier results."""
 
 from __future__ import annotations
 

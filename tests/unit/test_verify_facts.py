@@ -121,7 +121,7 @@ def test_expected_entries_equal_those_of_a_recovery(release, tmp_path):
 )
 @settings(max_examples=60, deadline=None)
 def test_expected_entries_equal_those_of_appends(tmp_path_factory, calls, release, interval):
-    """Each call appends several batches at once, as a follower does."""
+    """Each call appends several batches, as a follower does."""
     directory = tmp_path_factory.mktemp("segment")
     config = SegmentConfig(index_interval_bytes=interval, segment_index_bytes=4096)
     starts, count, offset = [], 0, 0

@@ -213,7 +213,7 @@ def _cache(rng: random.Random) -> Scenario:
 
 
 def _removed(rng: random.Random) -> Scenario:
-    """Draw operations beside the caching library's late notification of a removal (KAFKA-15481)."""
+    """Draw operations that run during the caching library's late notification of a removal (KAFKA-15481)."""
     return Scenario(("hold 0", "removeOnly 0"), ("notify",), _of_cache(rng))
 
 
@@ -313,7 +313,7 @@ CACHES: Final = ("cache", "removed", "full")
 """Kinds that are a cache of remote indexes."""
 
 LOGS: Final = ("log", "replicated")
-"""Kinds whose operations two threads execute, and that are only searched if they are asked for: they take long."""
+"""Kinds whose operations two threads execute; only ``--machine`` selects them, because they take long."""
 
 APPENDS: Final = Case("log", (), "append 0 1000", "append 1 1001")
 """Appends to a log, which have to be detected as not atomic if the log takes no lock."""

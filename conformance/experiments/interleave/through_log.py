@@ -51,7 +51,7 @@ def places(rows: Sequence[Json], releases: Sequence[str]) -> list[str]:
         "",
         "Two threads execute operations of `UnifiedLog` (`Log` until 3.0). A cell contains the clauses of the pairs",
         "that are not atomic; a dash means that all of them are. Where one thread waits for a lock of the other, no",
-        "result is judged. Without the locks of the log, appends were detected as not atomic, in each release.",
+        "result is compared. Without the locks of the log, appends were detected as not atomic, in each release.",
         "",
         f"| a reader asks | {' | '.join(releases)} |",
         f"|---|{'---|' * len(releases)}",

@@ -21,7 +21,7 @@ _ALL: Final = (".log", ".index", ".timeindex")
 
 
 def _neighbour(site: Site) -> Path:
-    """Return the directory of a partition of the other topic: another one for each of a few cases in a row."""
+    """Return the directory of a partition of the other topic; consecutive cases use different partitions."""
     number = int(site.partition.name.rpartition("-")[2]) % NEIGHBOURS
     return next(path for name in LOG_DIRS if (path := site.root / name / f"{NEIGHBOUR}-{number}").is_dir())
 
@@ -34,7 +34,7 @@ def _exchange(one: Path, other: Path) -> None:
 
 
 def _exchanged(base: int, suffixes: Iterable[str]) -> Damage:
-    """Exchange files of a segment with those of another topic's partition."""
+    """Exchange files of a segment with files of a partition of another topic."""
 
     def change(site: Site) -> None:
         for suffix in suffixes:
@@ -63,14 +63,14 @@ def _take_the_id(site: Site) -> None:
 
 
 def _linked(site: Site) -> None:
-    """Move the partition elsewhere, and put a link in its place."""
+    """Move the partition elsewhere, and replace it by a link."""
     target = site.root / site.partition.name
     shutil.move(site.partition, target)
     site.partition.symlink_to(target)
 
 
 def _dangling(base: int, suffix: str) -> Damage:
-    """Put a link to no file in the place of a file."""
+    """Replace a file by a link to a file that does not exist."""
 
     def change(site: Site) -> None:
         path = site.file(base, suffix)
@@ -139,15 +139,15 @@ def _file_in_log_dir(name: str) -> Damage:
 def _of_a_partition(base: int) -> dict[str, Damage]:
     """Return the corruptions of one partition, by the base offset of the active segment."""
     return {
-        "a sealed .log exchanged with another topic's": _exchanged(12, [".log"]),
-        "a sealed .index exchanged with another topic's": _exchanged(12, [".index"]),
-        "a sealed .timeindex exchanged with another topic's": _exchanged(12, [".timeindex"]),
-        "a sealed segment exchanged with another topic's": _exchanged(12, _ALL),
-        "the active .log exchanged with another topic's": _exchanged(base, [".log"]),
-        "the active .index exchanged with another topic's": _exchanged(base, [".index"]),
-        "the active segment exchanged with another topic's": _exchanged(base, _ALL),
-        "a sealed .log overwritten with another topic's": _overwritten(12, [".log"]),
-        "the active .log overwritten with another topic's": _overwritten(base, [".log"]),
+        "a sealed .log exchanged with another topic": _exchanged(12, [".log"]),
+        "a sealed .index exchanged with another topic": _exchanged(12, [".index"]),
+        "a sealed .timeindex exchanged with another topic": _exchanged(12, [".timeindex"]),
+        "a sealed segment exchanged with another topic": _exchanged(12, _ALL),
+        "the active .log exchanged with another topic": _exchanged(base, [".log"]),
+        "the active .index exchanged with another topic": _exchanged(base, [".index"]),
+        "the active segment exchanged with another topic": _exchanged(base, _ALL),
+        "a sealed .log overwritten with another topic": _overwritten(12, [".log"]),
+        "the active .log overwritten with another topic": _overwritten(base, [".log"]),
         "a sealed .log is a link to no file": _dangling(12, ".log"),
         "a sealed .index is a link to no file": _dangling(12, ".index"),
         "an empty .log beyond the end": do.write(file_name(500, ".log"), b""),
@@ -166,7 +166,7 @@ def _of_a_partition(base: int) -> dict[str, Damage]:
 
 
 _OF_A_BROKER: Final[dict[str, Damage]] = {
-    "the directory exchanged with another topic's": _exchange_directories,
+    "the directory exchanged with another topic": _exchange_directories,
     "partition.metadata of a topic that exists": _take_the_id,
     "the directory is a link": _linked,
     "a .kafka_cleanshutdown that is empty": _mark(*LOG_DIRS, text=""),

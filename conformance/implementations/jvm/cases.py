@@ -32,7 +32,7 @@ _named: Final = lru_cache(maxsize=256)(lambda code, name: step(code, (), name.en
 
 
 def asked(request: bytes) -> bytes:
-    """Return the beginning of a step whose reply has no state, from that of a step whose reply has one."""
+    """Return the beginning of a step whose reply has no state, from the beginning of a step whose reply has one."""
     return _LONG.pack(_LONG.unpack_from(request)[0] + ASKED) + request[_LONG.size :]
 
 

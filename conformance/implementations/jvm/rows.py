@@ -8,7 +8,8 @@
 ``tuple[T, U]``, a NamedTuple   the numbers of its fields
 =============================== =====================================================
 
-Every step of a lockstep needs a row, so encoders and decoders are compiled from their types, as those of a NamedTuple.
+Every step of a lockstep needs a row. Encoders and decoders are therefore compiled from the types, as the methods of a
+NamedTuple are.
 """
 
 from __future__ import annotations

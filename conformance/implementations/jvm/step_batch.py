@@ -1,7 +1,7 @@
 """Batch of steps as bytes, with their expected results: Java executes and compares them without Python.
 
-It has the layout of ``Script.java``, and its steps that of ``Steps.java``: native longs, and bytes that are padded with
-zeros to whole longs.
+A batch has the layout of ``Script.java``, and each step has the layout of ``Steps.java``: native longs, and bytes that
+are padded with zeros to whole longs.
 """
 
 from __future__ import annotations

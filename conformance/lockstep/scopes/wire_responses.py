@@ -228,7 +228,7 @@ class WireComparison:
         return batches[-1].last_offset + 1 if batches else None
 
     def _fetch(self, topic: Topic, offset: int, isolation: Isolation, version: int) -> FetchedBatches:
-        """Fetch; again while nothing comes of a tiered topic that has records.
+        """Fetch; repeat the fetch while the response of a tiered topic with records is empty.
 
         A broker returns nothing, and no error, if remote storage takes longer than ``remote.fetch.max.wait.ms``.
         """

@@ -10,10 +10,10 @@ final class AbortedTransactions {
     private Members.Reader transactions;
     private Members.Reader isComplete;
 
-    /** Finds what it reads when it is needed. */
+    /** Finds the members that it reads on first use. */
     AbortedTransactions() {}
 
-    /** Finds what it reads at once. */
+    /** Finds the members that it reads immediately. */
     AbortedTransactions(Class<?> txn, Class<?> result) {
         fields = Members.readers(txn, FIELDS);
         findMembersOf(result);

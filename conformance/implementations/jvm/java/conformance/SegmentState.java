@@ -6,7 +6,7 @@ import java.lang.reflect.Method;
 
 /**
  * Everything a segment remembers, read from its fields: its methods would open indexes, and so create files.
- * The numbers are those of SegmentState in conformance/operations/segment.py.
+ * The numbers have the order of SegmentState in conformance/operations/segment.py.
  */
 final class SegmentState {
     private final boolean scala;

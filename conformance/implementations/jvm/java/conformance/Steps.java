@@ -69,7 +69,7 @@ class Steps {
         return found;
     }
 
-    /** Skips so many bytes, if any, and returns where they begin. */
+    /** Skips {@code length} bytes, padded to whole longs, and returns their position. */
     final int skip(int length) {
         int at = position;
         position += (Math.max(length, 0) + 7) & -8;

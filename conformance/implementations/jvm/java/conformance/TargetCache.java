@@ -45,10 +45,10 @@ final class TargetCache extends Target {
         adapter.open(directory.getPath(), size, A_LONG_TIME_MS, 0);
     }
 
-    /** Executes an operation, and what the caching library does after it in another thread, such as an eviction. */
+    /** Executes an operation, and waits for work of the caching library in another thread, such as an eviction. */
     @Override
     Object execute(String[] words) throws Throwable {
-        Object result = perform(words);
+        Object result = executeAlone(words);
         if (!words[0].equals("removeOnly"))
             settle();
         return result;
@@ -59,7 +59,7 @@ final class TargetCache extends Target {
     }
 
     /** The second word is the number of a segment. */
-    private Object perform(String[] words) throws Throwable {
+    private Object executeAlone(String[] words) throws Throwable {
         String id = words.length > 1 ? IDS[Integer.parseInt(words[1])] : "";
         switch (words[0]) {
             case "hold" -> held = adapter.entry(id, 0);

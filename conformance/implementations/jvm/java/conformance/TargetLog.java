@@ -89,7 +89,7 @@ final class TargetLog extends Target {
         return null;
     }
 
-    /** Offsets and timestamps of the batches that a fetch gets. */
+    /** Returns the offsets and timestamps of the batches that a fetch returns. */
     private Object read(long start, String isolation) throws Throwable {
         StringBuilder text = new StringBuilder();
         Object records = adapter.read(start, ALL_BYTES, isolation);
@@ -99,7 +99,7 @@ final class TargetLog extends Target {
         return text.isEmpty() ? "nothing" : text.toString().trim();
     }
 
-    /** Offset and timestamp that ListOffsets answers. */
+    /** Returns the offset and timestamp that ListOffsets returns. */
     private Object time(long target) throws Throwable {
         List<Long> numbers = numbers(reply -> adapter.fetchOffset(target, reply));
         return numbers.get(0) == 0 ? "nothing" : numbers.get(2) + "@" + numbers.get(1);
@@ -110,15 +110,15 @@ final class TargetLog extends Target {
         return numbers(adapter::offsetSnapshot).toString();
     }
 
-    private interface Question {
-        void ask(Reply reply) throws Throwable;
+    private interface Query {
+        void run(Reply reply) throws Throwable;
     }
 
-    private static List<Long> numbers(Question question) throws Throwable {
+    private static List<Long> numbers(Query query) throws Throwable {
         ByteBuffer buffer = ByteBuffer.allocate(REPLY_BYTES);
         Reply reply = new Reply(buffer, Map.of());
         reply.begin();
-        question.ask(reply);
+        query.run(reply);
         reply.endValue();
         List<Long> numbers = new ArrayList<>();
         for (int i = 0; i < buffer.getLong(Long.BYTES); i++)
