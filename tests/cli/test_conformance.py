@@ -339,7 +339,7 @@ def test_a_report_has_a_header_and_a_footer(conformance, tmp_path):
     assert done.returncode == 0, done.stderr
     events = [json.loads(line) for line in (tmp_path / "new" / "report" / "events.ndjson").read_text().splitlines()]
     header, *between, footer = events
-    assert (header["event"], header["format"], header["version"]) == ("RunStarted", "kidx-events", 1)
+    assert (header["event"], header["format"], header["version"]) == ("RunStarted", "kidx-events", 2)
     assert (footer["event"], footer["verdict"]) == ("RunFinished", "conforms")
     assert {event["event"] for event in between} == {"Replayed", "Progressed", "Measured", "Result"}
 

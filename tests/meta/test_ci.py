@@ -76,6 +76,23 @@ def test_no_tier_is_skipped():
         assert needed <= set(words[words.index("--require") + 1].split(",")), words
 
 
+CHECK = SCRIPT[SCRIPT.index("verdict=0 failed=") : SCRIPT.index("step 'an environment from nothing'")]
+"""Lines of the script that define the function for a command whose failure does not end the script."""
+
+
+def test_a_stage_with_many_errors_does_not_end_the_script(tmp_path):
+    script = f"""
+        place={tmp_path} stage=tests
+        run() {{ seq -f 'E  error %.0f' 100000; return 3; }}
+        {CHECK}
+        check pytest
+        echo "verdict $verdict of $failed"
+    """
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "verdict 3 of tests"
+    assert (tmp_path / "failures.log").read_text("utf-8").splitlines()[-1] == "E  error 80"
+
+
 def test_every_tier_is_listed(pytestconfig):
     """A test whose tier is not registered would not be skipped where its environment is missing."""
     assert set(pytestconfig.getini("conformance_tiers")) == set(TIERS)
