@@ -22,12 +22,12 @@ from kidx.verify.guarded import guarded_segment
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from kidx.verify.verdicts import FileVerdict
-
 _FITTING: Final = (".index", ".timeindex")
 """Suffixes of index files that fit only one log; a ``.txnindex`` may fit several."""
 _COMPARED: Final = 8
 """Maximum number of segments with one base offset that are compared: every comparison reads a log."""
+_PADDING: Final = ("SEG-27", "SEG-37")
+"""Clauses about zeros after the entries, which no log explains."""
 _EXCHANGED: Final = (
     "the index files of {other} fit this log, and the index files of this segment fit the other log: the logs or "
     "their index files were exchanged"
@@ -48,19 +48,17 @@ class _Crossed(Segment):
         return Segment.path(self if suffix == LOG or self.indexes_of is None else self.indexes_of, suffix)
 
 
-def misplaced_logs(
-    files: Iterable[FileVerdict], segments: Iterable[Segment], release: str | None
-) -> dict[str, Finding]:
+def misplaced_logs(findings: Iterable[Finding], segments: Iterable[Segment], release: str | None) -> dict[str, Finding]:
     """Return findings about sound logs whose index files show that they are from another partition, by path.
 
     Only segments with the same base offset are compared, as their files have the same names.
 
     Args:
-        files: verdicts on the files of all segments.
+        findings: findings about the files of all segments.
         segments: segments that were verified.
         release: release whose rules were requested.
     """
-    broken = {file.path for file in files if file.verdict == "broken"}
+    broken = {each.path for each in findings if each.verdict == "broken" and each.clause not in _PADDING}
     if not any(path.endswith(_FITTING) for path in broken):
         return {}
     by_base: dict[int, list[Segment]] = defaultdict(list)

@@ -177,7 +177,7 @@ def verify_paths(
                 if progress is not None:
                     progress(segment, verdict)
             result.add(guarded_partition(partition, own, **options))
-    misplaced = misplaced_logs(result.files, found.segments, None if dialect is None else dialect.release)
+    misplaced = misplaced_logs(result.findings, found.segments, None if dialect is None else dialect.release)
     result.findings += misplaced.values()
     result.files = [
         dataclasses.replace(file, verdict="broken", releases="") if file.path in misplaced else file

@@ -84,6 +84,20 @@ def test_a_log_that_was_overwritten_is_not_the_source_of_a_repair(data):
     assert not plan(result).repairs
 
 
+def test_zeros_after_the_entries_do_not_show_another_log(data):
+    """Partitions may have equal logs, and an unclean stop leaves zeros in both index files."""
+    for path in (data / "orders-0").glob(f"{48:020d}.*"):
+        shutil.copy(path, data / "orders-1")
+    for suffix in (".index", ".timeindex"):
+        with (data / "orders-0" / f"{12:020d}{suffix}").open("ab") as file:
+            file.write(bytes(24))
+        shutil.copy(data / "orders-0" / log(12), data / "orders-1")
+        shutil.copy((data / "orders-0" / log(12)).with_suffix(suffix), data / "orders-1")
+    result = verify_paths([data], release=RELEASE, processes=1)
+    assert [each.clause for each in result.faults()].count("SEG-37") == 4
+    assert misplaced(result) == {}
+
+
 def test_broken_index_files_of_several_partitions_are_repaired(data):
     for number in range(2):
         path = data / f"orders-{number}" / f"{12:020d}.index"

@@ -131,9 +131,10 @@ def run_on_spark(
 def _check_same(directory: Path, plan: Plan) -> None:
     """Record the parameters of the campaign, or raise ToolError if the directory has a campaign with others."""
     directory.mkdir(parents=True, exist_ok=True)
+    profile = asdict(plan.profile)
     about = {
         "implementations": list(plan.implementations),
-        "profile": asdict(plan.profile),
+        "profile": {name: list(value) if isinstance(value, tuple) else value for name, value in profile.items()},
         "max_examples": plan.max_examples,
         "level": plan.level,
         "kidx": version("kidx"),
