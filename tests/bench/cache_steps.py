@@ -16,9 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hypothesis import seed
 from hypothesis.errors import FlakyFailure
-from hypothesis.stateful import run_state_machine_as_test
 from rich.console import Console
 
 from conformance.implementations.jvm.cache import JvmCache
@@ -26,7 +24,8 @@ from conformance.kafka.releases import RELEASES, newest
 from conformance.lockstep.divergence import DivergenceError, failure_json
 from conformance.lockstep.scopes.cache import CacheLockstep
 from conformance.machines.cache import CacheMachine
-from conformance.operations.trace import Trace
+from conformance.runs.chunks import run_chunk
+from conformance.runs.divergence_event import new_trace
 from conformance.runs.profiles import Profile
 from conformance.scratch import scratch_directory
 from kidx.dialect import dialect_of
@@ -38,15 +37,13 @@ PROFILE = Profile("cache", examples=40, steps=60, seed=None)
 HEADS = ("clause", "steps that exercised it, in the rules of {release}")
 
 
-def run_chunk(lockstep: CacheLockstep, number: int, directory: Path, tree: str) -> dict[str, Any]:
+def chunk(lockstep: CacheLockstep, number: int, directory: Path, tree: str) -> dict[str, Any]:
     """Run one chunk of examples, and return its counts."""
     before = lockstep.statistics
     examples, steps, clauses = before.examples, before.steps, Counter(before.exercised(newest()))
     started, traces = time.monotonic(), []
     try:
-        run_state_machine_as_test(
-            seed(number)(CacheMachine.bind(lockstep)), settings=PROFILE.settings(PROFILE.examples)
-        )
+        run_chunk(CacheMachine.bind(lockstep), PROFILE.settings(PROFILE.examples), number, PROFILE.examples)
     except (DivergenceError, FlakyFailure) as failed:
         # A divergence that does not occur again is one, too.
         error = failed if isinstance(failed, DivergenceError) else failed.exceptions[0]
@@ -54,7 +51,7 @@ def run_chunk(lockstep: CacheLockstep, number: int, directory: Path, tree: str) 
             raise
         lockstep.failure = None
         failure = failure_json(error.divergence)
-        trace = Trace("cache", error.divergence.release, error.operations, failure, made_by={"seed": number})
+        trace = new_trace("cache", error.divergence.release, error.operations, failure, seed=number)
         traces.append(str(trace.save(directory)))
     after = lockstep.statistics
     return {
@@ -116,7 +113,7 @@ def main() -> None:
     with scratch_directory() as scratch:
         lockstep = CacheLockstep([JvmCache(release) for release in HAVING], scratch)
         while sum(each["steps"] for each in chunks) < options.steps and time.monotonic() < until:
-            chunks.append(run_chunk(lockstep, drawn + len(chunks), options.directory, tree))
+            chunks.append(chunk(lockstep, drawn + len(chunks), options.directory, tree))
             with kept.open("a", encoding="utf-8") as stream:
                 stream.write(f"{json.dumps(chunks[-1])}\n")
             steps = sum(each["steps"] for each in chunks)
