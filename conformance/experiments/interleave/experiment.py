@@ -26,6 +26,7 @@ from conformance.implementations.jvm.driver import driver_class
 from conformance.implementations.jvm.interruptible import interruptible_classes
 from conformance.implementations.jvm.race_planting import without_monitors
 from conformance.implementations.jvm.virtual_machine import start_jvm
+from kidx.dialect import dialect_of
 from kidx.records import build_batch
 
 if TYPE_CHECKING:
@@ -124,18 +125,10 @@ class Interrupter:
     def explore(self, kinds: Sequence[str] = KINDS, seed: int = 0, examples: int = 1) -> Iterator[Pair]:
         """Yield the result of every pair of operations, in scenarios that are drawn from a seed."""
         for kind, number in itertools.product(kinds, range(examples)):
-            if kind not in CACHES or self._has_cache():
+            if kind not in CACHES or dialect_of(self.release).has_remote_index_cache:
                 if kind in LOGS and not self._locks_matter:
                     self._prove_that_locks_matter()
                 yield from self.explore_scenario(kind, draw_scenario(kind, seed, number))
-
-    def _has_cache(self) -> bool:
-        jpype = start_jvm()
-        try:
-            self._loader.loadClass("org.apache.kafka.storage.internals.log.RemoteIndexCache")
-        except jpype.JException:
-            return False
-        return True
 
     def _prove_that_locks_matter(self) -> None:
         """Detect that appends to a log without locks are not atomic.
