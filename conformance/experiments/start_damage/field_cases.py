@@ -94,11 +94,6 @@ def _mark(*names: str, text: str | None) -> Damage:
     return change
 
 
-def _empty_the_metadata_log(site: Site) -> None:
-    for path in site.metadata.iterdir():
-        path.unlink()
-
-
 def _cut_metadata(part: float) -> Damage:
     """Keep the first part of KRaft's own log, and no snapshot of it."""
 
@@ -175,7 +170,7 @@ _OF_A_BROKER: Final[dict[str, Damage]] = {
     "KRaft's log cut in half, without snapshots": _cut_metadata(0.5),
     "KRaft's log cut at its first batches, without snapshots": _cut_metadata(0.05),
     "KRaft's log emptied, without snapshots": _cut_metadata(0),
-    "KRaft's log: its directory emptied": _empty_the_metadata_log,
+    "KRaft's log: its directory emptied": do.in_kraft_log(do.delete("*")),
     "meta.properties: version 0": do.replace_in_log_dir("meta.properties", "version", "version=0"),
     "meta.properties without a version": _without("version"),
     "meta.properties without a cluster.id": _without("cluster.id"),
