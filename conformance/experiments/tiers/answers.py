@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from conformance.experiments.tiers.prepared import LOCAL_START, LOCAL_VERSION
 from conformance.experiments.tiers.tiered_broker import remote_files, tiered_broker
 from conformance.kafka.polling import Deadline
 from conformance.lockstep.scopes.wire import WireLockstep
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 TOPIC: Final = ("remote.storage.enable=true", "local.retention.bytes=1", "retention.bytes=-1")
 """Properties of the topics: every inactive segment is copied and deleted locally, and none is deleted remotely."""
-LOCAL_START, LOCAL_VERSION = -4, 8
 _LIMIT_S: Final = 120
 """Time limit for a response, in seconds: the machine may be busy."""
 _MOVES_S: Final = 20
@@ -121,19 +121,19 @@ def answer_release(
 
     def is_over() -> bool:
         late = seconds is not None and time.monotonic() - started > seconds
-        return late or lockstep.statistics.answers >= answers
+        return late or counts.answers >= answers
 
     with scratch_directory() as scratch, tiered_broker(release, scratch / "broker", _PATIENT) as kafka:
         options = WireOptions(limit=_LIMIT_S, topic_config=TOPIC)
         with options.open(f"wire:{kafka.bootstrap}") as broker:
             lockstep = TieredLockstep(broker, release, scratch / "references", is_over=is_over)
             lockstep.kafka, rounds = kafka, 0
+            counts = lockstep.statistics
             bound = WireMachine.bind(lockstep, restarts=0)
             how = replace(PROFILES["ci"], steps=_STEPS).settings(CHUNK)
             while not is_over():
                 run_chunk(bound, how, seed + CHUNK * rounds, CHUNK, is_over)
                 rounds += 1
-                counts = lockstep.statistics
                 report(f"{release}: {counts.answers} responses across tiers; {counts.late_fetches} late fetches")
         # A clean stop of 3.9 waits until the deletion of the topics is noted in a topic that it no longer serves.
         kafka.kill()
