@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.report.markdown_escape import table
+
 if TYPE_CHECKING:
     from conformance.experiments.tiers.answers import Answered
     from conformance.experiments.tiers.experiment import Tried
@@ -64,17 +66,16 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
         results: The objects of :func:`to_json`, with the counts in ``answers`` if a release has any.
     """
     releases = [result["release"] for result in results]
-    lines = [_LEGEND, *_head("query", releases)]
-    lines += [_row((target, *(result["special"][target] for result in results))) for target in results[0]["special"]]
-    lines.append(_row(("times, correct responses", *("{} of {}".format(*result["lookups"]) for result in results))))
-    skipped = ("{answer} (the record: {expected})".format(**result["skipped"]) for result in results)
-    lines += [_row((_SKIPPED, *skipped)), "", *_head("damage", releases)]
-    for starts in zip(*(result["starts"] for result in results), strict=True):
-        lines.append(_row((f"`{starts[0]['damage']}`", *map(_cell, starts))))
+    rows = [[target, *(result["special"][target] for result in results)] for target in results[0]["special"]]
+    rows.append(["times, correct responses", *("{} of {}".format(*result["lookups"]) for result in results)])
+    rows.append([_SKIPPED, *("{answer} (the record: {expected})".format(**result["skipped"]) for result in results)])
+    starts = zip(*(result["starts"] for result in results), strict=True)
+    damaged = [[f"`{some[0]['damage']}`", *map(_cell, some)] for some in starts]
+    lines = [_LEGEND, *_table("query", releases, rows), "", *_table("damage", releases, damaged)]
     counted = [result for result in results if "answers" in result]
     if counted:
-        lines += ["", _COUNTS, *_head("count", [result["release"] for result in counted])]
-        lines += [_row((text, *(_text(name, result["answers"]) for result in counted))) for name, text in _COUNTED]
+        rows = [[text, *(_text(name, result["answers"]) for result in counted)] for name, text in _COUNTED]
+        lines += ["", _COUNTS, *_table("count", [result["release"] for result in counted], rows)]
     return "\n".join(lines) + "\n"
 
 
@@ -102,9 +103,5 @@ def _cell(start: dict[str, Any]) -> str:
     return happened if start["as_predicted"] else f"**{happened}** (predicted: {start['predicted']})"
 
 
-def _head(first: str, releases: Sequence[str]) -> list[str]:
-    return [_row((first, *releases)), _row("---" for _ in range(1 + len(releases)))]
-
-
-def _row(cells: Iterable[object]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
+def _table(first: str, releases: Sequence[str], rows: Iterable[list[str]]) -> list[str]:
+    return table([first, *releases], rows, numbers=1 + len(releases))
