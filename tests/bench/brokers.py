@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from conformance.report import markdown_escape
 from conformance.report.stream import read_stream
 from conformance.runs.broker_table import measured
 
@@ -56,9 +57,8 @@ def results_of(directory: Path) -> list[dict[str, Any]]:
 
 def table(results: list[dict[str, Any]]) -> str:
     """Return the rows in Markdown."""
-    headings = list(results[0])
-    lines = [headings, ["---"] * 3 + ["---:"] * (len(headings) - 3), *(map(str, each.values()) for each in results)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    rows = [[*map(str, each.values())] for each in results]
+    return "".join(f"{line}\n" for line in markdown_escape.table([*results[0]], rows, numbers=3))
 
 
 def page(results: dict[str, list[dict[str, Any]]]) -> str:

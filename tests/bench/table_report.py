@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from conformance.report import markdown_escape
 from kidx.java import find_java
 
 if TYPE_CHECKING:
@@ -62,4 +63,4 @@ def write_page(path: Path, title: str, introduction: str, heads: Sequence[str], 
 
 def markdown_table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """Return a table as Markdown."""
-    return "".join(f"| {' | '.join(line)} |\n" for line in [heads, ["---"] * len(heads), *rows])
+    return "".join(f"{line}\n" for line in markdown_escape.table([*heads], map(list, rows), numbers=len(heads)))
