@@ -1,8 +1,7 @@
-"""Phrases to avoid, counted in all prose: ``python -m tests.meta.prose`` lowers the allowed counts.
+"""Phrases to avoid in all prose.
 
-``prose.toml`` has the phrases, what to write instead, and how many lines each tree may still have. A line that an
-exception of the rule matches does not count. Pages for readers may have none. Fenced blocks, inline code and link
-targets are not prose.
+``prose.toml`` has the phrases, what to write instead, and exceptions. Exceptions do not hold for pages for readers.
+Fenced blocks, inline code and link targets are not prose.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import subprocess
 import tokenize
 import tomllib
 from bisect import bisect
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -23,9 +22,9 @@ from typing import Any, Final, NamedTuple
 ROOT: Final = Path(__file__).parents[2]
 DATA: Final = Path(__file__).with_name("prose.toml")
 TREES: Final = ("conformance", "kidx", "tests", "reports")
-"""Trees with a count; README.md, CONTRIBUTING.md and docs/ are pages for readers."""
+"""Trees in which exceptions hold; README.md, CONTRIBUTING.md and docs/ are pages for readers."""
 PAGES: Final = re.compile(r"(README|CONTRIBUTING|docs/(?!protocol)\w[\w/-]*|findings/[\w/-]+)\.md$")
-"""docs/protocol.md is a copy of texts of conformance, where it counts."""
+"""docs/protocol.md is a copy of texts of conformance, which are examined there."""
 NO_PROSE: Final = re.compile(
     r"^tests/golden/|/traces/|kills|/locks/|LICENSE|\.(json|ndjson|html|svg|xz|log|sum|mod|\w*index)$|prose\.toml$"
 )
@@ -51,7 +50,7 @@ def rules() -> list[dict[str, Any]]:
 
 
 def lines(*, pages: bool) -> list[Line]:
-    """Return the prose of the pages for readers, or of the trees with a count."""
+    """Return the prose of the pages for readers, or of the trees."""
     done = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
     names = [name for name in done.stdout.split() if not NO_PROSE.search(name) and (ROOT / name).is_file()]
     if pages:
@@ -62,32 +61,31 @@ def lines(*, pages: bool) -> list[Line]:
 
 
 class Prose:
-    """The prose of some files, as one text per tree and kind, which a regular expression searches in one call."""
+    """The prose of some files, as one text per kind, which a regular expression searches in one call."""
 
     def __init__(self, found: list[Line]) -> None:
-        self._lines: dict[tuple[str, str], list[Line]] = defaultdict(list)
+        self._lines: dict[str, list[Line]] = defaultdict(list)
         for line in found:
-            self._lines[line.file.partition("/")[0], line.kind].append(line)
-        self._texts = {key: "\n".join(line.text for line in its) for key, its in self._lines.items()}
+            self._lines[line.kind].append(line)
+        self._texts = {kind: "\n".join(line.text for line in its) for kind, its in self._lines.items()}
 
-    def matching(self, rule: dict[str, Any]) -> dict[str, list[Line]]:
-        """Return the lines that match a rule, by tree."""
+    def matching(self, rule: dict[str, Any]) -> list[Line]:
+        """Return the lines that match a rule."""
         pattern = re.compile(rule["regex"], re.MULTILINE)
-        result: dict[str, list[Line]] = defaultdict(list)
-        for (tree, kind), text in self._texts.items():
+        result: list[Line] = []
+        for kind, text in self._texts.items():
             if kind in rule.get("kinds", KINDS):
-                starts = list(accumulate((len(line.text) + 1 for line in self._lines[tree, kind]), initial=0))
+                starts = list(accumulate((len(line.text) + 1 for line in self._lines[kind]), initial=0))
                 numbers = sorted({bisect(starts, match.end()) - 1 for match in pattern.finditer(text)})
-                result[tree] += [self._lines[tree, kind][number] for number in numbers]
+                result += [self._lines[kind][number] for number in numbers]
         return result
 
-    def counted(self, rule: dict[str, Any]) -> dict[str, list[Line]]:
-        """Return the lines that match a rule and none of its exceptions, by tree."""
+    def wrong(self, rule: dict[str, Any]) -> list[Line]:
+        """Return the lines that match a rule and none of its exceptions."""
         exceptions = [re.compile(exception["line"]) for exception in rule.get("except", ())]
-        return {
-            tree: [line for line in found if not any(exception.search(str(line)) for exception in exceptions)]
-            for tree, found in self.matching(rule).items()
-        }
+        return [
+            line for line in self.matching(rule) if not any(exception.search(str(line)) for exception in exceptions)
+        ]
 
 
 def _lines_of(name: str) -> Iterator[Line]:
@@ -113,18 +111,3 @@ def python_lines(name: str, text: str) -> Iterator[Line]:
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
             yield Line(name, token.start[0], "comment", token.string)
-
-
-def lower() -> None:
-    """Write each tree's count into ``prose.toml`` where it has fallen."""
-    prose, text = Prose(lines(pages=False)), DATA.read_text("utf-8")
-    for rule in rules():
-        now = Counter({tree: len(matching) for tree, matching in prose.counted(rule).items()})
-        allowed = ", ".join(f"{tree} = {min(now[tree], rule['allowed'][tree])}" for tree in TREES)
-        head, entry, rest = text.partition(f'id = "{rule["id"]}"\n')
-        text = head + entry + re.sub(r"allowed = \{.*?\}", f"allowed = {{ {allowed} }}", rest, count=1)
-    DATA.write_text(text, "utf-8")
-
-
-if __name__ == "__main__":
-    lower()
