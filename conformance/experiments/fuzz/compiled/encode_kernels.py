@@ -140,25 +140,27 @@ def open_step(out: Any, octets: Any, at: Any, kind: Any, base_offset: Any, writa
 
 
 @kernel
-def begin_reply(out: Any, head: Any, kind: Any, count: Any, state: Any) -> Any:
-    """Write the part of a reply before its values, with its length at ``head``; return the position of the values."""
+def begin_reply(out: Any, head: Any, kind: Any, count: Any) -> Any:
+    """Write the kind and the number of values of the reply at ``head``; return the position of the values."""
     out[head + 1] = kind
     out[head + 2] = count
-    out[head + 3] = 0 if state[_LASTS] < 0 else _put_state(out, head + _VALUES, state) - head - _VALUES
     return head + _VALUES
 
 
 @kernel
 def end_reply(out: Any, head: Any, at: Any, state: Any) -> Any:
     """Write the part of a reply after its values, without an error; return the position of the next step."""
-    at = _put_state(out, at, state)
+    at = _put_state(out, head, at, state)
     out[at] = _NO_TEXT
     out[head] = 8 * (at - head)
     return at + 1
 
 
 @kernel
-def _put_state(out: Any, at: Any, state: Any) -> Any:
+def _put_state(out: Any, head: Any, at: Any, state: Any) -> Any:
+    """Write the state of the reply at ``head`` and its number of longs; return the next free position."""
+    begin = at
+    out[head + 3] = 0
     if state[_LASTS] < 0:
         return at
     out[at] = state[0]
@@ -171,14 +173,16 @@ def _put_state(out: Any, at: Any, state: Any) -> Any:
         at += 1
     for place in range(1 + state[_LASTS]):
         out[at + place] = state[_LASTS + place]
-    return at + 1 + state[_LASTS]
+    at += 1 + state[_LASTS]
+    out[head + 3] = at - begin
+    return at
 
 
 @kernel
 def reply(out: Any, at: Any, state: Any, count: Any, first: Any, second: Any) -> Any:
     """Write a reply without an error, with at most two values; return the position of the next step."""
     head = at
-    at = begin_reply(out, head, 0, count, state)
+    at = begin_reply(out, head, 0, count)
     if count > 0:
         out[at] = first
         at += 1
@@ -192,7 +196,7 @@ def reply(out: Any, at: Any, state: Any, count: Any, first: Any, second: Any) ->
 def error_reply(out: Any, octets: Any, at: Any, state: Any, kind: Any, text: Any, numbers: Any) -> Any:
     """Write a reply with an error, with the numbers of its text; return the position of the next step."""
     head = at
-    at = _put_state(out, begin_reply(out, head, kind, NOTHING, state), state)
+    at = _put_state(out, head, begin_reply(out, head, kind, NOTHING), state)
     begin = place = 8 * (at + 1)
     for byte in text:
         if byte < _NUMBERS:

@@ -115,7 +115,7 @@ def _write_case(out: Any, octets: Any, at: Any, data: Any, texts: Any, strict: A
         at = _unsupported(out, octets, at, data, untold, texts, readable, strict)
     else:
         head = at
-        at = begin_reply(out, head, 0, 1 + _TRANSACTION * count, untold)
+        at = begin_reply(out, head, 0, 1 + _TRANSACTION * count)
         out[at] = count
         at += 1
         for slot in range(count):
@@ -221,7 +221,7 @@ def _collect(
 ) -> Any:
     at = step(out, at, _COLLECT, 2, fetched, bound, 0, 0)
     head = at
-    values = begin_reply(out, head, 0, 1, state)
+    values = begin_reply(out, head, 0, 1)
     at = values + 1
     complete = 0
     found = 0
@@ -237,7 +237,7 @@ def _collect(
         return _unsupported(out, octets, head, data, state, texts, readable, strict)
     out[values], out[at] = found, complete
     at += 1
-    begin_reply(out, head, 0, at - values, state)
+    begin_reply(out, head, 0, at - values)
     return end_reply(out, head, at, state)
 
 
