@@ -127,7 +127,7 @@ final class Members {
         }
     }
 
-    /** A value that is a method in one release and a field in another. */
+    /** Readers of several values. */
     static Reader[] readers(Class<?> type, String... names) {
         Reader[] found = new Reader[names.length];
         for (int i = 0; i < names.length; i++)
@@ -135,6 +135,7 @@ final class Members {
         return found;
     }
 
+    /** A value that is a method in one release and a field in another. */
     static final class Reader {
         private final Method method;
         private final Field field;
