@@ -4,7 +4,7 @@ import java.util.List;
 
 /** Adds transactions of AbortedTxn and of TxnIndexSearchResult, classes of a release, to replies. */
 final class AbortedTransactions {
-    private static final String[] FIELDS = {"producerId", "firstOffset", "lastOffset", "lastStableOffset"};
+    static final String[] FIELDS = {"producerId", "firstOffset", "lastOffset", "lastStableOffset"};
 
     private Members.Reader[] fields;
     private Members.Reader transactions;

@@ -8,7 +8,7 @@ import java.nio.channels.FileChannel;
 
 /** TransactionIndex and AbortedTxn, a 34-byte buffer up to 4.3 and a generated message from 4.4. */
 final class TransactionIndexAdapter extends IndexAdapter {
-    private static final String[] FIELDS = {"producerId", "firstOffset", "lastOffset", "lastStableOffset"};
+    private static final String[] FIELDS = AbortedTransactions.FIELDS;
     private static final int RECORD_BYTES = 34;
     private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
 
