@@ -8,7 +8,7 @@ differ are decoded.
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, Self, TypeVar
 
 from conformance.implementations.jvm.batch_group import JvmBatchGroup
@@ -68,7 +68,7 @@ class JvmClasses(Generic[ObservationType]):
     """Supported operations."""
     state: ClassVar[type]
     """Type of the state."""
-    observed: ClassVar[Any]
+    observed: Callable[[Outcome, Any], ObservationType]
     """Type of the observations, of an outcome and a state."""
     step_of: ClassVar[Requests]
     """Encoder of the operations."""
@@ -158,16 +158,12 @@ class JvmClasses(Generic[ObservationType]):
         if not error:
             row = ROWS.get(self.operations[operation.name].gives)
             value = None if row is None or count < 0 else row.value(body[:values_count])
-            return self._observation(Outcome(None, value), state)
+            return self.observed(Outcome(None, value), state)
         text = self.driver.text()
         if error < 0:
-            return self._observation(unmapped_exception(self.name, text), state)
+            return self.observed(unmapped_exception(self.name, text), state)
         kind = self.error_kinds[error - 1]
-        return self._observation(self.refusal(kind, None if text is None else str(text)), state)
-
-    def _observation(self, outcome: Outcome, state: Any) -> ObservationType:
-        found: ObservationType = self.observed(outcome, state)
-        return found
+        return self.observed(self.refusal(kind, None if text is None else str(text)), state)
 
     # -- batched execution ----------------------------------------------------------------------------------------
 
