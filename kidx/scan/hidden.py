@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import struct
 from typing import Final, NamedTuple
 
 import google_crc32c
 import numpy as np
 
 from kidx.files import open_regular
+from kidx.records.layout import CHECKSUMMED_FROM, LOG_OVERHEAD, RECORD_BATCH, RECORD_BATCH_OVERHEAD
 
 _MOST: Final = 64 << 20
 """Number of bytes that are searched."""
-_LENGTH_AT, _MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _COUNT_AT, _RECORDS_AT = 8, 16, 17, 21, 57, 61
-_OVERHEAD: Final = 12
+_MAGIC_AT: Final = RECORD_BATCH.field("magic").offset
 _MAGIC: Final = 2
 _ATTRIBUTES: Final = 0x7F
 
@@ -52,15 +51,13 @@ def hidden_batches(path: str | os.PathLike[str], position: int) -> list[HiddenBa
     found: list[HiddenBatch] = []
     end = 1  # no batch begins at the position itself
     for start in np.flatnonzero(np.frombuffer(data, np.uint8)[_MAGIC_AT:] == _MAGIC).tolist():
-        if start < end or start + _RECORDS_AT > len(data):
+        if start < end or start + RECORD_BATCH_OVERHEAD > len(data):
             continue
-        (size,) = struct.unpack_from(">i", data, start + _LENGTH_AT)
-        (base,) = struct.unpack_from(">q", data, start)
-        crc, attributes, delta = struct.unpack_from(">Ihi", data, start + _CRC_AT)
-        after = start + _OVERHEAD + size
-        is_likely = size >= _RECORDS_AT - _OVERHEAD and after <= len(data) and 0 <= attributes <= _ATTRIBUTES
-        if is_likely and base >= 0 and delta >= 0 and google_crc32c.value(data[start + _ATTRIBUTES_AT : after]) == crc:
-            (count,) = struct.unpack_from(">i", data, start + _COUNT_AT)
+        base, length, _, _, crc, attributes, delta, *_, count = RECORD_BATCH.struct.unpack_from(data, start)
+        after = start + LOG_OVERHEAD + length
+        is_likely = start + RECORD_BATCH_OVERHEAD <= after <= len(data) and 0 <= attributes <= _ATTRIBUTES
+        is_likely &= base >= 0 and delta >= 0
+        if is_likely and google_crc32c.value(data[start + CHECKSUMMED_FROM : after]) == crc & 0xFFFFFFFF:
             found.append(HiddenBatch(position + start, base, base + delta, max(count, 0)))
             end = after
     return found
