@@ -100,9 +100,7 @@ class TieredLog(ReadOnlyLog):
             raise ToolError(f"{found.store.url} has no remote segment of {self.directory.name}")
         first_local = self.segments[0].base_offset
         copied = [
-            each
-            for each in stored.segments
-            if not stored.why_unread(each) and (each.noted or not each.missing or each.base_offset < first_local)
+            each for each in stored.read_segments if each.noted or not each.missing or each.base_offset < first_local
         ]
         lineage = with_records({entry.epoch: entry.start_offset for entry in self.epochs.entries})
         end = self.end_offset

@@ -68,6 +68,11 @@ class StoredPartition:
             return f"{TOPIC} has no record of the segment" if self.noted.is_complete else ""
         return "" if segment.noted.is_readable else f"{TOPIC} has the segment in state {segment.noted.state_name}"
 
+    @property
+    def read_segments(self) -> list[StoredSegment]:
+        """Segments that a broker reads, or may read if their metadata are unknown (:meth:`why_unread`)."""
+        return [each for each in self.segments if not self.why_unread(each)]
+
 
 @dataclass(slots=True)
 class RemoteDirectory:

@@ -227,7 +227,7 @@ def _with_remote(log: PartitionLog, directory: RemoteDirectory) -> PartitionLog:
         epochs = dict(epoch_entries(text, store.name_of(path))) if text else {}
     except InvalidArgumentError as error:
         raise ToolError(str(error)) from error
-    older = before_local([each for each in stored.segments if not stored.why_unread(each)], epochs, first)
+    older = before_local(stored.read_segments, epochs, first)
     lost = next((each for each in older if each.is_absent), None)
     if lost is not None:
         raise ToolError(f"{lost.name(LOG)} is missing, although {TOPIC} says that the segment was copied")

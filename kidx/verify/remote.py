@@ -87,7 +87,7 @@ def verify_remote(
     partitions = [_partition_of(stored) for stored in used]
     with closing(verdicts_on(Found(partitions), look, processes)) as verdicts:
         for (here, stored), partition in zip(pairs, partitions, strict=True):
-            own = {each: next(verdicts) for each in stored.segments if not stored.why_unread(each)}
+            own = {each: next(verdicts) for each in stored.read_segments}
             result.add(_verdict_on(here, stored, partition, own, None if dialect is None else dialect.release))
             result.left_out += [
                 Problem(Path(found.store.name_of(f"{stored.directory}/{name}")), "is no file of a remote segment")
@@ -116,8 +116,7 @@ def _pairs(local: Found, remote: RemoteDirectory, result: Verification) -> Itera
 
 
 def _partition_of(stored: StoredPartition) -> Partition:
-    read = [each for each in stored.segments if not stored.why_unread(each)]
-    segments = tuple(segment_of(each, stored.topic, stored.partition) for each in read)
+    segments = tuple(segment_of(each, stored.topic, stored.partition) for each in stored.read_segments)
     return Partition(Path(stored.directory), stored.topic, stored.partition, segments=segments, complete=False)
 
 
