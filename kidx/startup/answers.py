@@ -20,7 +20,6 @@ another partition's records; *refused*: the broker does not serve the partition;
 the partition starts empty; *empty*: the partition has no directory or no segment, and starts empty; *offline*: the
 partition is in a log directory that goes offline."""
 
-_HARMED: Final[tuple[Outcome, ...]] = ("cut", "foreign", "refused", "stray", "empty")
 _EFFECTS: Final[dict[str, tuple[Outcome, ...]]] = {
     "lose records": ("cut",),
     "serve the records of another partition": ("foreign",),
@@ -28,6 +27,7 @@ _EFFECTS: Final[dict[str, tuple[Outcome, ...]]] = {
     "start empty": ("stray", "empty"),
 }
 """Harm that a start does to partitions, the worst first."""
+_HARMED: Final = tuple(outcome for outcomes in _EFFECTS.values() for outcome in outcomes)
 _NAMED: Final = 3
 """Maximum number of paths in a line."""
 
