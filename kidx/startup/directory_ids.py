@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from kidx.discovery import META_PROPERTIES, parse_partition
 from kidx.startup.answers import Blocker
 from kidx.startup.checkpoints import UnreadableError, properties_of
+from kidx.startup.directories import names_in
 from kidx.startup.remedies import NEW_DIRECTORY_ID, NEW_ID
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ def without_directory_ids(directories: Iterable[Path], recorded: Iterable[str]) 
     if not any(directory_id.strip("A") for directory_id in recorded):
         return
     for directory in directories:
-        with contextlib.suppress(UnreadableError, OSError):
+        with contextlib.suppress(UnreadableError):
             properties = properties_of(directory)
-            has_partitions = any(parse_partition(path.name) for path in directory.iterdir())
-            if properties is not None and "directory.id" not in properties and has_partitions:
+            lacks_id = properties is not None and "directory.id" not in properties
+            if lacks_id and any(map(parse_partition, names_in(directory))):
                 yield Blocker(directory / META_PROPERTIES, NEW_DIRECTORY_ID, NEW_ID)
