@@ -131,21 +131,20 @@ def run_on_spark(
 def _check_same(directory: Path, plan: Plan) -> None:
     """Record the parameters of the campaign, or raise ToolError if the directory has a campaign with others."""
     directory.mkdir(parents=True, exist_ok=True)
-    profile = asdict(plan.profile)
     about = {
-        "implementations": list(plan.implementations),
-        "profile": {name: list(value) if isinstance(value, tuple) else value for name, value in profile.items()},
+        "implementations": plan.implementations,
+        "profile": asdict(plan.profile),
         "max_examples": plan.max_examples,
         "level": plan.level,
         "kidx": version("kidx"),
         "hypothesis": version("hypothesis"),
     }
-    path = directory / "campaign.json"
+    path, text = directory / "campaign.json", json.dumps(about, indent=2)
     if not path.exists():
-        path.write_text(json.dumps(about, indent=2) + "\n", "utf-8")
+        path.write_text(f"{text}\n", "utf-8")
         return
-    before = json.loads(path.read_text("utf-8"))
-    changed = [name for name in about if before.get(name) != about[name]]
+    before, now = json.loads(path.read_text("utf-8")), json.loads(text)  # both with lists for tuples
+    changed = [name for name in now if before.get(name) != now[name]]
     if changed:
         raise ToolError(f"{directory} has a campaign with other {', '.join(changed)}; choose another directory")
 
