@@ -30,9 +30,6 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
 
-_MACHINES = f"{', '.join(KINDS)}; all but {' and '.join(LOGS)} by default."
-
-
 def interleave_command(
     kafka: ReleaseOption = None,
     machine: Annotated[
