@@ -7,7 +7,7 @@ Each event is a JSON object with the name of its class in ``event``.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypedDict
 
@@ -227,7 +227,7 @@ _RENAMED: Final[dict[str, dict[str, str]]] = {
     "Measured": {"holds": "passed"},
     "Diverged": {"shape": "signature", "detail": "signature_detail", "times": "occurrences", "also": "related"},
 }
-FAILURE_RENAMED: Final = {"party": "participant"}
+_RENAMED_FAILURE: Final = {"party": "participant"}
 _RENAMED_RELATED: Final = {"shape": "signature", "times": "occurrences", "because": "reason"}
 """Fields of version 1, and their names since version 2."""
 
@@ -257,9 +257,7 @@ def event_from_json(document: Json) -> Event | None:
 
 
 def _of_version_2(document: Json) -> Json:
-    document = renamed(document, _RENAMED.get(document["event"], {}))
-    if isinstance(document.get("failure"), dict):
-        document["failure"] = renamed(document["failure"], FAILURE_RENAMED)
+    document = with_renamed_failure(renamed(document, _RENAMED.get(document["event"], {})))
     if isinstance(document.get("related"), list):
         document["related"] = [
             renamed(each, _RENAMED_RELATED) if isinstance(each, dict) else each for each in document["related"]
@@ -267,6 +265,12 @@ def _of_version_2(document: Json) -> Json:
     return document
 
 
-def renamed(document: Json, names: dict[str, str]) -> Json:
+def with_renamed_failure(document: Json) -> Json:
+    """Return an event or a trace; if it has a failure, the fields of the failure get their names of version 2."""
+    failure = document.get("failure")
+    return document | {"failure": renamed(failure, _RENAMED_FAILURE)} if isinstance(failure, dict) else document
+
+
+def renamed(document: Mapping[str, Any], names: Mapping[str, str]) -> Json:
     """Return an object with some of its fields renamed: old names to new ones."""
     return {names.get(name, name): value for name, value in document.items()}

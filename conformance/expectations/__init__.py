@@ -37,6 +37,7 @@ from msgspec import ValidationError, convert
 
 from conformance.clauses import MACHINES, load_clauses
 from conformance.errors import ToolError
+from conformance.events import renamed
 from kidx.dialect.release_range import ReleaseRange, ReleaseRangeError
 
 _KEYS: Final = ("machine", "implementation", "releases", "reason", "link")
@@ -233,8 +234,7 @@ def read_expectations(origin: str, text: str) -> tuple[Expectation, ...]:
 
 
 def _read_expectation(where: str, entry: Mapping[str, str]) -> Expectation:
-    # The name until 0.2.
-    entry = {"signature" if key == "shape" else key: value for key, value in entry.items()}
+    entry = renamed(entry, {"shape": "signature"})  # the name until 0.2
     if missing := [key for key in _KEYS if not entry.get(key)]:
         raise ExpectationError(f"{where} has no {', '.join(missing)}")
     named = [key for key in _SUBJECTS if entry.get(key)]

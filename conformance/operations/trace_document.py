@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta, Struct, ValidationError
 
-from conformance.events import FAILURE_RENAMED, renamed
+from conformance.events import renamed, with_renamed_failure
 from conformance.operations.index import INDEX_OPS
 from conformance.operations.index_steps import STEPS
 
@@ -68,10 +68,7 @@ def upgraded(document: Object) -> Object:
     """Return a document of version 1 or 2 as one of version 2; a document with other fields is returned unchanged."""
     if document.get("version") != 1:
         return document
-    document = renamed(document, {"made_by": "provenance"}) | {"version": VERSION}
-    if isinstance(document.get("failure"), dict):
-        document["failure"] = renamed(document["failure"], FAILURE_RENAMED)
-    return document
+    return with_renamed_failure(renamed(document, {"made_by": "provenance"}) | {"version": VERSION})
 
 
 def check_document(document: Object) -> None:

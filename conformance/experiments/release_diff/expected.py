@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.clauses import family
 from conformance.errors import ToolError
+from conformance.events import renamed
 from conformance.experiments.release_diff.error_texts import TextChange
 from conformance.runs.divergences.signatures import signature_of
 
@@ -92,8 +93,7 @@ def _entry(path: Path, number: int, entry: Any) -> Entry:
     where = f"entry {number} of {path}"
     if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
         raise ToolError(f"{where} is not a table of texts")
-    # The name until 0.2.
-    entry = {"signature" if key == "shape" else key: value for key, value in entry.items()}
+    entry = renamed(entry, {"shape": "signature"})  # the name until 0.2
     if unknown := set(entry) - _ALLOWED:
         raise ToolError(f"{where} has unknown keys: {', '.join(sorted(unknown))}")
     if ("clause" in entry) == ("signature" in entry):
