@@ -97,9 +97,8 @@ class DivergenceReporter:
 
     def _emit_group(self, case: MinimizedDivergence, others: list[tuple[MinimizedDivergence, str]]) -> None:
         """Queue a divergence with its related divergences."""
-        event = replace(
-            case.event, related=(*case.event.related, *(_related_json(other, why) for other, why in others))
-        )
+        more = (_related_json(other.event, other.distinct.count, why) for other, why in others)
+        event = replace(case.event, related=(*case.event.related, *more))
         case.distinct.told = frozenset(event.clauses)
         for one in (case.distinct, *(other.distinct for other, _ in others)):
             self._known[one.identity] = case.distinct
@@ -109,7 +108,8 @@ class DivergenceReporter:
         """Return True if a divergence in the other kind of index has the same root cause, and relate them."""
         for number, (told, event) in enumerate(self._events):
             if told is not None and are_twins(told, case.distinct):
-                self._events[number] = told, replace(event, related=(*event.related, _related_json(case, TWIN)))
+                twin = _related_json(case.event, case.distinct.count, TWIN)
+                self._events[number] = told, replace(event, related=(*event.related, twin))
                 self._known[case.distinct.identity] = told
                 told.merge(case.distinct)
                 return True
@@ -166,13 +166,12 @@ def is_observed_only_event(event: Diverged) -> bool:
     return levels == {"OBSERVED"}
 
 
-def _related_json(case: MinimizedDivergence, why: str) -> dict[str, Any]:
-    event = case.event
+def _related_json(event: Diverged, occurrences: int, why: str) -> dict[str, Any]:
     return {
         "signature": event.signature,
         "clause": event.clause,
         "clauses": event.failure["clauses"],
-        "occurrences": case.distinct.count,
+        "occurrences": occurrences,
         "trace": event.trace,
         "reason": why,
     }
@@ -230,14 +229,7 @@ def _other_forms(
             continue
         other = replace(distinct, sighting=sighting, shape=signature_of(sighting.divergence))
         event = as_event(run, _alone(run, subject, other, min(run.plan.shrink_time, _SECONDS_OF_WAY)), seed)
-        yield {
-            "signature": event.signature,
-            "clause": distinct.clause,
-            "clauses": event.failure["clauses"],
-            "occurrences": times,
-            "trace": event.trace,
-            "reason": ANOTHER_WAY,
-        }
+        yield _related_json(replace(event, clause=distinct.clause), times, ANOTHER_WAY)
 
 
 def _first_difference(run: MachineRun, subject: Implementation, operations: tuple[Operation, ...]) -> Divergence | None:
