@@ -336,8 +336,8 @@ class Lockstep(Generic[Seen, Files]):
             self._comparing = None
         expected, reference = step.expected[group], self.groups[group].reference
         expected, found = participant.normalize(step.operation, expected, (actual, participant.read()), reference)
-        if step.clauses:
-            participant.exclude_step(participant.foreign_clauses(step.clauses[group]))
+        if step.clauses and (foreign := participant.foreign_clauses(step.clauses[group])):
+            participant.exclude_step(foreign)
         if expected == found:
             return
         who = participant.implementation
