@@ -88,7 +88,8 @@ class Participant(ABC):
     def drop_out(self, operation: str = "") -> None:
         """Drop out of the example because of memory, or of an operation that it does not have."""
         self.active, self._absent_since = False, self._at_begin
-        self.unsupported.update(filter(None, (operation,)))
+        if operation:
+            self.unsupported.add(operation)
 
     def foreign_clauses(self, clauses: tuple[str, ...]) -> Sequence[str]:
         """Return the clauses that only the reference exercised in a step.
