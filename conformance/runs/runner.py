@@ -239,7 +239,7 @@ class _Runner:
 
 
 def _versions(plan: Plan) -> dict[str, str]:
-    """Return the versions of third-participant implementations, by their ``-i`` arguments."""
+    """Return the versions of third-party implementations, by their ``-i`` arguments."""
     known = load_subjects()
     names = (name for name in plan.implementations if name.startswith("subject:"))
     return {name: known[subject].version for name in names if (subject := name.partition(":")[2]) in known}

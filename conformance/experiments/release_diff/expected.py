@@ -4,7 +4,7 @@
 
     [[difference]]
     clause = "AI-42b"                  # a clause that separates the two, whatever the letter of its variant; or
-    signature = "close: bytes"             # the signature that `conformance diff` prints if no clause covers the step
+    signature = "close: bytes"         # the signature that `conformance diff` prints if no clause covers the step
     machine = "offset"                 # only there; optional
     reason = "4.4 no longer trims"
     link = "https://issues.apache.org/jira/browse/KAFKA-20979"
