@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from string import ascii_lowercase
 from typing import Annotated
 
 import typer
@@ -11,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from conformance.attribution.tables import machines_of
-from conformance.clauses import LEVELS, Clause, load_chapters, load_clauses
+from conformance.clauses import LEVELS, Clause, family, load_chapters, load_clauses
 from conformance.commands.options import JsonOption, ListVerboseOption
 from conformance.errors import ToolError
 from conformance.kafka.releases import load_release
@@ -112,7 +111,7 @@ def is_selected(clause: str, argument: str) -> bool:
     """
     if argument.endswith("*") or not argument:
         return clause.startswith(argument.removesuffix("*"))
-    return argument in (clause, clause.rstrip(ascii_lowercase), clause.partition("-")[0])
+    return argument in (clause, family(clause), clause.partition("-")[0])
 
 
 def _document(clause: str) -> dict[str, object]:
