@@ -154,8 +154,7 @@ def _expected(trace: Trace, release: str, subject: JvmClasses[Any]) -> Iterator[
             group.dialect = with_codecs_of(dialect_of(release), [subject])
             group.reference.implementation.perform_for([group.dialect])
         name = scope.no_file_name
-        lockstep.begin()
-        try:
+        with lockstep.example():
             for number, operation in enumerate(trace.operations, start=1):
                 try:
                     damages = operation.name in scope.corrupting_operations
@@ -172,8 +171,6 @@ def _expected(trace: Trace, release: str, subject: JvmClasses[Any]) -> Iterator[
                 path = scope.corrupted_path(operation, name) if damages else ""
                 found = dict(scope.by_name(group.files, name))
                 yield _Step(operation, request, path, outcome, values, numbers, found)
-        finally:
-            lockstep.end()
 
 
 def _request(step: bytes) -> tuple[Sequence[int], bytes]:
