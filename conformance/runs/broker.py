@@ -45,7 +45,7 @@ class BrokerRun(ServerRun):
         build = build_of(directory_of(self.name) or "")
         chosen = choose(self.release, self.plan.broker, build)
         broker = new_broker(self.release, chosen.backend, progress=self.context.progress, build=build)
-        diverging: tuple[str, ...] = ()
+        failure: DivergenceError | None = None
         error, ready_seconds = "", 0.0
         try:
             with broker_lockstep(broker, reference=self.reference, on_divergence=self.is_expected) as self.lockstep:
@@ -53,12 +53,12 @@ class BrokerRun(ServerRun):
                 failure = self._drive(self.lockstep)
                 if failure is not None:
                     self.context.sink(self.event(failure))
-                    diverging = failure.divergence.clauses
         except BrokerError as crash:
             error = str(crash)
             self._report_crash(crash)
         tally = self.lockstep.statistics if self.lockstep is not None else BrokerStatistics()
-        unexplained = bool(diverging) + bool(error)
+        diverging = () if failure is None else failure.divergence.clauses
+        unexplained = (failure is not None) + bool(error)
         details = {
             "backend": broker.backend,
             "why_not_a_container": chosen.reason or None,
