@@ -13,6 +13,8 @@ from kidx.records.layout import CHECKSUMMED_FROM, LOG_OVERHEAD, RECORD_BATCH, RE
 
 _MOST: Final = 64 << 20
 """Number of bytes that are searched."""
+_CHECKSUMMED: Final = 4 * _MOST
+"""Number of bytes whose checksum is computed: headers of a hostile file may all claim the rest of the file."""
 _MAGIC_AT: Final = RECORD_BATCH.field("magic").offset
 _MAGIC: Final = 2
 _ATTRIBUTES: Final = 0x7F
@@ -36,6 +38,8 @@ class HiddenBatch(NamedTuple):
 def hidden_batches(path: str | os.PathLike[str], position: int) -> list[HiddenBatch]:
     """Return the batches of format 2 with a right checksum after the position at which reading a ``.log`` ends.
 
+    The search ends early in a file with so many false headers that their checksums would take minutes.
+
     Args:
         path: path of the log.
         position: position at which a reader of the log stops.
@@ -50,6 +54,7 @@ def hidden_batches(path: str | os.PathLike[str], position: int) -> list[HiddenBa
         os.close(descriptor)
     found: list[HiddenBatch] = []
     end = 1  # no batch begins at the position itself
+    left = _CHECKSUMMED
     for start in np.flatnonzero(np.frombuffer(data, np.uint8)[_MAGIC_AT:] == _MAGIC).tolist():
         if start < end or start + RECORD_BATCH_OVERHEAD > len(data):
             continue
@@ -57,7 +62,12 @@ def hidden_batches(path: str | os.PathLike[str], position: int) -> list[HiddenBa
         after = start + LOG_OVERHEAD + length
         is_likely = start + RECORD_BATCH_OVERHEAD <= after <= len(data) and 0 <= attributes <= _ATTRIBUTES
         is_likely &= base >= 0 and delta >= 0
-        if is_likely and google_crc32c.value(data[start + CHECKSUMMED_FROM : after]) == crc & 0xFFFFFFFF:
+        if not is_likely:
+            continue
+        left -= length
+        if left < 0:
+            break
+        if google_crc32c.value(data[start + CHECKSUMMED_FROM : after]) == crc & 0xFFFFFFFF:
             found.append(HiddenBatch(position + start, base, base + delta, max(count, 0)))
             end = after
     return found

@@ -3,6 +3,8 @@
 import pytest
 from startups import RELEASE, fill_partitions, log, start, stop_cleanly, write_offsets
 
+from kidx.records.layout import LOG_OVERHEAD, RECORD_BATCH
+from kidx.scan import hidden
 from kidx.scan.hidden import hidden_batches
 from kidx.verify import verify_paths
 
@@ -60,6 +62,20 @@ def test_a_batch_with_a_wrong_checksum_is_not_counted(data):
     overwrite(path, size + 8, b"\x7f")
     overwrite(path, 3 * size - 3, b"\xff")
     assert [each.base_offset for each in hidden_batches(path, size)] == [42, 44, 46]
+
+
+def test_false_headers_that_all_claim_the_rest_of_the_file_have_few_checksums(tmp_path, monkeypatch):
+    path, size, header = tmp_path / log(0), 1 << 16, RECORD_BATCH.size
+    headers = (
+        RECORD_BATCH.struct.pack(0, size - at - LOG_OVERHEAD, 0, 2, *[0] * (len(RECORD_BATCH.fields) - 4))
+        for at in range(0, size - header, header)
+    )
+    path.write_bytes(b"".join(headers).ljust(size, b"\0"))
+    lengths = []
+    monkeypatch.setattr(hidden, "_CHECKSUMMED", 4 * size)
+    monkeypatch.setattr(hidden.google_crc32c, "value", lambda data: lengths.append(len(data)) or -1)
+    assert hidden_batches(path, 0) == []
+    assert 3 * size < sum(lengths) <= 4 * size
 
 
 def test_a_log_that_begins_with_a_hole_loses_its_records(data):
