@@ -38,7 +38,7 @@ class HiddenBatch(NamedTuple):
 def hidden_batches(path: str | os.PathLike[str], position: int) -> list[HiddenBatch]:
     """Return the batches of format 2 with a right checksum after the position at which reading a ``.log`` ends.
 
-    The search ends early in a file with so many false headers that their checksums would take minutes.
+    The search ends early in a file whose false headers would take minutes to check.
 
     Args:
         path: path of the log.

@@ -1,9 +1,9 @@
 """Cases per second of the fuzzer, compared in one run on this machine: ``python -m tests.bench.fuzz``.
 
 The same kind of contents, new in each turn, are examined one by one in lockstep, as for a user's adapter, and in bulk
-by Kafka's classes: with the newest release, and with all 26. Each warms up before the clock starts, and they take
-turns. Rates are medians of the clock's and of processor time. On a shared machine the latter counts, over all threads,
-Java's compiler included.
+by Kafka's classes: with the newest release, and with all locked ones. Each warms up before the clock starts, and they
+take turns. Rates are medians of the clock's and of processor time. On a shared machine the latter counts, over all
+threads, Java's compiler included.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--format", action="append", choices=list(SEEDS), help="All four by default.")
-    parser.add_argument("--one-release", action="store_true", help="Omit the measurement with all 26 releases.")
+    parser.add_argument("--one-release", action="store_true", help="Omit the measurement with all locked releases.")
     options = parser.parse_args()
     enable_c2_compiler()  # as conformance fuzz does where it has a minute
     console = Console()

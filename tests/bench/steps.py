@@ -1,14 +1,9 @@
 """Steps per second, compared in one run on this machine: ``python -m tests.bench.steps``.
 
 Generating: the same examples (same seed) by Hypothesis with no participant, with the reference and the model alone,
-with one release, and with all 26. Replaying: the operations of those examples without Hypothesis, by the full lockstep,
-and by the release's classes and the reference alone. Segments and logs have no model. A log's step is a query of forty
-timestamps or an append of several batches, so a turn has fewer of them.
-
-A step is one operation, regardless of the number of participants. Every set of participants warms up before the clock
-starts, so that Java has compiled its code. They take turns, so that other load on the machine affects all of them.
-Shares are medians over the turns, of the clock's time and of processor time: releases use a second core, which costs
-the latter. It takes about 180 s on two idle cores.
+with one release, and with all locked releases. Replaying: the operations of those examples without Hypothesis, by the
+full lockstep, and by the release's classes and the reference alone. Segments and logs have no model. A log's step is a
+query of forty timestamps or an append of several batches, so a turn has fewer of them.
 """
 
 from __future__ import annotations
