@@ -41,7 +41,7 @@ NO_ANSWER: Final[dict[type[ClientError], str]] = {
 }
 """Error names for a missing response: the broker closes the connection instead, or sends a malformed response."""
 _FAILURES: Final = 20_000
-"""Maximum number of missing responses, after which the run gives up the broker."""
+"""Maximum number of missing responses in a row, after which the run gives up the broker."""
 _ALWAYS: Final = ("Metadata", "Produce", "Fetch", "ListOffsets")
 _OPTIONAL: Final = ("segment.index.bytes", "index.interval.bytes", "segment.bytes", "segment.ms", "compression.type")
 """Settings that a broker without Kafka's files may not know."""
@@ -176,7 +176,7 @@ class WireBroker:
         """Yield the responses to each request; a missing response becomes an error of :data:`NO_ANSWER`.
 
         Raises:
-            ClientError: The broker is gone, hangs, or leaves too many requests without a response.
+            ClientError: The broker is gone, hangs, or leaves too many requests in a row without a response.
         """
         rest = list(requests)
         while rest:
@@ -184,6 +184,7 @@ class WireBroker:
             try:
                 for answers in self.client.request_each(rest):
                     done += 1
+                    self._failures = 0
                     yield answers
             except tuple(NO_ANSWER):
                 self._reconnect()
@@ -225,15 +226,17 @@ class WireBroker:
             ClientError: As :meth:`request_each`.
         """
         try:
-            return ask(self.client)
+            found = ask(self.client)
         except tuple(NO_ANSWER) as error:
             self._reconnect()
             return instead(NO_ANSWER[type(error)])
+        self._failures = 0
+        return found
 
     def _reconnect(self) -> None:
         self._failures += 1
         if self._failures > _FAILURES:
-            what = f"has left {_FAILURES} requests without a response"
+            what = f"has left {_FAILURES} requests in a row without a response"
             raise ClosedError(f"the broker at {self.address}", what)
         self.client.close()
         self.client = Client(self.address, **self._options)
