@@ -43,7 +43,7 @@ EMPTY_DISK: Final = (
 COPIED_DISK: Final = (
     "see whether this is a copy of the other disk. If it holds other partitions, write its own directory.id, as "
     "KRaft's metadata have it for its partitions, or delete that line: the broker then writes a new one, and may serve "
-    "the partitions in it after a second start only"
+    "the partitions in it minutes later only"
 )
 OTHER_BROKER: Final = (
     "see first whether this is the disk of another broker; if it is this one's, write the ids as in its other log "
@@ -86,9 +86,12 @@ TAKEN_ID: Final = (
 )
 NEW_DIRECTORY_ID: Final = (
     "it has no directory.id, though KRaft's metadata have one for its partitions: the broker writes a new one, and may "
-    "serve them after a second start only"
+    "serve them minutes later only"
 )
-NEW_ID: Final = "write the directory.id that the metadata have, or start the broker again if it does not serve them"
+NEW_ID: Final = (
+    "write the directory.id that the metadata have; else the partitions may have no leader until the controller checks "
+    "the leaders again (leader.imbalance.check.interval.seconds, 300 by default)"
+)
 WITHOUT: Final = {
     RECOVERY_POINTS: "the broker recovers every log of the directory from its beginning, if it was not stopped cleanly",
     START_OFFSETS: "each log starts with its first segment, so that deleted records are shown again",
@@ -116,7 +119,7 @@ _BY_NAME: Final = {
     HIGH_WATERMARKS: "move it away: the broker begins a new one",
     CLEANED_OFFSETS: "move it away: the broker begins a new one, and compaction reads each log from its start",
     META_PROPERTIES: "restore it; without a copy, write it as in the broker's other log directories, without the line "
-    "directory.id: the broker then writes a new one, and may serve the partitions in it after a second start only",
+    "directory.id: the broker then writes a new one, and may serve the partitions in it minutes later only",
     "quorum-state": "restore it; without a copy, move it away while all other controllers run",
 }
 

@@ -659,7 +659,7 @@ def test_a_log_directory_that_has_lost_its_id_is_a_remark(data, disks):
     write_metadata(data, *(partition_record(number, [1], disks) for number in range(3)))
     found = start(data)
     assert found.answer != "no"
-    said = [line for line in found.lines() if "may serve them after a second start only" in line]
+    said = [line for line in found.lines() if "may serve them minutes later only" in line]
     assert len(said) == (disks == DISKS[:1])
 
 

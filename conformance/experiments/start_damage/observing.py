@@ -25,8 +25,8 @@ _OFFLINE: Final = re.compile(r"Stopping serving logs in dir (\S+)|Failed to crea
 _LOG_FILE: Final = re.compile(r"\d{20}\.log", re.ASCII)
 _EQUAL_ROUNDS: Final = 3
 """Number of rounds of queries with the same responses after which the state is final."""
-_EQUAL_WITH_ERRORS: Final = 12
-"""The same if some partitions are not served: a broker with a new ``directory.id`` serves them seconds later."""
+_EQUAL_WITH_ERRORS: Final = 20
+"""The same if some partitions are not served: the controller checks the leaders every five seconds."""
 _PAUSE: Final = 0.5
 _MAX_ROUNDS: Final = 40
 """Maximum number of rounds."""

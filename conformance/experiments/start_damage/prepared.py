@@ -67,6 +67,8 @@ def broker_at(
         "log.initial.task.delay.ms": HOUR_MS if is_prepared else 30_000,  # delays the first checkpoints, too
         "metadata.log.max.record.bytes.between.snapshots": 1024,
         "log.cleaner.backoff.ms": 1000,
+        # With a new directory.id, partitions may have no leader before this check, which runs every 300 s by default.
+        "leader.imbalance.check.interval.seconds": 5,
     }
     return kind(release, directory, config)
 
