@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tomllib
@@ -133,10 +134,21 @@ def test_a_build_that_fails_is_one_line_and_leaves_no_files(tmp_path, change, sa
     assert list(tmp_path.rglob("*-sources")) == []
 
 
+def test_a_build_with_python_is_for_one_version(monkeypatch, tmp_path):
+    subject = read_subject("one", TABLE | {"needs": ["python3"]})
+    first = place_of(subject)
+    other = tmp_path / "python3"
+    other.write_text("#!/bin/sh\necho cpython-399\n")
+    other.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert place_of(subject) != first
+
+
 @pytest.mark.parametrize(
     ("start", "said"),
     [
-        (["sh", "-c", "exit 1"], "has ended before it printed its address"),
+        (["sh", "-c", "exit 1"], "has ended before it printed its address$"),
+        (["sh", "-c", "echo no module >&2; exit 1"], "has ended before it printed its address: no module$"),
         (["sh", "-c", "echo welcome"], "the first line of the subject one must be HOST:PORT, not 'welcome'"),
         (["/no/such/program"], "cannot start the subject one"),
     ],

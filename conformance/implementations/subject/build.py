@@ -32,13 +32,27 @@ def missing_tools(subject: Subject) -> list[str]:
 
 
 def place_of(subject: Subject) -> Path:
-    """Return the build directory, which depends on the state of the sources and exists if they are built."""
+    """Return the build directory, which exists if the implementation is built.
+
+    Its name depends on the sources, and on the version of Python if they need it: wheels are for one version.
+    """
     with as_file(subject.folder) as sources:
         digest = hashlib.sha256(json.dumps([subject.build, dict(subject.environment), subject.version]).encode())
         for path in sorted(path for path in sources.rglob("*") if path.is_file()):
             digest.update(f"{path.relative_to(sources)}\0{path.stat().st_size}\0".encode())
             digest.update(path.read_bytes())
+    if "python3" in subject.needs:
+        digest.update(_python_tag())
     return cache_directory() / "subjects" / f"{subject.name}-{digest.hexdigest()[:16]}"
+
+
+def _python_tag() -> bytes:
+    """Return the cache tag of the ``python3`` on the PATH, such as ``cpython-311``; empty if there is none."""
+    command = ["python3", "-c", "import sys; print(sys.implementation.cache_tag)"]
+    try:
+        return subprocess.run(command, capture_output=True, check=True).stdout  # noqa: S603 -- a constant
+    except (OSError, subprocess.CalledProcessError):
+        return b""
 
 
 def build(subject: Subject) -> Path:

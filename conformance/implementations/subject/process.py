@@ -24,6 +24,7 @@ END: Final = 30.0
 """Seconds within which it has to end after SIGTERM."""
 _LONGEST: Final = 300
 _LAST: Final = 400
+_BLOCK: Final = 1 << 16
 
 
 class ServerProcess:
@@ -40,7 +41,7 @@ class ServerProcess:
         self.command = list(command)
         self._told = address
         self._process: subprocess.Popen[bytes] | None = None
-        self._reader: threading.Thread | None = None
+        self._readers: list[threading.Thread] = []
         self._first = b""
         self._last = b""
         self._has_line = threading.Event()
@@ -67,12 +68,15 @@ class ServerProcess:
             [sys.executable, "-I", "-S", SUPERVISOR, *self.command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL if self._told is None else subprocess.STDOUT,
+            stderr=subprocess.PIPE if self._told is None else subprocess.STDOUT,
             start_new_session=True,  # a separate process group, which receives signals
         )
-        assert self._process.stdout is not None
-        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
-        self._reader.start()
+        readers = [(self._keep_last, self._process.stderr or self._process.stdout)]
+        if self._told is None:
+            readers.append((self._read_line, self._process.stdout))
+        self._readers = [threading.Thread(target=read, args=(output,), daemon=True) for read, output in readers]
+        for reader in self._readers:
+            reader.start()
         try:
             return self._await_address()
         except BaseException:
@@ -99,25 +103,38 @@ class ServerProcess:
                 raise ToolError(f"{self.name} does not print its address within {READY:g} s")
             line = self._first.decode("utf-8", "replace").strip()
             if not line:
-                raise ToolError(f"{self.name} has ended before it printed its address")
+                self._join_readers()
+                raise ToolError(f"{self.name} has ended before it printed its address{self._last_words()}")
             return Address.parse(line, f"the first line of {self.name}")
         while not _listens(self._told):
             if self._process.poll() is not None:
-                last = " ".join(self._last.decode("utf-8", "replace").split())[-_LAST:]
-                raise ToolError(f"{self.name} has ended with status {self._process.returncode}: {last}")
+                raise ToolError(f"{self.name} has ended with status {self._process.returncode}{self._last_words()}")
             if not deadline.pause():
                 raise ToolError(f"{self.name} does not listen at {self._told} within {READY:g} s")
         return self._told
 
-    def _read(self, output: IO[bytes]) -> None:
-        """Read the first line and keep the last output; drop the rest, so that the server never waits for a reader."""
+    def _last_words(self) -> str:
+        last = " ".join(self._last.decode("utf-8", "replace").split())[-_LAST:]
+        return f": {last}" if last else ""
+
+    def _read_line(self, output: IO[bytes]) -> None:
+        """Read the first line and drop the rest, so that the server never waits for a reader."""
         with output, suppress(OSError, ValueError):
             self._first = output.readline(_LONGEST)
-            self._last = self._first
             self._has_line.set()
-            while block := os.read(output.fileno(), 1 << 16):
-                self._last = (self._last + block)[-4 * _LAST :]
+            while os.read(output.fileno(), _BLOCK):
+                pass
         self._has_line.set()
+
+    def _keep_last(self, output: IO[bytes]) -> None:
+        """Read the output and keep its end."""
+        with output, suppress(OSError, ValueError):
+            while block := os.read(output.fileno(), _BLOCK):
+                self._last = (self._last + block)[-4 * _LAST :]
+
+    def _join_readers(self) -> None:
+        for reader in self._readers:
+            reader.join(END)
 
     def _end(self, number: signal.Signals) -> bool:
         """Send a signal to the whole group; return True if it ended without SIGKILL."""
@@ -137,8 +154,7 @@ class ServerProcess:
             with suppress(OSError):
                 assert process.stdin is not None
                 process.stdin.close()
-            if self._reader is not None:
-                self._reader.join(END)
+            self._join_readers()
         return True
 
 
