@@ -9,7 +9,8 @@ from conformance.attribution import broker, index, log, segment
 from conformance.attribution import cache as remote
 from conformance.attribution.log_cleaning import CLEANING_ROWS
 from conformance.attribution.rules import ANY
-from conformance.clauses import MACHINES, load_clauses
+from conformance.clauses import load_clauses
+from conformance.clauses.machines import MACHINES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

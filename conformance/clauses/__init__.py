@@ -54,7 +54,6 @@ LEVELS: Final = ("MUST", "API", "OBSERVED")
 EVIDENCE: Final = {"E": "executed", "S": "read in the source", "I": "from an issue", "U": "unverified"}
 FACETS: Final = ("outcome", "text", "state", "bytes")
 """Compared parts of a step: value or kind of error, Kafka's own text, the state after it, the files."""
-MACHINES: Final = ("offset", "time", "transaction", "segment", "log", "cleaned", "cache", "broker", "wire")
 
 _ID: Final = re.compile(r"[A-Z]{2,3}-\d+[a-z]?")
 _NEEDED: Final = ("id", "title", "statement", "level", "releases", "source", "evidence")

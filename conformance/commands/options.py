@@ -12,12 +12,12 @@ import typer
 from platformdirs import user_state_path
 from rich.console import Console
 
+from conformance.clauses.machines import FILE_MACHINES, SERVER_MACHINES
 from conformance.errors import ToolError
-from conformance.implementations.forms import FORMS, SERVER_MACHINES, directory_of, machine_of
+from conformance.implementations.forms import FORMS, directory_of, machine_of
 from conformance.kafka.builds import open_build
 from conformance.kafka.lock_file import published_release
 from conformance.kafka.releases import RELEASES, newest
-from conformance.machines import MACHINES
 from conformance.report.console import sanitizing
 from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import SeedRequest, parse_seed
@@ -70,7 +70,7 @@ MachineOption = Annotated[
     typer.Option(
         "--machine",
         metavar="NAME",
-        help=f"Machine to run: {', '.join((*MACHINES, *SERVER_MACHINES))}. {_SEVERAL}",
+        help=f"Machine to run: {', '.join((*FILE_MACHINES, *SERVER_MACHINES))}. {_SEVERAL}",
         show_default="all machines that can drive the implementation",
         rich_help_panel=PANEL_RUN,
     ),
@@ -203,7 +203,7 @@ def resolve_machines(names: list[str] | None, implementations: Collection[str] =
     Raises:
         ToolError: A machine is unknown, or cannot drive any of the implementations.
     """
-    every = (*MACHINES, *SERVER_MACHINES)
+    every = (*FILE_MACHINES, *SERVER_MACHINES)
     own = {machine_of(text) for text in implementations}
     fitting = tuple(name for name in every if (name if name in SERVER_MACHINES else "") in own)
     for name in names or ():

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from conformance.clauses.machines import FILE_MACHINES
 from conformance.commands.options import QuietOption, echo
 from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
-from conformance.machines import MACHINES
 from conformance.operations.trace_file import load_traces
 from conformance.report.stream import read_streams
 from conformance.runs.regression_traces import load_regression_traces
@@ -65,8 +65,8 @@ def site_command(
 
     Example: `conformance site out/specification out/ci`
     """
-    if unknown := set(machine or ()) - MACHINES.keys():
-        raise ToolError(f"unknown machine {min(unknown)!r}; choose from {', '.join(MACHINES)}")
+    if unknown := set(machine or ()).difference(FILE_MACHINES):
+        raise ToolError(f"unknown machine {min(unknown)!r}; choose from {', '.join(FILE_MACHINES)}")
     streams = read_streams(runs) if runs else []
     texts: dict[Path, str] = {}
     if only is not SitePart("results"):
@@ -85,10 +85,10 @@ def _specification(machine: list[str] | None, traces: list[Path] | None, streams
     from conformance.experiments.specification.shown import smallest_traces  # noqa: PLC0415
     from conformance.experiments.specification.tables import changes_page, formats_page  # noqa: PLC0415
 
-    named = {f"{trace.machine}-{trace.id}": trace for each in MACHINES for trace in load_regression_traces(each)}
+    named = {f"{trace.machine}-{trace.id}": trace for each in FILE_MACHINES for trace in load_regression_traces(each)}
     for file in traces or ():
         named |= {f"{file}#{trace.id}": trace for trace in load_traces(file)}
-    chosen = {name: trace for name, trace in named.items() if trace.machine in (machine or MACHINES)}
+    chosen = {name: trace for name, trace in named.items() if trace.machine in (machine or FILE_MACHINES)}
     exercised = Counter[str]()
     for stream in streams:
         for result in stream.results:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conformance.errors import ToolError
-from conformance.implementations.wire.endpoint import is_wire, words_of
+from conformance.implementations.forms import machine_of
+from conformance.implementations.wire.endpoint import words_of
 from conformance.implementations.wire.features import NEEDED
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def wire_options(
     Raises:
         ToolError: An option does not apply, or a file cannot be read.
     """
-    if not any(map(is_wire, implementations)):
+    if all(machine_of(name) != "wire" for name in implementations):
         given = {
             "--command-config": command_config,
             "--start-command": start_command,

@@ -35,7 +35,8 @@ from typing import Final
 
 from msgspec import ValidationError, convert
 
-from conformance.clauses import MACHINES, load_clauses
+from conformance.clauses import load_clauses
+from conformance.clauses.machines import MACHINES
 from conformance.errors import ToolError
 from conformance.events import renamed
 from kidx.dialect.release_range import ReleaseRange, ReleaseRangeError

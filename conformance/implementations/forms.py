@@ -48,10 +48,6 @@ FORMS: Final = {
 }
 
 
-SERVER_MACHINES: Final = tuple(dict.fromkeys(form.machine for form in FORMS.values() if form.is_server))
-"""Machines of servers; each drives only servers."""
-
-
 def form_of(text: str) -> Form | None:
     """Return the form of an IMPL, or None."""
     name, colon, rest = text.partition(":")

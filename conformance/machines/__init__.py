@@ -6,6 +6,7 @@ A test, a run or your own suite binds one of them to a lockstep::
     TestOffsetIndex = OffsetMachine.bind(lockstep).TestCase
 """
 
+from conformance.machines.broker import BrokerMachine
 from conformance.machines.cache import CacheMachine
 from conformance.machines.compaction import CompactionMachine
 from conformance.machines.files import FilesMachine
@@ -16,18 +17,27 @@ from conformance.machines.offset import OffsetMachine
 from conformance.machines.segment import SegmentMachine
 from conformance.machines.time import TimeMachine
 from conformance.machines.transaction import TransactionMachine
+from conformance.machines.wire import WireMachine
 
 MACHINES: dict[str, type[Machine]] = {
     machine.kind: machine
-    for machine in (OffsetMachine, TimeMachine, TransactionMachine, SegmentMachine, LogMachine, CompactionMachine)
+    for machine in (
+        OffsetMachine,
+        TimeMachine,
+        TransactionMachine,
+        SegmentMachine,
+        LogMachine,
+        CompactionMachine,
+        CacheMachine,
+        BrokerMachine,
+        WireMachine,
+    )
 }
-
-REPLAYED: dict[str, type[Machine]] = MACHINES | {CacheMachine.kind: CacheMachine}
-"""Machines whose traces are replayed; runs do not have the cache machine."""
+"""All machines; :mod:`conformance.clauses.machines` declares what each is used for."""
 
 __all__ = [
     "MACHINES",
-    "REPLAYED",
+    "BrokerMachine",
     "CacheMachine",
     "CompactionMachine",
     "FilesMachine",
@@ -38,4 +48,5 @@ __all__ = [
     "SegmentMachine",
     "TimeMachine",
     "TransactionMachine",
+    "WireMachine",
 ]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final
 
+from conformance.clauses.machines import SERVER_MACHINES
 from conformance.operations import KINDS, SIGNATURES, Operation
 from conformance.operations.broker import BROKER_OPS
 from conformance.operations.index import INDEX_OPS
@@ -58,10 +59,10 @@ def check_steps(machine: str, operations: Sequence[Operation]) -> None:
         where = f"step {number}, {operation.name!r}"
         if machine in KINDS:
             _check_index_step(where, machine, operation)
-        elif machine in ("broker", "wire"):
+        elif machine in SERVER_MACHINES:
             _check_broker_step(where, number, operation)
         if machine not in KINDS:
-            _check_texts(where, operation.args, in_names=machine not in ("broker", "wire"))
+            _check_texts(where, operation.args, in_names=machine not in SERVER_MACHINES)
             _check_types(where, operation)
             if not is_allowed(operation):
                 raise StepError(f"{where}: invalid arguments of a file operation")

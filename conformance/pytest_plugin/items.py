@@ -19,13 +19,13 @@ import pytest
 
 from conformance.attribution.tables import clauses_for
 from conformance.clauses import load_chapters, load_clauses
+from conformance.clauses.machines import MACHINES
 from conformance.commands.options import resolve_machines, resolve_releases, state_directory
 from conformance.errors import NotDrivenError, ToolError
-from conformance.implementations.forms import is_server
+from conformance.implementations.forms import is_server, machine_of
 from conformance.implementations.process import ProcessIndex
 from conformance.implementations.python.objects import load_factory
 from conformance.implementations.spec import parse_spec
-from conformance.implementations.wire.endpoint import is_wire
 from conformance.report.divergence import contradicted_first, format_divergence
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
@@ -139,9 +139,8 @@ class SessionRuns:
 
     def names_for(self, machine: str) -> tuple[str, ...]:
         """Return the implementations that a machine tests."""
-        if machine == "wire":
-            return tuple(filter(is_wire, self.implementations))
-        return (BROKER,) if machine == BROKER else self.driven
+        of_server = machine if MACHINES[machine].server else ""
+        return tuple(name for name in self.implementations if machine_of(name) == of_server)
 
     def _run(self, machine: str, place: Path) -> str:
         """Run a machine; return the kind of error and one line if it failed, otherwise an empty text."""

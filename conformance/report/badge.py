@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import TYPE_CHECKING
 
-from conformance.machines import MACHINES
+from conformance.clauses.machines import FILE_MACHINES
 from kidx.printable import printable
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ _COLORS = {"conforms": "blue", "diverges": "red", "incomplete": "orange"}
 """Blue instead of green, because one reader in twenty cannot distinguish red and green."""
 
 
-_WHOLE = frozenset(MACHINES)
+_WHOLE = frozenset(FILE_MACHINES)
 
 
 def _part(report: CombinedReport) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from conformance.lockstep.divergence import failure_json
 from conformance.lockstep.watchdog import exit_process, watch_steps
-from conformance.machines import MACHINES
+from conformance.operations import KINDS
 from conformance.operations.trace import Trace
 from conformance.runs.divergence_event import replay_command
 from conformance.runs.shrinking.hang import shrink_hang
@@ -122,7 +122,7 @@ def exit_on_hang(
 def machine_of(hang: Hang) -> str:
     """Return the machine of the operations; the machine of an index file is named by its kind."""
     first = hang.operations[0]
-    if first.name == "open" and first.args[0] in MACHINES:
+    if first.name == "open" and first.args[0] in KINDS:
         return str(first.args[0])
     return "log" if any(operation.name.endswith("_log") for operation in hang.operations) else "segment"
 

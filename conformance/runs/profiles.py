@@ -11,6 +11,8 @@ from typing import Final, NamedTuple
 
 from hypothesis import HealthCheck, Phase, settings
 
+from conformance.clauses.machines import MACHINES
+
 
 class Amount(NamedTuple):
     """Work of a machine that drives a server: every topic and every stop takes seconds.
@@ -54,7 +56,7 @@ class Profile:
 
     def examples_of(self, machine: str) -> int:
         """Return the number of examples of one machine."""
-        return round(self.examples * SHARES.get(machine, 1.0))
+        return round(self.examples * MACHINES[machine].share)
 
     def settings(self, examples: int) -> settings:
         """Return the Hypothesis settings for one round of this profile."""
@@ -77,13 +79,10 @@ class Profile:
 ROUND: Final = 100
 """The number of examples in one round: progress is reported, and the time is checked, about once a second."""
 
-SHARES: Final = {"segment": 0.3, "log": 0.15, "cleaned": 0.1}
-"""The factors for a profile's examples if a step takes longer than a step of an index: more files are compared."""
-
 
 def round_of(machine: str) -> int:
     """Return the number of examples in one round of a machine."""
-    return round(ROUND * SHARES.get(machine, 1.0))
+    return round(ROUND * MACHINES[machine].share)
 
 
 PROFILES: Final = {

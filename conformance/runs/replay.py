@@ -8,15 +8,16 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from conformance.clauses.machines import SERVER_MACHINES
 from conformance.errors import ToolError
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.decision import Decision, can_continue
-from conformance.machines import REPLAYED
+from conformance.machines import MACHINES
 from conformance.operations import Effect
 from conformance.operations.trace import Trace, TraceError
 from conformance.operations.trace_file import SUFFIX, find_in_file, only_trace
 from conformance.quoting import quoted
-from conformance.runs.server_replays import SERVER_MACHINES, replay_on_server
+from conformance.runs.server_replays import replay_on_server
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -93,15 +94,15 @@ def replay(
         ToolError: An implementation is not available, or has not executed every step because it lacks an operation or
             ran out of memory.
     """
+    if trace.machine not in MACHINES:
+        raise TraceError(f"unknown machine {trace.machine!r} of the trace; choose from {', '.join(MACHINES)}")
     if trace.machine in SERVER_MACHINES:
         for name, release in product(implementations, releases):
             difference, steps = replay_on_server(trace, release, name, tell, progress, wire, _level(trace, level))
             if difference is not None:
                 return Replayed("FAILED", difference, steps)
         return Replayed("FIXED", None, len(trace.operations))
-    if trace.machine not in REPLAYED:
-        raise TraceError(f"unknown machine {trace.machine!r} of the trace; choose from {', '.join(REPLAYED)}")
-    machine = REPLAYED[trace.machine]
+    machine = MACHINES[trace.machine]
     aside = _DivergenceHandler(trace, _level(trace, level))
     subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
     with scratch_directory() as scratch:

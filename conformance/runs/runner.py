@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from importlib.metadata import version as version_of_package
 from typing import TYPE_CHECKING
 
+from conformance.clauses.machines import FILE_MACHINES
 from conformance.errors import CoverageError
 from conformance.events import Result, RunFinished, RunStarted
 from conformance.expectations import ExpectationTracker, StaleExpectationError, load_expectations
 from conformance.implementations.forms import is_server
 from conformance.lockstep.watchdog import exit_process, watch_steps
-from conformance.machines import MACHINES
 from conformance.runs.chunk_workers import chunk_workers
 from conformance.runs.divergence_reporter import DivergenceReporter
 from conformance.runs.example_loop import run_examples
@@ -120,7 +120,7 @@ class _Runner:
             )
         )
         driven = tuple(name for name in plan.implementations if not is_server(name))
-        machines = tuple(name for name in plan.machines if name in MACHINES) if driven else ()
+        machines = tuple(name for name in plan.machines if name in FILE_MACHINES) if driven else ()
         try:
             with chunk_workers(
                 replace(plan, machines=machines), self.ledger, extra_workers_for(plan, machines), self.seed

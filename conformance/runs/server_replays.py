@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
-from conformance.implementations.forms import directory_of, is_server
+from conformance.implementations.forms import directory_of, is_server, machine_of
 from conformance.implementations.spec import build_of
 from conformance.lockstep import DivergenceError
 from conformance.operations import OK, Observation
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from conformance.runs.wire_options import WireOptions
 
 # Modules of an extra are imported where a server is driven.
-SERVER_MACHINES: Final = ("broker", "wire")
 _DONE: Final = Observation(OK, None)
 
 
@@ -56,10 +55,10 @@ def replay_on_server(
     operations, done = trace.operations, 0
     with ExitStack() as stack:
         lockstep: Any
-        if trace.machine == "broker":
-            lockstep = stack.enter_context(_broker_for_replay(implementation, release, progress))
-        else:
+        if trace.machine == "wire":
             lockstep = stack.enter_context(_wire_for_replay(implementation, release, level, options))
+        else:
+            lockstep = stack.enter_context(_broker_for_replay(implementation, release, progress))
         try:
             for operation in operations:
                 lockstep.perform(operation)
@@ -117,11 +116,10 @@ def _broker_for_replay(name: str, release: str, progress: Progress | None) -> It
 def _wire_for_replay(
     name: str, release: str, level: Literal["must", "api", "observed"], options: WireOptions | None
 ) -> Iterator[WireLockstep]:
-    from conformance.implementations.wire.endpoint import is_wire  # noqa: PLC0415
     from conformance.lockstep.scopes.wire import WireLockstep  # noqa: PLC0415
     from conformance.runs.wire_options import WireOptions  # noqa: PLC0415
 
-    if not is_wire(name):
+    if machine_of(name) != "wire":
         raise ToolError(f"a trace of the wire machine needs -i wire:HOST:PORT or -i subject:NAME, not {name}")
     with (options or WireOptions()).open(name) as broker, scratch_directory() as scratch:
         compared: Literal["must", "observed"] = "must" if level == "must" else "observed"

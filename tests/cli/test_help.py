@@ -6,10 +6,10 @@ import pytest
 import typer
 
 from conformance.clauses import LEVELS
+from conformance.clauses.machines import FILE_MACHINES
 from conformance.cli import app
 from conformance.implementations.wire.features import NEEDED
 from conformance.kafka.releases import newest
-from conformance.machines import MACHINES
 from conformance.runs.profiles import PROFILES
 
 COMMANDS = typer.main.get_command(app).commands
@@ -28,7 +28,7 @@ def help_of(command, option):
 def test_run_shows_defaults_and_choices():
     assert f"[default: ({newest()})]" in help_of("run", "--kafka")
     assert "[default: (jvm)]" in help_of("run", "-i")
-    assert all(name in help_of("run", "--machine") for name in (*MACHINES, "broker", "wire"))
+    assert all(name in help_of("run", "--machine") for name in (*FILE_MACHINES, "broker", "wire"))
     profiles = help_of("run", "--profile")
     assert all(f"{each.name} {each.examples:,} of up to {each.steps}" in profiles for each in PROFILES.values())
     assert "jvm, broker" in help_of("run", "--require")

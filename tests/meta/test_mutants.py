@@ -11,12 +11,12 @@ import pytest
 from thorough_params import thorough_except
 
 from conformance.clauses import load_clauses
+from conformance.clauses.machines import FILE_MACHINES
 from conformance.experiments.mutation.hunting import MAX_EXAMPLES, search_kill
 from conformance.experiments.mutation.measuring import chosen_mutants, measure
 from conformance.implementations.mutants import MUTANTS, implementation_of, mutant
 from conformance.implementations.mutants.planting import FragmentError
 from conformance.implementations.mutants.registry import Row
-from conformance.machines import MACHINES
 from conformance.operations.outcomes import FAILURE
 from conformance.runs.replay import replay
 from kidx import OffsetIndex
@@ -25,7 +25,7 @@ from kidx.errors import ToolError
 
 def test_there_are_enough_mutants_of_every_machine():
     assert len(MUTANTS) >= 60
-    by_machine = {machine: [m for m in MUTANTS.values() if m.machine == machine] for machine in MACHINES}
+    by_machine = {machine: [m for m in MUTANTS.values() if m.machine == machine] for machine in FILE_MACHINES}
     assert all(len(mutants) >= 15 for mutants in by_machine.values()), by_machine
 
 
@@ -78,7 +78,7 @@ def test_a_kill_is_recorded_as_it_is_stored(kills):
     assert replay(made, [each.release], [f"mutant:{each.name}"]).verdict == "FAILED"
 
 
-@pytest.mark.parametrize("machine", thorough_except(("time", "segment"), MACHINES))
+@pytest.mark.parametrize("machine", thorough_except(("time", "segment"), FILE_MACHINES))
 def test_a_mutant_of_each_machine_is_found_in_the_ci_profile(machine):
     """One seed is enough here; ``conformance mutate``, which CI runs, takes all of them, also slow ones."""
     name = max(each.name for each in chosen_mutants(machines=(machine,)))

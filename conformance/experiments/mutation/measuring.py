@@ -14,11 +14,11 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from conformance.clauses.machines import FILE_MACHINES
 from conformance.errors import ToolError
 from conformance.experiments.mutation.hunting import MAX_EXAMPLES, KillResult, search_kill
 from conformance.implementations.mutants import MUTANTS, Mutant
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, exit_process, watch_steps
-from conformance.machines import MACHINES
 from conformance.runs.hangs import WorkerHangError, load_hang, save_hang
 from kidx.workers import WorkerPool
 
@@ -86,7 +86,7 @@ def chosen_mutants(patterns: Sequence[str] = ("*",), machines: Sequence[str] = (
     chosen = tuple(
         mutant
         for mutant in MUTANTS.values()
-        if mutant.machine in (machines or MACHINES) and any(fnmatchcase(mutant.name, p) for p in patterns)
+        if mutant.machine in (machines or FILE_MACHINES) and any(fnmatchcase(mutant.name, p) for p in patterns)
     )
     if not chosen:
         of = f" of the {' or '.join(machines)} machine" if machines else ""

@@ -14,9 +14,10 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.tables import machines_of
-from conformance.clauses import MACHINES, family, load_clauses
+from conformance.clauses import family, load_clauses
 from conformance.clauses.behaviour_range import BehaviourRange
 from conformance.clauses.edited_range import with_release, without_release
+from conformance.clauses.machines import MACHINES
 from kidx.dialect import DIALECTS, ROWS, Dialect
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from conformance.errors import ToolError
-from conformance.implementations.forms import form_of
 from conformance.implementations.spec import parse_spec
 from conformance.implementations.subject.process import ServerProcess
 from conformance.implementations.subject.server import server_of
@@ -73,11 +72,3 @@ def words_of(command: str) -> list[str]:
     if not words:
         raise ToolError("the start command is empty")
     return words
-
-
-def is_wire(text: str) -> bool:
-    """Return True if an IMPL is a broker that is driven only by its protocol."""
-    form = form_of(text)
-    if form is None:
-        return False
-    return form.name == "wire" or (form.name == "subject" and load_subject(parse_spec(text).words[0]).driven == "wire")

@@ -17,7 +17,7 @@ from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import SOURCES
 from conformance.implementations.jvm.rows import ROWS
 from conformance.implementations.protocol import provides_codecs, with_codecs_of
-from conformance.machines import REPLAYED
+from conformance.machines import MACHINES
 from conformance.operations.op import BATCHES, HEXADECIMAL, Shape
 from conformance.quoting import quoted
 from conformance.runs.reproducers.expected import without_zeros
@@ -120,7 +120,7 @@ def trace_test(trace: Trace, release: str, name: str) -> str:
     template = (files(__package__) / "templates" / "TraceTest.java").read_text("utf-8")
     if re.search(rf"\b(class|interface|record) {name}\b|\.{name};", "\n".join((template, classes, *imports))):
         raise ToolError(f"{name}.java cannot be: the test has another class {name}")
-    subject = REPLAYED[trace.machine].subject("jvm", release)
+    subject = MACHINES[trace.machine].subject("jvm", release)
     values = {
         "title": java_comment(trace.title or f"Trace {trace.id}"),
         "release": release,
@@ -148,7 +148,7 @@ def _expected(trace: Trace, release: str, subject: JvmClasses[Any]) -> Iterator[
         ToolError: A step cannot be executed.
     """
     with scratch_directory() as scratch:
-        lockstep = REPLAYED[trace.machine].new_lockstep([], scratch, releases=[release])
+        lockstep = MACHINES[trace.machine].new_lockstep([], scratch, releases=[release])
         group, scope = lockstep.groups[0], lockstep.scope
         if provides_codecs(subject):
             group.dialect = with_codecs_of(dialect_of(release), [subject])
