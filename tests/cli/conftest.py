@@ -36,6 +36,12 @@ def _jars_of_tests_with_kafka(request):
 
 
 @pytest.fixture
+def kidx(in_process, tmp_path):
+    """Return a function that runs a command line of kidx in the test's directory."""
+    return lambda *words: in_process("kidx", *words, work=tmp_path)
+
+
+@pytest.fixture
 def typed(tmp_path, in_process):
     """Return a function that runs a command line in ``typed.work``; ``typed.apart`` runs it in a new process."""
     work = tmp_path / "work"

@@ -33,11 +33,6 @@ def disk(tmp_path):
     return tmp_path / "disk"
 
 
-@pytest.fixture
-def kidx(in_process, tmp_path):
-    return lambda *words: in_process("kidx", *words, work=tmp_path)
-
-
 def names(disk):
     return sorted(path.name for path in (disk / "remote-log-index-cache").iterdir())
 

@@ -13,12 +13,6 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "4.3.1" / "transactions-0"
 
 
 @pytest.fixture
-def kidx(in_process, tmp_path):
-    """Run a command line of kidx."""
-    return lambda *arguments: in_process("kidx", *arguments, work=tmp_path)
-
-
-@pytest.fixture
 def tiers(tmp_path):
     """Return a partition whose segments but the last are in remote storage alone."""
     partition = tmp_path / "data" / GOLDEN.name

@@ -31,11 +31,6 @@ def disk(tmp_path):
     return tmp_path / "disk"
 
 
-@pytest.fixture
-def kidx(in_process, tmp_path):
-    return lambda *words: in_process("kidx", *words, work=tmp_path)
-
-
 def content(directory):
     return {str(path.relative_to(directory)): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
 

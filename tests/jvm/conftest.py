@@ -1,4 +1,7 @@
-"""Files to dump: sound, active, corrupt; every format of batch; names as a broker gives them."""
+"""Fixtures of tests with Kafka's classes.
+
+Files to dump: sound, active, corrupt; every format of batch; names as a broker gives them.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
+from conformance.scratch import scratch_directory
 from kidx import OffsetIndex, TimeIndex
 from kidx.records import Codec, EndTransactionMarker, TimestampType, build_batch, end_transaction_marker
 from kidx.records.control import ControlRecordType
@@ -16,6 +20,21 @@ from kidx.segment import LogSegment, SegmentConfig
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 T = 1_700_000_000_000
+
+
+@pytest.fixture
+def scratch():
+    """Return a scratch directory, in memory if possible."""
+    with scratch_directory() as directory:
+        yield directory
+
+
+@pytest.fixture
+def conformance(tmp_path, in_process):
+    """Return a function that runs a command line in the test's directory, where it saves its traces, too."""
+    return lambda *words: in_process(
+        "conformance", *words, work=tmp_path, environment={"XDG_STATE_HOME": str(tmp_path)}
+    )
 
 
 @pytest.fixture(scope="module")

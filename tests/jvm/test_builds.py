@@ -18,14 +18,6 @@ from conformance.machines import MACHINES
 pytestmark = pytest.mark.jvm
 
 
-@pytest.fixture
-def conformance(tmp_path, in_process):
-    def run(*arguments):
-        return in_process("conformance", *arguments, work=tmp_path, environment={"XDG_STATE_HOME": str(tmp_path)})
-
-    return run
-
-
 def without(*starts):
     return lambda name: None if name.startswith(starts) else name
 

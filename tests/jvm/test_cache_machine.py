@@ -18,7 +18,6 @@ from conformance.operations import Operation
 from conformance.runs.profiles import Profile
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.replay import replay_operations
-from conformance.scratch import scratch_directory
 from kidx.dialect import dialect_of
 
 pytestmark = pytest.mark.jvm
@@ -35,12 +34,6 @@ FILES = {
 STORED = [Operation("store_index", (ID, kind, "gives", content.hex())) for kind, content in FILES.items()]
 OPENED = Operation("open_cache", (1 << 20, -1, 0))
 FETCHED = Operation("fetch_entry", (ID, 100, False))
-
-
-@pytest.fixture
-def scratch():
-    with scratch_directory() as directory:
-        yield directory
 
 
 def perform(lockstep, *operations):

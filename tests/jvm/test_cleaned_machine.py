@@ -15,7 +15,6 @@ from conformance.machines.compaction import CompactionMachine
 from conformance.operations import Operation
 from conformance.runs.profiles import Profile
 from conformance.runs.regression_traces import load_regression_traces
-from conformance.scratch import scratch_directory
 
 pytestmark = pytest.mark.jvm
 
@@ -29,12 +28,6 @@ SETTINGS = {
     "cleanup.policy": "compact",
     "delete.retention.ms": 1000,
 }
-
-
-@pytest.fixture
-def scratch():
-    with scratch_directory() as directory:
-        yield directory
 
 
 def perform(lockstep, operations):

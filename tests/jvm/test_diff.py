@@ -35,16 +35,6 @@ def few_or_many(few, many):
     return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.thorough)])
 
 
-@pytest.fixture
-def conformance(tmp_path, in_process):
-    """Return the command line, with traces saved in the test's directory."""
-
-    def run(*arguments):
-        return in_process("conformance", *arguments, work=tmp_path, environment={"XDG_STATE_HOME": str(tmp_path)})
-
-    return run
-
-
 @pytest.fixture(scope="module")
 def unmapped(tmp_path_factory):
     """Differences of an offset index between 3.9.2 and 3.9.1."""

@@ -30,14 +30,6 @@ def builds(tmp_path_factory):
     return {release: build_at(root / release, release) for release in ("4.3.1", "4.4.0")}
 
 
-@pytest.fixture
-def conformance(tmp_path, in_process):
-    def run(*arguments):
-        return in_process("conformance", *arguments, work=tmp_path, environment={"XDG_STATE_HOME": str(tmp_path)})
-
-    return run
-
-
 def differences(old, new, traces, machine="offset", examples=60):
     """Return the findings, without the names of the sides."""
     document = to_json(compare(Plan(old, new, (machine,), traces, max_examples=examples)))

@@ -20,7 +20,6 @@ from conformance.operations import Operation
 from conformance.runs.profiles import Profile
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.shrinking import shrink
-from conformance.scratch import scratch_directory
 
 pytestmark = pytest.mark.jvm
 
@@ -32,12 +31,6 @@ some_traces = pytest.mark.parametrize("trace", thorough_except(TRACES[::3], TRAC
 some_or_all = pytest.mark.parametrize("releases", [ERAS, thorough_param(RELEASES)], ids=["eras", "all"])
 
 SETTINGS = {"segment.bytes": 300, "segment.index.bytes": 120, "index.interval.bytes": 0, "retention.ms": -1}
-
-
-@pytest.fixture
-def scratch():
-    with scratch_directory() as directory:
-        yield directory
 
 
 def search(lockstep, *, examples, steps=20, number=1):

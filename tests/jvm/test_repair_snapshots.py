@@ -9,19 +9,12 @@ import pytest
 from conformance.implementations.jvm.log import JvmLog
 from conformance.operations import Operation
 from conformance.operations.log import TOPIC_DIRECTORY
-from conformance.scratch import scratch_directory
 from kidx.discovery import CLEAN_SHUTDOWN, START_OFFSETS
 from kidx.repair import repair_paths
 
 pytestmark = pytest.mark.jvm
 
 SETTINGS = {"segment.bytes": 1 << 20, "segment.index.bytes": 1200, "index.interval.bytes": 0, "retention.ms": -1}
-
-
-@pytest.fixture
-def scratch():
-    with scratch_directory() as directory:
-        yield directory
 
 
 def data(base, producer, sequence):

@@ -47,7 +47,7 @@ def place_of(subject: Subject) -> Path:
 
 
 def _python_tag() -> bytes:
-    """Return the cache tag of the ``python3`` on the PATH, such as ``cpython-311``; empty if there is none."""
+    """Return the cache tag of the ``python3`` on the PATH, such as ``cpython-311``; empty if it does not exist."""
     command = ["python3", "-c", "import sys; print(sys.implementation.cache_tag)"]
     try:
         return subprocess.run(command, capture_output=True, check=True).stdout  # noqa: S603 -- a constant
