@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import seed
@@ -96,6 +97,27 @@ def test_regression_traces(trace, scratch):
     lockstep = CacheLockstep([JvmCache(release) for release in FEW], scratch)
     replay_operations(lockstep, trace.operations)
     assert lockstep.statistics.steps == len(trace.operations)
+
+
+@pytest.mark.thorough  # fewer lookups often meet no eviction
+def test_caches_in_two_threads_do_not_evict_entries_of_each_other(tmp_path):
+    """The caching library shares its tasks, evictions among them, in one pool; each thread executes what it finds."""
+
+    def begun(release):
+        cache = JvmCache(release)
+        (tmp_path / release).mkdir()
+        cache.begin(tmp_path / release)
+        return cache
+
+    def failed_lookups(cache):
+        for operation in (*STORED, Operation("open_cache", (0, -1, 0))):
+            cache.perform(operation)
+        looked_up = [cache.perform(Operation("look_up_offset", (ID, 100, 105))) for _ in range(10_000)]
+        cache.end()
+        return [seen.outcome for seen in looked_up if seen.outcome.error]
+
+    with ThreadPoolExecutor() as pool:
+        assert list(pool.map(failed_lookups, [begun("3.9.2"), begun("4.0.2")])) == [[], []]
 
 
 def test_a_difference_is_found(scratch):

@@ -127,7 +127,7 @@ def test_a_crash_kills_the_process_and_keeps_the_files(start, tmp_path):
 
 @pytest.mark.parametrize("release", [thorough_param("2.4.1"), thorough_param("3.9.2"), "4.4.0"])
 def test_the_reference_behind_pipes_conforms(start, tmp_path, release):
-    """No step differs; a hundred thousand steps are a matter of ``tests.bench.line_log``."""
+    """No step differs; long runs of it are not part of the tests."""
     log = start(release=release)
     lockstep = LogLockstep([log], tmp_path)
     run(lockstep, 2, settings.default.max_examples * 30 // 100)

@@ -67,7 +67,10 @@ public final class CacheDriver extends ReplyingDriver {
             abandon();
         Mappings.more();
         tidies = !operation.equals("pass_time") || arguments[1] != 0;
-        run(() -> execute(adapter(), operation, Arrays.copyOf(arguments, 4), bytes));
+        // Whoever settles executes the tasks of all caches: one in the middle of a lookup would evict the entry found.
+        synchronized (CacheAdapter.class) {
+            run(() -> execute(adapter(), operation, Arrays.copyOf(arguments, 4), bytes));
+        }
     }
 
     @Override
