@@ -102,33 +102,11 @@ class OffsetIndex(SlotIndex):
 
     def bulk_append(self, offset: int, position: int, offset_step: int, position_step: int, count: int) -> Outcome:
         """Append ``count`` entries, up to the first error."""
-        done = self._append_row(offset, position, offset_step, position_step, count)
-        for n in range(done, count):
+        for n in range(count):
             outcome = self.append(offset + n * offset_step, position + n * position_step)
             if outcome is not OK:
                 return outcome
         return OK
-
-    def _append_row(self, offset: int, position: int, offset_step: int, position_step: int, count: int) -> int:
-        """Append the entries that cannot fail, in one step; return their number."""
-        first = self.relative(offset) if -LONG <= offset < LONG else None
-        good = self.mapped and self.writable and self.pen == self.count * 8 and offset_step > 0 and position_step >= 0
-        if first is None or not good or (self.count and offset <= self.last) or not -INT <= position < INT:
-            return 0
-        row = min(count, self.length // 8 - self.count, (INT - 1 - first) // offset_step + 1)
-        row = min(row, (LONG - 1 - offset) // offset_step + 1, (len(self.data) - self.pen) // 8)
-        if position_step:
-            row = min(row, (INT - 1 - position) // position_step + 1)
-        if row <= 0:
-            return 0
-        positions = [position + n * position_step for n in range(row)]
-        numbers = [0] * (2 * row)
-        numbers[::2] = range(first, first + row * offset_step, offset_step)
-        numbers[1::2] = positions
-        offsets = range(offset, offset + row * offset_step, offset_step)
-        self.push_row(offsets, positions, struct.pack(f">{2 * row}i", *numbers))
-        self.last = offsets[-1]
-        return row
 
     def fetch_upper_bound(self, offset: int, position: int, fetch_size: int) -> Outcome | None:
         """Return the first entry at or after a position in the log, ``position + fetch_size`` in 32 bits, or none.

@@ -179,20 +179,6 @@ class SlotIndex(ABC):
         self.pen += self.size
         self._state = None
 
-    def push_row(self, keys: range, values: list[int], written: bytes) -> None:
-        """Write several entries at the end, with ascending keys and values that do not descend."""
-        count, more = self.count, len(keys)
-        if self.ordered_keys == count and (count == 0 or keys[0] >= self.keys[-1]):
-            self.ordered_keys = count + more
-        if self.ordered_values == count and (count == 0 or values[0] >= self.values[-1]):
-            self.ordered_values = count + more
-        self.keys.extend(keys)
-        self.values.extend(values)
-        self.data[self.pen : self.pen + len(written)] = written
-        self.count = count + more
-        self.pen += len(written)
-        self._state = None
-
     def put(self, data: bytes) -> bool:
         """Write at the pen, all or nothing; return False if it is too close to the end of the file."""
         end = self.pen + len(data)

@@ -122,33 +122,11 @@ class TimeIndex(SlotIndex):
         self, timestamp: int, offset: int, timestamp_step: int, offset_step: int, count: int
     ) -> Outcome:
         """Append ``count`` entries with the check for a free slot, up to the first error."""
-        done = self._append_row(timestamp, offset, timestamp_step, offset_step, count)
-        for n in range(done, count):
+        for n in range(count):
             outcome = self.maybe_append(timestamp + n * timestamp_step, offset + n * offset_step, skip_full_check=False)
             if outcome is not OK:
                 return outcome
         return OK
-
-    def _append_row(self, timestamp: int, offset: int, timestamp_step: int, offset_step: int, count: int) -> int:
-        """Append the entries that are written and cannot fail, in one step; return their number."""
-        first = self.relative(offset) if -LONG <= offset < LONG else None
-        good = self.mapped and self.writable and self.pen == self.count * 12 and timestamp_step > 0 and offset_step >= 0
-        if first is None or not good or not -LONG <= timestamp < LONG or timestamp <= self.last[0]:
-            return 0
-        if self.count and offset < self.last[1]:
-            return 0
-        row = min(count, self.length // 12 - 1 - self.count, (len(self.data) - self.pen) // 12)
-        row = min(row, (LONG - 1 - timestamp) // timestamp_step + 1)
-        if offset_step:
-            row = min(row, (INT - 1 - first) // offset_step + 1, (LONG - 1 - offset) // offset_step + 1)
-        if row <= 0:
-            return 0
-        timestamps = range(timestamp, timestamp + row * timestamp_step, timestamp_step)
-        offsets = [offset + n * offset_step for n in range(row)]
-        written = b"".join([ENTRY.pack(timestamps[n], first + n * offset_step) for n in range(row)])
-        self.push_row(timestamps, offsets, written)
-        self.last = (timestamps[-1], offsets[-1])
-        return row
 
     def sanity_check(self) -> Outcome:
         """Check that the last entry is neither before the first nor below the base, and is complete (TI-11)."""
