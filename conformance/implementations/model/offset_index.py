@@ -97,7 +97,6 @@ class OffsetIndex(SlotIndex):
         self.count += 1
         self.last = offset
         self.reread()
-        self.changed()
         return Outcome(self.dialect.misplaced)
 
     def bulk_append(self, offset: int, position: int, offset_step: int, position_step: int, count: int) -> Outcome:

@@ -78,7 +78,6 @@ class SlotIndex(ABC):
             self.count = 0
         self.length = len(self.data)
         self.pen = self.count * self.size
-        self._state: State | None = None
         self.reread()
         self.refresh_last()
 
@@ -141,14 +140,7 @@ class SlotIndex(ABC):
 
     def state(self) -> State:
         """Return the state of the index."""
-        state = self._state
-        if state is None:
-            state = self._state = State(self.count, self.capacity, self.full, self.length, self.remembered)
-        return state
-
-    def changed(self) -> None:
-        """Mark counter, capacity or last entry as changed."""
-        self._state = None
+        return State(self.count, self.capacity, self.full, self.length, self.remembered)
 
     def reread(self) -> None:
         """Read the entries from the slots of the file again."""
@@ -164,7 +156,6 @@ class SlotIndex(ABC):
         self.count = count
         self.pen = count * self.size
         self.refresh_last()
-        self.changed()
 
     def push(self, key: int, value: int) -> None:
         """Record an entry that was written at the end of the entries."""
@@ -177,7 +168,6 @@ class SlotIndex(ABC):
         self.values.append(value)
         self.count = count + 1
         self.pen += self.size
-        self._state = None
 
     def put(self, data: bytes) -> bool:
         """Write at the pen, all or nothing; return False if it is too close to the end of the file."""
@@ -242,7 +232,6 @@ class SlotIndex(ABC):
             self.lost = False
             return OK
         self.keys, self.values, self.count = [], [], 0
-        self.changed()
         return CLOSED
 
     def truncate_to(self, offset: int) -> Outcome | None:
@@ -288,7 +277,6 @@ class SlotIndex(ABC):
             self.reread()
         self.length = length
         self.writable = True  # the new mapping is writable, whatever the old one was
-        self.changed()
         if self.pen > length:
             self.pen = 0
             return INVALID_ARGUMENT

@@ -113,7 +113,6 @@ class TimeIndex(SlotIndex):
         elif self.put(RELATIVE.pack(relative)):
             self.count += 1
             self.last = (timestamp, offset)
-            self.changed()
             outcome = Outcome(self.dialect.misplaced)
         self.reread()
         return outcome
