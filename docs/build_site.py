@@ -20,7 +20,7 @@ from conformance.clauses import family, load_clauses
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "tests/README.md")
 _SKIPPED = re.compile(
-    r"```.*?```|<pre>.*?</pre>|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|<[^>]*>|^#+ .*?$", re.DOTALL | re.MULTILINE
+    r"```.*?```|<pre>.*?</pre>|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|\{ #[^}\n]* \}|<[^>]*>|^#+ .*?$", re.DOTALL | re.MULTILINE
 )
 _ID = re.compile(r"\b(?:AI|OI|TI|TX|LZ|SEG|LO|LG|CL|FR|FE|RB|DL|RC|PF|IV)-\d+[a-z]?\b")
 

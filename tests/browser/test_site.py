@@ -67,9 +67,11 @@ def served(site):
 
 
 def test_every_clause_has_an_address(site):
+    contents = (site / "specification" / "index.html").read_text("utf-8")
     for clause in load_clauses().values():
         page = site / "specification" / clause.chapter / "index.html"
         assert f'id="{clause.id}"' in page.read_text("utf-8")
+        assert f'id="{clause.id}"' in contents, "specification/#ID leads to the chapter"
 
 
 def test_the_results_page_names_what_is_new(site):

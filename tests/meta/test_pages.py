@@ -190,10 +190,20 @@ def test_ten_minutes_from_nothing_to_a_verdict(tmp_path):
 @pytest.mark.thorough
 def test_a_new_log_conforms(tmp_path):
     """The three commands write an adapter, find it in order, and find no divergence."""
-    assert the_block("sh", page=TESTING).splitlines() == NEW_LOG
+    assert the_block("sh", page=TESTING, containing="--lang python").splitlines() == NEW_LOG
     done = pasted(tmp_path, *NEW_LOG)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "segments and files are not compared" in done.stdout
+
+
+@pytest.mark.go
+@pytest.mark.thorough
+def test_a_new_index_in_go_conforms(tmp_path):
+    """The commands of the page build an adapter in Go, and compare it with the release that they name."""
+    *lines, run = the_block("sh", page=TESTING, containing="--lang go").splitlines()
+    done = pasted(tmp_path, *lines, f"{run} --max-examples 2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "\n4.3.1 " in done.stdout
 
 
 @pytest.mark.parametrize("page", PAGES)
