@@ -1,11 +1,11 @@
-"""Selection and order of the tests, and their distribution to workers. ``conformance.plugin`` has ``--require``.
+"""Selection and order of the tests, and their distribution to workers.
 
 Without ``--thorough`` the property tests run the same few cases every time, and tests marked ``thorough`` are
 deselected. With it, as in CI, property tests run three times as many cases, again the same every time. With
 ``--hypothesis-seed N`` the cases depend on that seed.
 
-Cases marked ``in_turn(n)`` are similar and slow. With ``--thorough`` one in ``n`` runs, which one depends on the seed;
-``--every-case`` runs all.
+Cases marked ``in_turn(n)`` are similar and slow. With ``--thorough``, one in ``n`` of them runs; the seed decides
+which. ``--every-case`` runs all. :mod:`conformance.plugin` has the option ``--require``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # The entry point may be missing in an older editable installation.
 pytest_plugins = ["conformance.plugin"]
 
-# Hypothesis loads its CI profile on a CI machine; these profiles are the same everywhere, without a database.
+# Hypothesis loads its CI profile on a CI machine. These profiles are the same everywhere, and have no database.
 COMMON = settings(deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("kidx", COMMON, derandomize=True, max_examples=30)
 settings.register_profile("kidx-thorough", COMMON, derandomize=True, max_examples=100, print_blob=True)
@@ -77,19 +77,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def thorough(pytestconfig: pytest.Config) -> bool:
-    """Return True if everything that CI runs is to run."""
+    """Return True if the tests run with ``--thorough``."""
     return bool(pytestconfig.getoption("--thorough"))
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Mark the tests that do more with ``--thorough``: CI runs them again."""
+    """Mark the tests that run more cases with ``--thorough``."""
     if "thorough" in getattr(item, "fixturenames", ()):
         item.add_marker("more")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """Start every worker with a different folder, so that each finds the others' compiled kernels in the cache."""
+    """Start every worker with a different folder, so that a worker finds the kernels that others have compiled."""
     config = session.config
     if [Path(name).resolve() for name in config.args] == [HERE] and (worker := getattr(config, "workerinput", None)):
         ignored = {Path(name).resolve() for name in config.getoption("ignore") or ()}
@@ -106,7 +106,7 @@ def relative_path(nodeid: str) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests for CI, and put slow files first; the order within a file is unchanged."""
+    """Deselect the tests that need ``--thorough``, and put slow files first; the order in a file does not change."""
     if not config.getoption("--thorough"):
         waiting = [item for item in items if item.get_closest_marker("thorough") is not None]
         if waiting:
@@ -136,7 +136,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def waiting_for_their_turn(items: list[pytest.Item], seed: int) -> set[pytest.Item]:
-    """Return the cases whose turn it is not. The cases of one test take turns, and tests start at different cases."""
+    """Return the cases that do not run this time. The cases of one test take turns, which begin at different cases."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("in_turn") is not None:
@@ -157,7 +157,7 @@ def has(marker: str) -> Callable[[pytest.Item], bool]:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Store the deselected tests of a worker: all workers collect and deselect the same."""
+    """Store the deselected tests of a worker; all workers deselect the same tests."""
     node.config.stash.setdefault(DESELECTED_KEY, {}).update(getattr(node, "workeroutput", {}))
 
 
@@ -201,10 +201,10 @@ class Finished:
 
 @pytest.fixture
 def in_process(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Finished]:
-    """Return a function that runs a command line in this process, where Java runs and everything is imported.
+    """Return a function that runs a command line in this process, where Java runs and all modules are imported.
 
-    It takes the arguments, the working directory, and changes of the environment. Modules that were imported from that
-    directory are unloaded again.
+    The function takes the arguments, the working directory, and changes of the environment. Modules that were imported
+    from that directory are unloaded afterwards.
     """
 
     def run(*words: object, work: Path, environment: dict[str, str] | None = None) -> Finished:
@@ -219,7 +219,7 @@ def in_process(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatc
             patch.chdir(work)
             patch.setattr(sys, "argv", [name, *arguments])
             patch.setattr(sys, "dont_write_bytecode", True)
-            patch.setattr(sys.modules["__main__"], "__package__", "")  # a usage line names argv[0]
+            patch.setattr(sys.modules["__main__"], "__package__", "")  # a usage line contains argv[0]
             for key, value in (environment or {}).items():
                 patch.setenv(key, value)
             try:

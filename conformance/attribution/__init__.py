@@ -1,14 +1,14 @@
 """Attribution of steps to clauses: the requirements that a step exercises.
 
 A *step* is one operation in one state with the reference's outcome. It exercises a clause if a violation of the clause
-would have changed its outcome, its error message, the state after it or the files; all of these are compared after
-every step. A step is therefore evidence for the clauses that it is attributed to. Where implementations differ, these
-are the clauses that may be implicated.
+would have changed the outcome, the error message, the state after the step or the files. All of these are compared
+after every step. A step is therefore evidence for the clauses that it exercises. If implementations differ in a step,
+these are the clauses that the divergence may violate.
 
 One engine, :mod:`~conformance.attribution.rules`, reads one table per scope of a lockstep:
 :mod:`~conformance.attribution.index` (three kinds), :mod:`~conformance.attribution.segment`,
-:mod:`~conformance.attribution.log` and :mod:`~conformance.attribution.broker`. The catalogue, and never a row, says in
-which releases a clause applies. A lockstep keeps a tracked state::
+:mod:`~conformance.attribution.log`, :mod:`~conformance.attribution.cache` and :mod:`~conformance.attribution.broker`.
+The releases of a row are the releases of its clause. A lockstep keeps a tracked state::
 
     tracked = TrackedIndex("3.9.2")
     track_opening(tracked, operation, content)          # before an ``open``; None for a file that does not exist

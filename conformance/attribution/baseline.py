@@ -1,4 +1,4 @@
-"""Wire baseline: the MUST clauses that can be checked over the protocol with any Kafka-compatible broker; its score."""
+"""Wire baseline: the MUST clauses that any Kafka-compatible broker can be checked against over the protocol."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "Wire baseline"
 MACHINE: Final = "wire"
-"""The machine that drives a broker by its protocol alone."""
+"""The machine that tests brokers only through Kafka's protocol."""
 
 
 class Score(NamedTuple):
@@ -23,7 +23,7 @@ class Score(NamedTuple):
     Attributes:
         conforms: The number of clauses that conform.
         diverges: The number of clauses that diverge, known divergences included.
-        clauses: The number of clauses; the rest was not exercised, or is unsupported.
+        clauses: The number of all clauses, including clauses that were not exercised or are unsupported.
     """
 
     conforms: int
@@ -41,7 +41,7 @@ def baseline_clauses(release: str) -> tuple[Clause, ...]:
 
 
 def score(verdicts: Sequence[Mapping[str, Verdict]], release: str) -> Score:
-    """Return the score of some results of the wire machine.
+    """Return the score of one or more results of the wire machine.
 
     Args:
         verdicts: The verdicts of each result, by clause; a divergence in any of them counts.

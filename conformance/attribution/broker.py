@@ -1,4 +1,4 @@
-"""Clauses that a step of the broker machine exercises, by query, by operation, and by the time of reading files."""
+"""Clauses that a step of the broker machine exercises: by target, by operation, and by the time of reading files."""
 
 from __future__ import annotations
 
@@ -50,12 +50,17 @@ def clause_of_answer(target: int, answer: OffsetResult, dialect: Dialect) -> tup
 
 
 def clauses_of_files(moment: str, release: str) -> tuple[str, ...]:
-    """Return the clauses about the files on disk while the broker runs, after a stop or a kill, and after a start."""
+    """Return the clauses about the files on disk.
+
+    Args:
+        moment: The time at which the files are read: ``running``, or after a ``clean stop``, ``kill`` or ``start``.
+        release: The release whose catalogue applies.
+    """
     return _known(_FILES[moment], release)
 
 
 def clauses_of_operation(operation: str, release: str) -> tuple[str, ...]:
-    """Return the clauses about a broker's response to an operation and about the batches that its log gains from it."""
+    """Return the clauses about a broker's response to an operation, and about the batches that it appends."""
     return _known(_OPERATIONS.get(operation, ()), release)
 
 

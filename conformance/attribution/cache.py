@@ -1,4 +1,4 @@
-"""Rows for the cache of remote index files; :mod:`conformance.attribution.rules` explains rows."""
+"""Rows about the cache of remote index files; :mod:`conformance.attribution.rules` explains rows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TrackedCache:
 
     Attributes:
         release: The release whose catalogue applies.
-        max_size: The size limit of the cache, bytes.
+        max_size: The size limit of the cache in bytes.
         failed: True if remote storage has failed or returned a corrupt file since the cache was opened.
     """
 
@@ -41,7 +41,17 @@ def track_cache_step(now: TrackedCache, operation: Operation, observation: Cache
 
 
 class CacheStep(NamedTuple):
-    """Input of a row's condition: the arguments, the states, the outcome, the files before and after."""
+    """Input of a row's condition.
+
+    Attributes:
+        args: The operation's arguments.
+        tracked: The tracked state before the step.
+        was: The state before the step; None if no cache was open.
+        outcome: The outcome of the operation.
+        now: The state after the step; None if no cache is open.
+        before: The files before the step.
+        files: The files after the step.
+    """
 
     args: tuple[Any, ...]
     tracked: TrackedCache
@@ -98,7 +108,7 @@ def _is_open(step: CacheStep) -> bool:
 
 
 def _half_removed(step: CacheStep) -> bool:
-    """Return True if there is an entry whose removal failed."""
+    """Return True if the removal of an entry has begun and failed."""
     return any(entry.marked for entry in [*_entries(step.was).values(), *_entries(step.now).values()])
 
 
@@ -150,7 +160,14 @@ def cache_clauses_of(
     before: tuple[CacheObservation, Files],
     after: tuple[CacheObservation, Files],
 ) -> tuple[str, ...]:
-    """Return the clauses that a step exercises, the most specific first."""
+    """Return the clauses that a step exercises, the most specific first.
+
+    Args:
+        operation: The operation of the step.
+        tracked: The tracked state before the step.
+        before: The reference's observation and the files before the step.
+        after: The reference's observation and the files after the step.
+    """
     outcome, now = after[0]
     step = CacheStep(operation.args, tracked, before[0].state, outcome, now, before[1], after[1])
     return _rules_of(tracked.release).exercised(operation.name, outcome.error, step)

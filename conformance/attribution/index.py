@@ -1,7 +1,7 @@
 """Attribution of the steps on one index: one table per kind of index.
 
-:mod:`~conformance.attribution.mapped` has the rows that ``.index`` and ``.timeindex`` share. The rows of one kind only
-are in a file of that name.
+:mod:`~conformance.attribution.mapped` has the rows that ``.index`` and ``.timeindex`` share. The rows of a single kind
+are in the module of that name.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def clauses_of(operation: Operation, before: TrackedIndex, observation: Observat
         return ()
     else:
         kind = before.kind
-    # Step(…) itself costs twice as much.
+    # Step(…) itself takes twice as long.
     step = tuple.__new__(Step, (args, before, was, outcome, now))
     return rules_of(before.release)[kind].exercised(name, outcome.error, step)
 
@@ -61,16 +61,16 @@ def clauses_of(operation: Operation, before: TrackedIndex, observation: Observat
 def implicated_clauses(
     exercised: tuple[str, ...], operation: Operation, content: bytes | None, actual: Observation
 ) -> tuple[str, ...]:
-    """Return the clauses that a divergence implicates; by default all that the step exercises.
+    """Return the clauses that a divergence implicates; by default all clauses that the step exercises.
 
-    If an operation that reads entries fails, the layout of the entries is not implicated, unless it makes the whole
-    file unreadable.
+    If an operation that reads entries fails, the clauses about the layout of entries are not implicated, unless the
+    whole file is unreadable with a wrong layout.
 
     Args:
         exercised: The clauses that the step exercises.
         operation: The operation of the step.
         content: The content of the file before the step.
-        actual: The subject's observation.
+        actual: The implementation's observation.
     """
     if actual.outcome.error is None:
         return exercised
@@ -83,7 +83,7 @@ def implicated_clauses(
 
 
 def track_opening(before: TrackedIndex, operation: Operation, content: bytes | None) -> None:
-    """Update the tracked state with the file that an ``open`` finds.
+    """Update the tracked state with the file that an ``open`` opens.
 
     Args:
         before: The tracked state.
@@ -98,13 +98,13 @@ def track_opening(before: TrackedIndex, operation: Operation, content: bytes | N
 
 
 def is_broken(kind: str, content: bytes) -> bool:
-    """Return True if no append produces such a file: it has a partial entry, or entries that do not ascend.
+    """Return True if no append produces this content: it has a partial entry, or entries that do not ascend.
 
     Zeros after the entries are the preallocated tail.
 
     Args:
         kind: The kind of the index.
-        content: The content of its file.
+        content: The content of the index file.
     """
     layout = OFFSET_INDEX if kind == "offset" else TIME_INDEX
     if len(content) % layout.size:
@@ -119,11 +119,10 @@ def is_broken(kind: str, content: bytes) -> bool:
 
 
 def is_reachable_by_broker(operation: Operation, before: TrackedIndex, observation: Observation) -> bool:
-    """Return True if a broker can execute such a step; any other step cannot break a guarantee to users.
+    """Return True if a broker can execute such a step. Other steps cannot violate what users rely on.
 
-    A broker never uses an index that is closed, or that has content which no append produces. Its offsets, positions
-    and slots are never negative, its timestamps are never smaller than the timestamp of a record without one, and each
-    of its indexes has a directory and space for an entry.
+    A broker never uses a closed index, nor content that no append produces. It passes no negative offset, position or
+    slot, and no timestamp below -1. The directory of an index exists, and the index has space for at least one entry.
 
     Args:
         operation: The operation of the step.

@@ -1,7 +1,7 @@
 """Rows for section 8 of the catalogue, and for the parts of section 6 that only a whole log exercises.
 
 :mod:`conformance.attribution.rules` explains rows. A step on a log is evidence in the same sense as a step on an index.
-The catalogue says in which releases a clause applies.
+The catalogue states the releases of each clause.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 Condition = Callable[[LogStep], bool]
 
 _SMALL: Final = 1 << 14
-"""Size, in bytes, up to which a log's largest timestamp is cached for the next step."""
+"""Maximum size in bytes of a log whose largest timestamp is cached for the next step."""
 
 
 def rolled(step: LogStep) -> bool:
-    """Return True if the step rolled the log: it has a new active segment."""
+    """Return True if the step rolled the log, so that the log has a new active segment."""
     return step.was is not None and step.now is not None and step.was.segments[-1][0] != step.now.segments[-1][0]
 
 
@@ -43,7 +43,7 @@ def truncates(step: LogStep) -> bool:
 
 
 def requests(target: int) -> Condition:
-    """Return a condition: the request contains this target."""
+    """Return a condition that is true if this target is requested."""
     return lambda step: target in step.answers
 
 
@@ -58,12 +58,12 @@ def reopens(step: LogStep) -> bool:
 
 
 def reads_a_batch(step: LogStep) -> bool:
-    """Return True if a batch exists at the offset or after it."""
+    """Return True if a batch exists at or after the offset."""
     return step.value is not None
 
 
 def recovers_epochs(step: LogStep) -> bool:
-    """Return True if a recovery has to determine the leader epochs of batches that no file lists any more."""
+    """Return True if a recovery must determine leader epochs that are no longer in the checkpoint file."""
     return not step.args[3] and EPOCHS in step.before.corrupted and reopens(step)
 
 
@@ -73,12 +73,12 @@ def is_last_stable_before_start(step: LogStep) -> bool:
 
 
 def is_several(step: LogStep) -> bool:
-    """Return True if the call has more than one batch."""
+    """Return True if the operation has more than one batch."""
     return len(step.args[0]) > 1
 
 
 def changes(suffix: str) -> Condition:
-    """Return a condition: the content of a file with this suffix has changed."""
+    """Return a condition that is true if the content of a file with this suffix has changed."""
 
     def holds(step: LogStep) -> bool:
         names = {*step.files_before, *step.files}
@@ -93,7 +93,7 @@ def finds(step: LogStep) -> bool:
 
 
 def hides_largest(step: LogStep) -> bool:
-    """Return True if the largest timestamp is requested, and the result is not the record that has it."""
+    """Return True if the largest timestamp is requested, and the result is not the record that has the timestamp."""
     if MAX_TIMESTAMP not in step.answers:
         return False
     right, answer = promised(MAX_TIMESTAMP, visible(step)), step.answers[MAX_TIMESTAMP]
@@ -112,13 +112,13 @@ def finds_deleted(step: LogStep) -> bool:
 
 
 def finds_no_time(step: LogStep) -> bool:
-    """Return True if the largest timestamp in the result is the one of a record without a timestamp."""
+    """Return True if the result for the largest timestamp is a record without a timestamp."""
     answer: Any = step.answers.get(MAX_TIMESTAMP)
     return answer is not None and answer[0] < 0
 
 
 def misses(step: LogStep) -> bool:
-    """Return True if a timestamp has no result although a visible record has reached it; the oracle decides."""
+    """Return True if a timestamp has no result although a visible record has that timestamp or a larger one."""
     first = min((target for target, answer in step.answers.items() if target >= 0 and not answer), default=None)
     if first is None or all(_largest_in(content) < first for content in logs(step)):
         return False
@@ -126,7 +126,7 @@ def misses(step: LogStep) -> bool:
 
 
 def misses_because_of_untimed(step: LogStep) -> bool:
-    """Return True if a timestamp has no result, as in :func:`misses`, and some records have no timestamp."""
+    """Return True if a timestamp has no result, as in :func:`misses`, and a visible record has no timestamp."""
     return misses(step) and any(record.timestamp < 0 for record in visible(step))
 
 
@@ -136,7 +136,10 @@ def misses_because_of_deleted(step: LogStep) -> bool:
 
 
 def promised(target: int, records: list[ConsumerRecord]) -> tuple[int, int] | None:
-    """Return timestamp and offset of the record that KIP-79 (for a time) or KIP-734 (for the largest one) requires."""
+    """Return timestamp and offset of the record that KIP-79 or, for the largest timestamp, KIP-734 requires.
+
+    The result is None if there is no such record.
+    """
     if target == MAX_TIMESTAMP:
         target = max(0, max((record.timestamp for record in records), default=0))
     return next(((record.timestamp, record.offset) for record in records if record.timestamp >= target), None)
@@ -155,7 +158,7 @@ def finds_despite_lost_indexes(step: LogStep) -> bool:
 
 
 def truncates_start_batch(step: LogStep) -> bool:
-    """Return True if the truncation offset and an earlier log start offset are in one batch, after its first offset."""
+    """Return True if the truncation offset and an earlier log start offset are inside the same batch."""
     if step.was is None or not truncates(step) or not 0 < step.was.start_offset <= step.args[0]:
         return False
     contents = (content for name, content in step.files_before.items() if name.endswith(".log"))
@@ -172,7 +175,7 @@ def is_undecided_again(step: LogStep) -> bool:
 
 
 def is_undecided_still(step: LogStep) -> bool:
-    """Return True if a truncation leaves the LSO at a transaction that ended before the last snapshot."""
+    """Return True if a truncation leaves the LSO at a transaction whose marker is in a sealed segment."""
     was, now = step.was, step.now
     if was is None or now is None or not truncates(step) or now.last_stable_offset >= now.high_watermark:
         return False
@@ -180,7 +183,7 @@ def is_undecided_still(step: LogStep) -> bool:
 
 
 def ends_of_transaction(first_offset: int, contents: list[bytes]) -> Iterator[int]:
-    """Yield the offsets of the markers, at or after ``first_offset``, of the producer that began there."""
+    """Yield the offsets of the markers, from ``first_offset`` on, of the producer whose transaction begins there."""
     batches = [batch for content in contents for batch in batches_of(content)]
     producers = {batch.producer for batch in batches if batch.first_offset == first_offset}
     for batch in batches:
@@ -189,7 +192,7 @@ def ends_of_transaction(first_offset: int, contents: list[bytes]) -> Iterator[in
 
 
 def settles(step: LogStep) -> bool:
-    """Return True if a truncation leaves a transaction that ended in the last segment, without a snapshot after it.
+    """Return True if a truncation keeps a transaction that ended in the last segment, without a snapshot after its end.
 
     The transaction ended below the high watermark.
     """
@@ -209,12 +212,12 @@ def settles(step: LogStep) -> bool:
 
 
 def logs(step: LogStep) -> list[bytes]:
-    """Return the contents of the segments' logs, in order."""
+    """Return the contents of the segments' ``.log`` files, in order."""
     return [step.files[name] for name in sorted(name for name in step.files if name.endswith(".log"))]
 
 
 def visible(step: LogStep) -> list[ConsumerRecord]:
-    """Return the records that a consumer may read."""
+    """Return the records that a consumer can read."""
     now = step.now
     if now is None:
         return []
@@ -229,7 +232,7 @@ def _largest_in(content: bytes) -> int:
 
 @lru_cache(maxsize=256)
 def _kept_largest_in(content: bytes) -> int:
-    """Return the largest timestamp from a cache, as most logs do not change from one step to the next."""
+    """Return the largest timestamp from a cache, because most logs do not change from one step to the next."""
     return max((record.timestamp for record in records_of(content)), default=NO_TIMESTAMP)
 
 
@@ -373,12 +376,12 @@ def clauses_of_log_step(
     Args:
         operation: The operation of the step.
         dialect: The dialect of the release whose catalogue applies.
-        before: The state before the step.
+        before: The state before the step; None if no log was open.
         observation: The reference's observation.
         tracked: The tracked state before the step; an empty one by default.
         files_before: The files before the step; none by default.
         files: The files after the step; none by default.
-        known: A cache of the conditions of this step, which releases with identical objects share.
+        known: The conditions of this step that were already evaluated, which releases with identical objects share.
     """
     name, args = operation
     outcome, now = observation

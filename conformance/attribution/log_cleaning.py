@@ -1,4 +1,4 @@
-"""Rows of section 8.5: the result of a round of compaction, and opening a log after an interrupted round."""
+"""Rows of section 8.5: the result of a round of compaction, and the opening of a log after an interrupted round."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _V2: Final = 2
 
 
 def cleans(step: LogStep) -> bool:
-    """Return True if there was something to compact."""
+    """Return True if the round cleaned something."""
     return step.value is not None
 
 
 def all_of(*conditions: Callable[[LogStep], bool]) -> Callable[[LogStep], bool]:
-    """Return a condition: all of these conditions are true."""
+    """Return a condition that is true if all of these conditions are true."""
     return lambda step: all(holds(step) for holds in conditions)
 
 
 def batches(files: Files) -> Iterator[RecordBatch]:
-    """Yield the batches of the readable logs, in order."""
+    """Yield the batches of the logs as far as they can be read, in order."""
     for name, content in sorted(files.items()):
         if name.endswith(".log"):
             try:
@@ -41,17 +41,17 @@ def batches(files: Files) -> Iterator[RecordBatch]:
 
 
 def before(*conditions: Callable[[RecordBatch], bool]) -> Callable[[LogStep], bool]:
-    """Return a condition: before the step there was a batch with all of these properties."""
+    """Return a condition that is true if, before the step, one batch had all of these properties."""
     return lambda step: any(all(holds(batch) for holds in conditions) for batch in batches(step.files_before))
 
 
 def after(*conditions: Callable[[RecordBatch], bool]) -> Callable[[LogStep], bool]:
-    """Return a condition: after the step there is a batch with all of these properties."""
+    """Return a condition that is true if, after the step, one batch has all of these properties."""
     return lambda step: any(all(holds(batch) for holds in conditions) for batch in batches(step.files))
 
 
 def has(holds: Callable[[bytes | None, bytes | None], bool]) -> Callable[[RecordBatch], bool]:
-    """Return a predicate: a record of a batch has such a key and value."""
+    """Return a property of a batch that is true if one of its records has such a key and value."""
 
     def some(batch: RecordBatch) -> bool:
         try:
@@ -107,17 +107,17 @@ has_marker_key = has(lambda key, _: key in _MARKER_KEYS)
 
 
 def ends_early(step: LogStep) -> bool:
-    """Return True if open transactions or records that are not replicated exist before the active segment."""
+    """Return True if transactions are open, or records are not replicated, before the active segment."""
     return step.was is not None and step.was.last_stable_offset < step.was.segments[-1][0]
 
 
 def waits(step: LogStep) -> bool:
-    """Return True if the topic excludes young records from compaction."""
+    """Return True if the topic excludes recent records from compaction."""
     return bool(step.before.settings.get("min.compaction.lag.ms", 0) > 0)
 
 
 def starts_over(step: LogStep) -> bool:
-    """Return True if the last round ended outside the log."""
+    """Return True if the previous round ended outside the log."""
     return step.was is not None and not step.was.start_offset <= step.args[0] <= step.was.end_offset
 
 
@@ -132,7 +132,7 @@ def merges(step: LogStep) -> bool:
 
 
 def reaches_gap(step: LogStep) -> bool:
-    """Return True if there is a gap of offsets between a segment and the next one before the end of the round."""
+    """Return True if there is a gap of offsets between two consecutive segments."""
     if step.was is None:
         return False
     ends = {batch.next_offset for batch in batches(step.files_before)}
@@ -149,12 +149,12 @@ def indexes_some(step: LogStep) -> bool:
 
 
 def outgrows_buffer(step: LogStep) -> bool:
-    """Return True if a batch is larger than the buffer."""
+    """Return True if a batch is larger than the cleaner's read buffer."""
     return any(batch.size_in_bytes > step.args[1] for batch in batches(step.files_before))
 
 
 def rebuilds(holds: Callable[[RecordBatch], bool]) -> Callable[[LogStep], bool]:
-    """Return a condition: a batch with this property has fewer records than before."""
+    """Return a condition that is true if a batch with this property has fewer records than before."""
 
     def some(step: LogStep) -> bool:
         counts = {batch.base_offset: batch.count for batch in batches(step.files_before) if holds(batch)}
@@ -170,12 +170,12 @@ def knows_aborted(step: LogStep) -> bool:
 
 
 def finds(suffix: str) -> Callable[[LogStep], bool]:
-    """Return a condition: files of an interrupted round exist."""
+    """Return a condition that is true if files of an interrupted round have this suffix."""
     return lambda step: any(name.endswith(suffix) for name in step.files_before)
 
 
 def finds_half_renamed(step: LogStep) -> bool:
-    """Return True if an index is still to be renamed although its log has been renamed."""
+    """Return True if the log of a segment has been renamed, and an index of the segment has not."""
     waiting = (kind + suffix for kind in INDEX_SUFFIXES for suffix in (CLEANED, SWAP))
     return any(
         name.endswith(end) and name.removesuffix(end) + LOG + end[end.rindex(".") :] not in step.files_before
@@ -224,4 +224,4 @@ CLEANING_ROWS = (
     Row("CL-24", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old)), _FEW_OLD),
 )
 # fmt: on
-"""The rows; the catalogue says in which releases a clause applies."""
+"""The rows; the catalogue states the releases of each clause."""

@@ -1,8 +1,7 @@
-"""Implicated clauses where an append fails, a log has rolled differently, or only its indexes differ.
+"""Implicated clauses if an append fails, a log has rolled differently, or only its indexes differ.
 
-A step exercises clauses about records, epochs and indexes alike. Where records and offsets are right, the clauses about
-them are not implicated. Where a batch is rejected that should have been appended, only the clauses about that error
-are.
+A step exercises clauses about records, epochs and indexes. If records and offsets are right, the clauses about them are
+not implicated. If a batch is rejected that should have been appended, only the clauses about that error are implicated.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ _APPENDS: Final[Mapping[str, str]] = {
     "append_verified": "LG-1",
     "append_as_follower": "LG-2",
 }
-"""The operations that append, each with the clause about the batches that it writes."""
+"""The operations that append, each with the clause about the batches that the operation writes."""
 _ALWAYS: Final = frozenset({"LG-4"})
 """The clauses that apply to every error, whatever its cause is."""
 
@@ -54,15 +53,15 @@ def narrow_clauses(
     expected: tuple[LogObservation, Files],
     actual: tuple[LogObservation, Files],
 ) -> tuple[str, ...]:
-    """Return the clauses that a divergence implicates; by default all that the step exercises.
+    """Return the clauses that a divergence implicates; by default all clauses that the step exercises.
 
-    OBSERVED clauses are retained, as they may explain the divergence.
+    OBSERVED clauses are retained, because they may explain the divergence.
 
     Args:
         exercised: The clauses that the step exercises.
         operation: The operation of the step.
-        expected: The observation that the subject is compared with, and the files.
-        actual: The subject's observation, and its files.
+        expected: The observation with which the implementation is compared, and the files.
+        actual: The implementation's observation and files.
     """
     catalogue = load_clauses()
     mine, theirs = expected[0].outcome, actual[0].outcome
@@ -77,8 +76,8 @@ def narrow_clauses(
 def _implicated_by_error(exercised: tuple[str, ...], operation: str, error: str) -> tuple[str, ...]:
     """Return the clauses that are implicated if an append fails.
 
-    They are the clauses that require this error for some batches, or the clause about what an append
-    writes if no clause requires it. OBSERVED clauses are added if one of them may explain the outcome.
+    They are the clauses that require this error for some batches, or, if no clause requires it, the clause about the
+    batches that an append writes. OBSERVED clauses are added if one of them may explain the outcome.
     """
     catalogue = load_clauses()
     refusing = {family(row.clause) for row in ROWS if row.is_about(operation, error)} - _ALWAYS
@@ -104,7 +103,7 @@ def _about(
 
 
 def _of_rolls(mine: LogState | None, theirs: LogState | None) -> frozenset[str]:
-    """Return the clauses about rolling if only the division into segments differs."""
+    """Return the clauses about rolling, if the states differ only in the division into segments."""
     if mine is None or theirs is None or mine.without(["segments"]) != theirs.without(["segments"]):
         return frozenset()
     if not (mine.segments and theirs.segments):

@@ -36,7 +36,7 @@ def has_log_append_time(batch: Mapping[str, Any]) -> bool:
 
 
 def is_miscounted(batch: Mapping[str, Any]) -> bool:
-    """Return True if the offsets of the records do not count from 0."""
+    """Return True if the offsets of the records do not count up from 0."""
     return [record[0] for record in batch["records"]] != list(range(len(batch["records"])))
 
 
@@ -51,7 +51,7 @@ def has_empty_key(batch: Mapping[str, Any]) -> bool:
 
 
 def any_batch(*conditions: Callable[[Mapping[str, Any]], bool]) -> Callable[[LogStep], bool]:
-    """Return a condition: one batch of the call has all of these properties."""
+    """Return a condition that is true if one batch of the operation has all of these properties."""
     return lambda step: any(all(holds(batch) for holds in conditions) for batch in step.args[0])
 
 
@@ -62,13 +62,13 @@ def has_limits(step: LogStep) -> bool:
 
 
 def is_recompressed(step: LogStep) -> bool:
-    """Return True if the topic's codec is not the codec of every batch."""
+    """Return True if a batch has another codec than the topic's ``compression.type``."""
     wanted = str(step.before.settings.get("compression.type", "producer")).replace("uncompressed", "none")
     return wanted != "producer" and any(codec_of(batch) != wanted for batch in step.args[0])
 
 
 def is_compressed_by_leader(step: LogStep) -> bool:
-    """Return True if the leader compresses: with another codec than the producer, or messages of an old format."""
+    """Return True if the leader compresses: it changes the codec, or rebuilds compressed messages of an old format."""
     wanted = str(step.before.settings.get("compression.type", "producer"))
     if wanted != "producer":
         return wanted != "uncompressed" and is_recompressed(step)
@@ -88,17 +88,17 @@ def is_unreadable(step: LogStep) -> bool:
 
 
 def topic_says(name: str, part: str = "") -> Callable[[LogStep], bool]:
-    """Return a condition: the topic has this setting, and its value contains ``part``."""
+    """Return a condition that is true if the topic has this configuration, and its value contains ``part``."""
     return lambda step: name in step.before.settings and part in str(step.before.settings[name])
 
 
 def both(first: Callable[[LogStep], bool], second: Callable[[LogStep], bool]) -> Callable[[LogStep], bool]:
-    """Return a condition: both conditions are true."""
+    """Return a condition that is true if both conditions are true."""
     return lambda step: first(step) and second(step)
 
 
 def exceeds_limit(step: LogStep) -> bool:
-    """Return True if a batch is larger than the topic allows."""
+    """Return True if a batch is larger than ``max.message.bytes`` of the topic."""
     limit = step.before.settings.get("max.message.bytes")
     return limit is not None and any(len(encode([batch])) > limit for batch in step.args[0])
 

@@ -1,7 +1,8 @@
 """Clauses that a divergence in a log's lookups implicates: the clauses of the targets with different results.
 
-One call has many targets, and so exercises clauses for each of them. Where Kafka violates LO-6 in its own way, a result
-that conforms to LO-6 violates nothing, and a result that does neither is not relaxed by the clause about Kafka's way.
+One ``list_offsets`` has many targets, and exercises clauses of each of them. In some states Kafka violates LO-6, and a
+clause describes Kafka's result. In such a state, a result that conforms to LO-6 is no violation, but a result that is
+neither Kafka's nor right is one.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 
 _LEAST: Final = TrackedLog()
 _MOST: Final = TrackedLog(furthest_start=1 << 63, has_lost_indexes=True)
-"""Bounds of the tracked state at the time of the request, which is not known any more."""
+"""Bounds of the tracked state at the time of the request; the tracked state itself is no longer available."""
 _OF_ANSWERS: Final = frozenset(row.clause for row in ROWS if "list_offsets" in row.operations.split())
-"""The clauses about results; the other clauses of such a step are about the state after it."""
+"""The clauses about results; the other clauses that a ``list_offsets`` exercises are about the state after it."""
 _EPOCH: Final = 3
 """The index of the leader epoch in the fields of a batch (:func:`conformance.operations.batches.first_batch`)."""
 _DESPITE_CORRUPTION: Final = frozenset({"LG-70"})
-"""Clauses that any lookup after the corruption of an index implicates, even if the reference finds another target."""
+"""Clauses that every lookup after the corruption of an index implicates, even if it finds the right record."""
 
 
 def implicated_clauses(
@@ -39,16 +40,16 @@ def implicated_clauses(
     expected: LogObservation,
     actual: LogObservation,
 ) -> tuple[str, ...]:
-    """Return the clauses that a divergence implicates; all that the step exercises, unless lookup results differ.
+    """Return the clauses that a divergence implicates; all that the step exercises, unless results of lookups differ.
 
     Args:
         exercised: The clauses that the step exercises.
         operation: The operation of the step.
         dialect: The dialect of the release whose catalogue applies.
-        before: The state before the step.
+        before: The state before the step; None if no log was open.
         after: The reference's observation, and the files after the step.
-        expected: The observation that the subject is compared with, perhaps with some fields removed.
-        actual: The observation that differs.
+        expected: The observation with which the implementation is compared, perhaps without some fields.
+        actual: The implementation's observation.
     """
     mine, theirs = expected.outcome, actual.outcome
     if operation.name == "read_log" and mine.value and mine.value != theirs.value:
@@ -64,14 +65,14 @@ def implicated_clauses(
         if answer != other
     ]
     each = [_for_target(step, other, exercised, dialect) for step, other in steps]
-    # Violations come first; behaviour that only Kafka shows appears in other steps as well.
+    # Violations come first; clauses about Kafka's own behaviour are exercised by other steps as well.
     broken = [clauses for clauses in each if not any(map(_excuses, clauses))]
     stake = frozenset[str]().union(*(broken or each))
     return tuple(sorted(stake, key=(*exercised, *sorted(stake)).index)) or exercised
 
 
 def _for_read(mine: tuple[int, ...], theirs: tuple[int, ...] | None, exercised: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the clauses that a read of a different batch, of none, or of one with different fields implicates."""
+    """Return the clauses that are implicated if a read returns another batch, none, or one with other fields."""
     if not theirs or mine[0] != theirs[0]:
         beside = {"LG-1", "LG-82"}
     else:
@@ -80,7 +81,7 @@ def _for_read(mine: tuple[int, ...], theirs: tuple[int, ...] | None, exercised: 
 
 
 def _for_target(step: LogStep, other: Any, exercised: tuple[str, ...], dialect: Dialect) -> frozenset[str]:
-    """Return the clauses that are implicated if the result of one target is ``other``."""
+    """Return the clauses that are implicated if the result for one target is ``other``."""
     least, most = (
         set(rules_of_log(dialect.release).exercised_in("list_offsets", None, Conditions(step._replace(before=tracked))))
         for tracked in (_LEAST, _MOST)

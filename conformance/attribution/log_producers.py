@@ -57,7 +57,7 @@ def outlives(step: LogStep) -> bool:
 
 
 def known(state: LogState | None, batch: dict[str, Any]) -> tuple[Any, ...] | None:
-    """Return the entry of a state for the producer of a batch, or None if it has none."""
+    """Return the state's entry for the producer of a batch, or None if the state has none."""
     producer = batch.get("producer", (None,))[0]
     return next((entry for entry in state.producers if entry[0] == producer), None) if state is not None else None
 
@@ -68,7 +68,7 @@ def is_client(step: LogStep) -> bool:
 
 
 def begins_where_verified(step: LogStep) -> bool:
-    """Return True if the batch would begin a transaction in a log that requires transactions to be verified."""
+    """Return True if the batch would begin a transaction, and the log requires that transactions are verified."""
     batch = step.args[0][0]
     entry = known(step.was, batch)
     is_open = entry is not None and entry[4] >= 0
@@ -88,7 +88,7 @@ def is_unknown(step: LogStep) -> bool:
 
 
 def is_repeated(step: LogStep) -> bool:
-    """Return True if the leader accepts a producer's batch, and the log does not grow."""
+    """Return True if the leader accepts a producer's batch without appending it."""
     was, now = step.was, step.now
     return is_client(step) and was is not None and now is not None and was.end_offset == now.end_offset
 
@@ -104,7 +104,7 @@ def forgets(step: LogStep) -> bool:
 
 
 def passes_by(step: LogStep) -> bool:
-    """Return True if a snapshot is deleted although a new, empty segment of that name exists."""
+    """Return True if a snapshot was deleted although a new, empty segment with the same base offset exists."""
     bases = {name.partition(".")[0] for name in gone(step)}
     return any(f"{base}.log" in step.files for base in bases)
 

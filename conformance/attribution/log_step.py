@@ -21,10 +21,10 @@ Files = dict[str, bytes]
 
 @dataclass(slots=True)
 class TrackedLog:
-    """State of a log before a step, beyond what the log itself shows.
+    """State of a log before a step that the log itself does not report.
 
     Attributes:
-        unprepared: True if the log was closed without a preceding clean shutdown.
+        unprepared: True if the log was closed without a clean shutdown.
         prepared: True if the log was closed by a clean shutdown and has not been opened since.
         corrupted: The suffixes of the files that were corrupted since the log was last open.
         furthest_start: The largest log start offset since the log was opened.
@@ -41,7 +41,7 @@ class TrackedLog:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """Return a key that is equal if and only if all fields are equal."""
+        """Return a key that is equal for two states if and only if all fields but ``settings`` are equal."""
         return self.unprepared, self.prepared, frozenset(self.corrupted), self.furthest_start, self.has_lost_indexes
 
 
@@ -67,9 +67,16 @@ def track_log_step(now: TrackedLog, operation: Operation, observation: LogObserv
 
 
 class LogStep(NamedTuple):
-    """Input of a row's condition: arguments, tracked state, state before (None: closed), outcome, state after, files.
+    """Input of a row's condition.
 
     Attributes:
+        args: The operation's arguments.
+        before: The tracked state before the step.
+        was: The state before the step; None if no log was open.
+        value: The result of the operation.
+        now: The state after the step; None if no log is open.
+        files_before: The files before the step.
+        files: The files after the step.
         answers: The result of ``list_offsets`` for each target; empty for any other operation.
     """
 

@@ -1,4 +1,4 @@
-"""Rows for sections 1 and 1.1 of the catalogue, which `.index` and `.timeindex` share."""
+"""Rows of sections 1 and 1.1 of the catalogue, which ``.index`` and ``.timeindex`` share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def shrank(step: Step) -> bool:
 
 
 def at_the_limit(state: State) -> bool:
-    """Return True if one entry more or less changes whether the index is full, for either kind."""
+    """Return True if one more or one fewer entry decides whether an index of this size is full."""
     return -1 <= (state.max_entries or 0) - state.entries <= 2
 
 
@@ -49,7 +49,7 @@ def is_full_below_maximum(step: Step) -> bool:
 
 
 def has_cold_section(step: Step) -> bool:
-    """Return True if the index is longer than its warm section, so that the search has two different halves."""
+    """Return True if the index is longer than its warm section, so that a search first chooses a section."""
     return step.was.entries > step.before.warm_entries + 1
 
 
@@ -59,7 +59,7 @@ def is_below_base(offset: int, base_offset: int) -> bool:
 
 
 def missing_directory(step: Step) -> bool:
-    """Return True if the path has a directory that does not exist; only a path with a directory can lack one."""
+    """Return True if the path is in a subdirectory, which does not exist."""
     return "/" in step.args[1]
 
 
@@ -69,12 +69,16 @@ def is_still_mapped(step: Step) -> bool:
 
 
 def rounds_below_zero(step: Step) -> bool:
-    """Return True if the requested size is negative even after rounding towards zero."""
+    """Return True if the requested size is still negative after it is rounded towards zero to whole entries."""
     return bool(step.args[0] <= -step.before.entry_size)
 
 
 def lookups(operations: str) -> tuple[Row, ...]:
-    """Return the rows of a search through keys in order, for the operations that execute one."""
+    """Return the rows about a search through keys in order.
+
+    Args:
+        operations: The operations that execute such a search, separated by blanks.
+    """
     return (
         Row(
             "AI-30",
@@ -218,7 +222,11 @@ def _offset_of(step: Step) -> int:
 
 
 def rows(appends: str) -> tuple[Row, ...]:
-    """Return the rows for a kind whose appending operations are named ``appends``."""
+    """Return the rows about one kind of index.
+
+    Args:
+        appends: The operations of the kind that append, separated by blanks.
+    """
     return (
         *_COMMON,
         Row("AI-1", appends, "ok", "the bytes of the file", grew),

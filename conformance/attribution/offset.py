@@ -20,12 +20,12 @@ def end_of_fetch(step: Step) -> int:
 
 
 def off_the_entries(step: Step) -> bool:
-    """Return True if the write position was not at the end of the entries, and an append got as far as writing."""
+    """Return True if the write position was not at the end of the entries, and an entry was written."""
     return step.before.drift is not None and grew(step)
 
 
 def says_full(step: Step) -> bool:
-    """Return True if the error is Kafka's for a full index; no other one is an illegal argument with a message."""
+    """Return True if the error has a message; of illegal arguments, only a full index has one."""
     return bool(step.outcome.text) and not off_the_entries(step)
 
 

@@ -1,8 +1,8 @@
-"""Engine of attribution: the rows of a table, compiled for one release into a quick lookup.
+"""Engine of attribution: the rows of a table, compiled for one release so that lookups are fast.
 
-A row reads: *these operations exercise this clause if they have this result and this condition is true*. It has a
-sentence that says how a violation would have shown. Each scope of lockstep has one table of rows. Their conditions
-receive the steps of that scope.
+A row reads: *these operations exercise this clause if they have this result and this condition is true*. It also says
+how the step would have shown a violation. Each scope of lockstep has one table of rows, whose conditions receive the
+steps of that scope.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Row(NamedTuple):
         clause: The id of the clause.
         operations: Names of operations, separated by blanks, or :data:`ANY`.
         results: ``ok`` or error kinds, separated by blanks, or :data:`ANY`.
-        why: How the step would have shown a violation.
+        why: The difference that a violation would have made in the step.
         holds: The condition, or None if the row always applies.
-        rare: The reason why a run of CI's size may miss the row; empty if it must not.
+        rare: The reason why a run of CI's size may not produce such a step; empty if every run must.
     """
 
     clause: str
@@ -60,7 +60,7 @@ class Rules(dict[tuple[str, str | None], Compiled]):
         super().__init__()
         catalogue = load_clauses()
         holding = (row for row in rows if catalogue[row.clause].applies_to(release))
-        # An OBSERVED clause is the more specific statement, and comes first in the result.
+        # An OBSERVED clause is more specific than the others, and comes first in the result.
         self.rows = sorted(holding, key=lambda row: catalogue[row.clause].level != "OBSERVED")
 
     def __missing__(self, key: tuple[str, str | None]) -> Compiled:
@@ -80,20 +80,20 @@ class Rules(dict[tuple[str, str | None], Compiled]):
 
         Args:
             operation: The name of the operation.
-            error: The kind of its error, or None if it succeeded.
+            error: The kind of the error, or None if the operation succeeded.
             step: The argument of the conditions.
         """
         always, conditional = self[operation, error]
         return tuple([clause for clause, holds in conditional if holds(step)]) + always
 
     def exercised_in(self, operation: str, error: str | None, conditions: Conditions) -> tuple[str, ...]:
-        """Return the exercised clauses as :meth:`exercised` does, for a step whose conditions other releases share."""
+        """Return the clauses that a step exercises, from conditions that are already evaluated for another release."""
         always, conditional = self[operation, error]
         return tuple([clause for clause, holds in conditional if conditions[holds]]) + always
 
 
 class Conditions(dict[Condition, bool]):
-    """Values of conditions for one step, each evaluated once.
+    """Values of conditions for one step, each of which is evaluated once.
 
     Args:
         step: The argument of the conditions.

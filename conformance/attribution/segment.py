@@ -1,7 +1,7 @@
 """Rows for section 6 of the catalogue, the segment; :mod:`conformance.attribution.rules` explains rows.
 
-A segment's step is evidence in the same sense as a step on an index: a violation of the clause would have changed the
-outcome, the error message, the state or one of the four files. The catalogue says in which releases a clause applies.
+A step on a segment is evidence in the same sense as a step on an index: a violation of the clause would have changed
+the outcome, the error message, the state or one of the four files. The catalogue states the releases of each clause.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _ANY_REFUSAL = (
 
 @dataclass(slots=True)
 class TrackedSegment:
-    """State of a segment before a step, beyond what the segment itself shows.
+    """State of a segment before a step that the segment itself does not report.
 
     Attributes:
         release: The release whose catalogue applies.
-        state: The reference's state before the step, or None while nothing is open.
+        state: The reference's state before the step, or None while no segment is open.
         corrupted: The suffixes of the files that have been corrupted.
         closed: True if the segment has been closed and not opened again.
-        crashed: True if the files are as a killed process left them, and have not been recovered.
+        crashed: True if the process was killed and the files have not been recovered since.
         lost: True if the directory has been removed.
-        calls: The number of calls that have appended since the segment was opened.
+        calls: The number of appends since the segment was opened.
     """
 
     release: str
@@ -69,7 +69,7 @@ def track_segment_step(now: TrackedSegment, operation: Operation, observation: S
 
 
 class SegmentStep(NamedTuple):
-    """Input of a row's condition: arguments, tracked state, state before, outcome, state after, files before, files."""
+    """Input of a row's condition: arguments, tracked state, then state and files, each before and after the step."""
 
     args: tuple[Any, ...]
     before: TrackedSegment

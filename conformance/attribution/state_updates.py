@@ -1,7 +1,7 @@
-"""Updates of the tracked state: one function per operation, in a table at the end.
+"""Updates of the tracked state: one function per operation, and a table of all functions at the end.
 
-Each function receives the tracked state before the step, the arguments, the outcome, and the state of the index after
-the step.
+A function receives the tracked state before the step, the arguments, the outcome, and the state of the index after the
+step.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def track_step(tracked: TrackedIndex, operation: Operation, observation: Observa
 
 
 def forget_content(now: TrackedIndex) -> None:
-    """Forget the content: there are no entries, or nothing is known about them."""
+    """Reset the tracked content, because the index has no entries or unknown entries."""
     now.corrupted = now.broken = now.beyond = now.unsorted = now.unsorted_positions = now.low_version = False
     now.duplicates.clear()
     now.first_position = now.last_position = None
@@ -39,7 +39,7 @@ def forget_content(now: TrackedIndex) -> None:
 
 
 def opened(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
-    """Start tracking a new object; the known content is retained if it is the same file."""
+    """Start to track a new index; the known content is retained if it is the same file."""
     kind, path, base_offset, max_index_size, writable = args
     if outcome.error is not None and path != now.path:
         now.closed = True  # the content of the other file does not change
@@ -116,14 +116,14 @@ def bulk_time_appended(now: TrackedIndex, args: Args, outcome: Outcome, state: S
 
 
 def aborted_appended(now: TrackedIndex, _args: Args, outcome: Outcome, _state: State) -> None:
-    """Track the append of a record to a transaction index, which opens the index."""
+    """Track the append of a record to a transaction index, which opens the index if it was closed."""
     if outcome.error is None:
         now.closed = False
         now.file_length += RECORD_SIZE
 
 
 def truncated(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
-    """Restore the write position, and forget the keys that were removed."""
+    """Track a truncation. The write position is at the end of the entries again; removed keys are forgotten."""
     if outcome.error is None:
         _remove(now, state, args[0] if args else None)
 
@@ -143,7 +143,7 @@ def _remove(now: TrackedIndex, state: State, offset: int | None) -> None:
 
 
 def reset(now: TrackedIndex, _args: Args, outcome: Outcome, state: State) -> None:
-    """Track a reset, which removes all entries and then resizes the file; the resize can fail on its own."""
+    """Track a reset, which removes all entries and then resizes the file. The resize can fail on its own."""
     if outcome.error not in (None, "io"):
         return
     _remove(now, state, None)
@@ -161,7 +161,7 @@ def resized(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> No
     elif outcome.error == "io" and args[0] < 0:
         _length_refused(now)
     elif outcome.value is True and now.drift == "rewound":
-        # The place of the entries that were cut off holds zeros now.
+        # The bytes of the entries that were cut off are zeros now.
         now.unsorted = True
     _cut(now, state)
 
@@ -181,37 +181,37 @@ def _cut(now: TrackedIndex, state: State) -> None:
 
 
 def trimmed(now: TrackedIndex, _args: Args, outcome: Outcome, state: State) -> None:
-    """Trim the file to its entries; after a failed shrink this makes the file longer."""
+    """Track a trim of the file to its entries. After a failed shrink, a trim makes the file longer."""
     if outcome.error is None:
         now.unsorted = now.unsorted or now.drift == "rewound"
         _cut(now, state)
 
 
 def closed(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
-    """Close the index: it is trimmed in most releases, and unmapped."""
+    """Track a close, which trims the file in most releases, and unmaps it."""
     trimmed(now, args, outcome, state)
     now.closed = now.closed or outcome.error is None
 
 
 def released_by_crash(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
-    """Unmap the index without flushing or trimming, as a crash does."""
+    """Track a crash, which unmaps the index without flushing or trimming it."""
     now.closed = True
 
 
 def deleted(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
-    """Unmap the index; this happens before anything can fail."""
+    """Track a deletion, which unmaps the index before anything can fail."""
     now.closed = True
     now.file_length = 0
 
 
 def renamed(now: TrackedIndex, args: Args, outcome: Outcome, _state: State | None) -> None:
-    """Change the name, whatever the outcome is."""
+    """Track a rename, which changes the name even if it fails."""
     now.path = args[0]
     now.misnamed = outcome.error is not None
 
 
 def corrupted(now: TrackedIndex, _args: Args, _outcome: Outcome, _state: State | None) -> None:
-    """Mark the file as corrupt: from here on the order of the keys is unknown."""
+    """Track a corruption of the file, after which the order of the keys is unknown."""
     now.corrupted = now.unsorted = True
 
 
@@ -226,21 +226,21 @@ def bit_flipped(now: TrackedIndex, args: Args, outcome: Outcome, state: State | 
 
 
 def file_cut(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
-    """Track a truncation of the file by something other than the index."""
+    """Track a truncation of the file by the harness."""
     corrupted(now, args, outcome, state)
     now.file_length = min(now.file_length, args[0])
 
 
 def file_padded(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
-    """Track bytes that were added to the end of the file."""
+    """Track bytes that the harness added to the end of the file."""
     corrupted(now, args, outcome, state)
     now.file_length += args[0]
 
 
 def file_written(now: TrackedIndex, args: Args, outcome: Outcome, state: State | None) -> None:
-    """Track a rewrite of the file with other bytes, of any number.
+    """Track a replacement of the file's content, which may have any length.
 
-    In a transaction index, the low byte of a version may be set afterwards.
+    In a transaction index, the low byte of a version may then be set.
     """
     corrupted(now, args, outcome, state)
     now.file_length = len(args[0]) // 2
@@ -276,7 +276,7 @@ CHANGES: Final[dict[str, Callable[[TrackedIndex, Args, Outcome, Any], None]]] = 
     "write_file": file_written,
     "remove_file": file_removed,
 }
-"""Operations that are missing here change only the state."""
+"""The update of each operation; an operation that is missing changes only the state."""
 WITHOUT_STATE: Final = frozenset(
     {
         *("open", "crash", "delete", "rename"),

@@ -25,7 +25,7 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
     "cleaned": CLEANING_ROWS,
     "cache": remote.ROWS,
 }
-"""The rows, by machine. ``cleaned`` has the rows of compaction; its steps exercise the rows of a log as well."""
+"""The rows, by machine. ``cleaned`` has the rows about compaction; its steps exercise the rows of ``log`` as well."""
 
 _WIRE: Final = (
     "LO-1 LO-2b LO-3a LO-4 LO-5 LO-6 LO-9 LO-10 LO-12 LO-13 LO-14 LO-15b LO-15c LO-20 LO-23 LO-24 LO-25 LO-26 LO-27"
@@ -58,7 +58,7 @@ def clauses_for(machine: str, release: str) -> tuple[Clause, ...]:
 
 @cache
 def operations_for(machine: str, clause: str) -> frozenset[str]:
-    """Return the operations of a machine that can exercise a clause; empty if any can, or if it is not known."""
+    """Return the operations of a machine that can exercise a clause; empty if all can, or if they are not known."""
     rows = (*log.ROWS, *CLEANING_ROWS) if machine == "cleaned" else ROWS.get(machine, ())
     named = [row.operations for row in rows if row.clause == clause]
     return frozenset() if ANY in named else frozenset(name for names in named for name in names.split())

@@ -15,7 +15,7 @@ _APPENDS = "maybe_append bulk_maybe_append"
 
 
 def skips_full_check(step: Step) -> bool:
-    """Return True if the caller requested the slot that is kept free; only the single append can."""
+    """Return True if the caller allowed the append to use the last slot, which other appends leave free."""
     return len(step.args) == 3 and bool(step.args[2])
 
 
@@ -25,12 +25,12 @@ def is_ignored(step: Step) -> bool:
 
 
 def does_not_fit(step: Step) -> bool:
-    """Return True if the offset cannot be stored relative to the base."""
+    """Return True if the distance of the offset from the base offset cannot be stored."""
     return not 0 <= step.args[1] - step.before.base_offset <= INT_MAX
 
 
 def off_the_entries(step: Step) -> bool:
-    """Return True if the write position was not at the end of the entries, and an append got as far as writing."""
+    """Return True if the write position was not at the end of the entries, and an entry was written."""
     return step.before.drift is not None and grew(step)
 
 

@@ -1,9 +1,9 @@
-"""Tracked state of an index before a step: a plain record.
+"""Tracked state of an index before a step, as plain data.
 
-Most of it repeats arguments of operations. The rest is bookkeeping that no state shows but that decides which clauses a
-step exercises: whether the write position has left the end of the entries, where equal keys were appended, whether the
-content may be out of order. :mod:`conformance.attribution.state_updates` updates it from the operations and the
-reference's observations alone.
+Most of it repeats arguments of operations. The rest is not in any reported state, but decides which clauses a step
+exercises: for example, whether the write position is at the end of the entries, which keys were appended twice, and
+whether the content may be out of order. :mod:`conformance.attribution.state_updates` updates the tracked state, only
+from operations and the reference's observations.
 """
 
 from __future__ import annotations
@@ -25,29 +25,31 @@ Drift = Literal["stray", "rewound"]
 
 @dataclass(slots=True)
 class TrackedIndex:
-    """State of an index before a step, beyond what the index itself shows.
+    """State of an index before a step that the index itself does not report.
 
     Attributes:
-        release, dialect: The release that the reference implements, and its dialect.
+        release: The release that the reference implements.
+        dialect: The dialect of the release.
         preexisting: True if the file existed at the last ``open``, or exists for the next one; set by the lockstep.
         kind, path, base_offset, max_index_size, writable: The arguments of the last ``open``.
-        state: The state before the step, or None until something has been opened.
-        closed: True if nothing is open, or the index is unmapped.
+        state: The state before the step, or None until an index has been opened.
+        closed: True if no index is open, or the index is unmapped.
         corrupted: True if the file has been corrupted since it was last created or emptied.
         broken: True if the file was opened with content that no append produces: a partial entry, or entries that do
-            not ascend. Nothing that such an index returns is guaranteed.
+            not ascend. No result of such an index is guaranteed.
         beyond: True if an entry has been appended that no broker appends.
         unsorted: True if the keys may be out of order, because of corruption or of zeros that count as entries.
-        unsorted_positions: True if positions have been appended that are smaller than earlier ones.
+        unsorted_positions: True if a position has been appended that is smaller than an earlier one.
         duplicates: The keys that were appended more than once: positions of an offset index, offsets of a time index.
-        first_position: The position of the first entry, if its append was tracked; last_position: of the last entry.
-        written: The number of slots, from the start, that may hold anything other than zeros.
+        first_position: The position in the first entry, or None if its append was not tracked.
+        last_position: The position in the last entry, or None if its append was not tracked.
+        written: The number of slots, from the start, that may contain anything other than zeros.
         drift: The reason why the write position is not at the end of the entries, or None if it is (TI-20a, AI-40).
         misnamed: True if a rename failed and changed the name nevertheless (AI-21b).
         lost_mapping: True if a failed resize has unmapped the index (AI-44b).
-        kept_mapping: True if a resize has failed, and the index is still in use (AI-44c).
+        kept_mapping: True if a resize has failed, and the index is still mapped (AI-44c).
         low_version: True if the version of a record may have changed without its high byte becoming positive (TX-7c).
-        file_length: The length of a transaction index in bytes; tail: the length of a partial record at its end.
+        file_length: The length of a transaction index in bytes.
         unmaps_first: True if AI-44b applies to the release.
     """
 

@@ -18,7 +18,7 @@ def remembers(step: Step) -> bool:
 
 
 def was_reopened(step: Step) -> bool:
-    """Return True if there are records, and no last offset is in memory."""
+    """Return True if there are records, but no last offset is in memory."""
     return not remembers(step) and step.was.entries > 0
 
 

@@ -1,4 +1,4 @@
-"""Decision whether a divergence counts at a level of the verdict."""
+"""Decision whether a divergence counts for a verdict at a level."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DivergentParts(NamedTuple):
         clauses: The ids of the clauses that the step was attributed to.
         facets: The members of :data:`conformance.clauses.FACETS` that differ.
         fields: The names of the fields of the state that differ.
-        files: The names of the files that differ, each with keywords for how it does.
+        files: The names of the files that differ, each with keywords for the kind of difference.
         both_refused: True if both outcomes are errors, as required, but of different kinds.
     """
 
@@ -32,10 +32,10 @@ class DivergentParts(NamedTuple):
 
 
 def counts_at_level(parts: DivergentParts, level: str) -> bool:
-    """Return True if a divergence counts at a level of the verdict, ``"must"`` or ``"api"``.
+    """Return True if a divergence counts for a verdict at level ``"must"`` or ``"api"``.
 
-    It counts if a clause of the level applies to the step, and something differs that no clause of a later level
-    relaxes. At level ``must``, a divergence that only callers of Kafka's classes can notice does not count.
+    It counts if a clause of the level applies to the step, and at least one difference is not permitted by a clause of
+    a later level. At level ``must``, a divergence that only callers of Kafka's classes can notice does not count.
 
     Args:
         parts: The parts of the step that differ.
@@ -56,10 +56,10 @@ def counts_at_level(parts: DivergentParts, level: str) -> bool:
 
 
 def noticed_facets(parts: DivergentParts) -> frozenset[str]:
-    """Return the facets of a divergence that are visible to readers of the files and consumers of the log.
+    """Return the facets of a divergence that are visible to readers of the files and to consumers of the log.
 
     The kind of an error is visible if a clause guarantees it; the message of an error never is. The length of an index
-    is visible for a finished time index only, whose last entry is taken for the largest timestamp.
+    file is visible only for a finished time index, whose last entry is taken for the largest timestamp.
 
     Args:
         parts: The parts of the step that differ.
@@ -88,25 +88,25 @@ def is_observed_only(
 ) -> bool:
     """Return True if a divergent step does not count for a verdict at level MUST.
 
-    The MUST clauses of a step say what is required in general (a rejected offset is an error). An OBSERVED clause says
-    what Kafka also does in exactly this state (and it leaves eight stray bytes). The more specific clause decides: the
-    divergence does not count if an OBSERVED clause of the step relaxes every facet that differs. A facet that none of
-    them relaxes violates a MUST clause: accepting the offset is not a permitted way of rejecting it.
+    A MUST clause of a step says what is required in general (a rejected offset is an error). An OBSERVED clause says
+    what Kafka also does in exactly this state (the rejected append leaves eight stray bytes). The more specific clause
+    decides: the divergence does not count if an OBSERVED clause of the step permits every facet that differs. A facet
+    that no OBSERVED clause permits violates a MUST clause: to accept the offset is not a permitted way to reject it.
 
-    The state follows from the other facets. Where a different outcome is allowed, an operation that was executed
-    instead of rejected, or the reverse, has left a different state. Where different bytes are allowed, the fields for
-    the length of the file follow.
+    The state follows from the other facets. If a different outcome is permitted, so is the state that results from it.
+    If different bytes are permitted, so are different values of the fields for the length of the file.
 
-    A later consequence of a permitted divergence looks like a violation, because the participants no longer have the
-    same state. A lockstep at level MUST therefore ends the example, or continues without that implementation.
+    After a permitted divergence, the participants no longer have the same state, and later steps may look like
+    violations. A lockstep at level MUST therefore ends the example, or continues without that implementation.
 
     Args:
-        ids: The clauses that the step was attributed to.
-        facets: The members of :data:`conformance.clauses.FACETS` that differ. If it is empty, nothing is known about
-            the divergence, and any OBSERVED clause decides.
+        ids: The clauses that the step exercises.
+        facets: The members of :data:`conformance.clauses.FACETS` that differ. If it is empty, the kind of the
+            divergence is unknown, and any OBSERVED clause of the step is enough.
         fields: The fields of the state that differ, as far as they are known.
-        files: The names of the files that differ, as far as they are known, each with keywords for how it does.
-        levels: The levels whose clauses may relax a requirement.
+        files: The names of the files that differ, as far as they are known, each with keywords for the kind of
+            difference.
+        levels: The levels whose clauses may permit a difference.
 
     Raises:
         ValueError: A facet is unknown.

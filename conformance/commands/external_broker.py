@@ -10,12 +10,12 @@ from conformance.kafka.progress import show_progress
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.runs.external_broker import Attachment
+    from conformance.runs.external_broker import ExternalBrokerAddress
 
 
 def attachment_of(
     bootstrap: str, log_dir: Path | None, implementations: tuple[str, ...], releases: tuple[str, ...]
-) -> Attachment | None:
+) -> ExternalBrokerAddress | None:
     """Return the running broker of ``--bootstrap-server``, or None.
 
     Raises:
@@ -31,9 +31,9 @@ def attachment_of(
         raise ToolError("--bootstrap-server requires -i broker and no other implementation")
     if len(releases) != 1:
         raise ToolError("--bootstrap-server requires exactly one --kafka: the broker's release")
-    from conformance.runs.external_broker import Attachment  # noqa: PLC0415 -- part of an extra
+    from conformance.runs.external_broker import ExternalBrokerAddress  # noqa: PLC0415 -- part of an extra
 
-    attachment = Attachment(bootstrap, log_dir)
+    attachment = ExternalBrokerAddress(bootstrap, log_dir)
     with show_progress("Kafka's jars") as progress:
         attachment.open(releases[0], progress)
     return attachment

@@ -10,15 +10,16 @@ One file per topic, ``<topic>.toml``, in this package or in the user's directory
     reason = "wraps at 64 bits; fix planned for 2.0"
     link = "https://example.org/my-index/issues/7"
 
-A divergence in a step that no clause covers is identified by its signature, which reports contain. Then ``signature``
-replaces ``clause``, as in ``signature = "append: outcome ok -> full"``; it may also have * and ?. A log's signature
-may have the detail that reports show: ``signature = "truncate_log: state of end_offset"``.
+A divergence in a step that no clause covers is identified by its signature, which reports contain. Then the key is
+``signature`` instead of ``clause``, as in ``signature = "append: outcome ok -> full"``, with ``*`` and ``?`` if needed.
+The signature of a log's divergence may include the detail that reports show: ``signature = "truncate_log: state of
+end_offset"``.
 
 An expectation must be removed once it is no longer true. It is stale if the implementation exercised its clause without
-a divergence, and :meth:`ExpectationTracker.stale` returns it. In the user's directory that is an error: the entry must
-be removed, so that the divergence cannot return unnoticed. An entry whose clause was not exercised is not stale. The
-package's entries for third-party implementations are about locked versions: that a run has not generated the divergence
-is reported, but is not an error.
+a divergence; :meth:`ExpectationTracker.stale` returns it. A stale entry of the user's directory is an error: the entry
+must be removed, so that the divergence cannot return unnoticed. An entry whose clause was not exercised is not stale. A
+stale entry of this package about a third-party implementation is only reported. The locked version of the
+implementation does not change, so the run has merely not generated the divergence.
 """
 
 from __future__ import annotations
@@ -46,12 +47,15 @@ _SUBJECTS: Final = ("clause", "signature")
 
 
 class ExpectationError(ToolError):
-    """Malformed file of expectations; the message names the file and the entry."""
+    """File of expectations that is malformed; the message contains the file and the entry."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Known divergence; the attributes are the keys of its entry, ``origin`` is the file and number of the entry."""
+    """Known divergence.
+
+    The attributes are the keys of its entry; ``origin`` is the file and the number of the entry.
+    """
 
     clause: str
     machine: str
@@ -63,22 +67,26 @@ class Expectation:
     signature: str = ""
 
     def applies_to(self, machine: str, implementation: str, release: str) -> bool:
-        """Return True if it is about this implementation on this release, tested by this machine."""
+        """Return True if the expectation is about this machine, implementation and release."""
         return machine == self.machine and fnmatchcase(implementation, self.implementation) and release in self.releases
 
     def covers_clause(self, clause: str) -> bool:
-        """Return True if ``clause`` is its clause, or a lettered variant of it."""
+        """Return True if ``clause`` is the clause of the expectation, or a lettered variant of it."""
         own = self.clause
         return bool(own) and (clause == own or (own[-1].isdigit() and clause.rstrip(ascii_lowercase) == own))
 
     def matches(self, clauses: Iterable[str], signature: str, detail: str = "") -> bool:
-        """Return True if it names a divergence, by a clause or by the signature with or without detail."""
+        """Return True if the expectation names one of the clauses, or the signature with or without its detail."""
         if not self.signature:
             return any(map(self.covers_clause, clauses))
         return any(fnmatchcase(each, self.signature) for each in (signature, signature + detail))
 
     def must_not_be_stale(self, *, own: bool) -> bool:
-        """Return True if it is an error that nothing matches it; an ``own`` one is not part of this package."""
+        """Return True if it is an error that no divergence matches the expectation.
+
+        Args:
+            own: True if the expectation is not part of this package.
+        """
         return own or not self.implementation.startswith("subject:")
 
     def __str__(self) -> str:
@@ -92,24 +100,24 @@ class StaleExpectationError(ToolError):
     def __init__(self, stale: Iterable[Expectation]) -> None:
         self.stale = tuple(stale)
         text = "; ".join(map(str, self.stale))
-        super().__init__(f"a stale expectation, which no divergence matches any more: {text}")
+        super().__init__(f"an expectation is stale: no divergence matches it any more; remove its entry: {text}")
 
 
 class ExpectationTracker:
-    """Expectations of one run, and which of them have been matched."""
+    """Expectations of one run, with a mark on those that have been matched."""
 
     def __init__(self, expectations: Iterable[Expectation]) -> None:
         self.expectations = tuple(expectations)
         self._matched: set[Expectation] = set()
 
     def match(self, clauses: Iterable[str], machine: str, implementation: str, release: str) -> Expectation | None:
-        """Return the first expectation that a divergence matches, or None, and mark it as matched.
+        """Return the first expectation that a divergence matches, or None, and mark as matched all that it matches.
 
         Args:
             clauses: clauses that the diverging step exercised.
             machine: name of the machine.
             implementation: name of the implementation that diverged.
-            release: Kafka release that the implementation was compared with.
+            release: Kafka release with which the implementation was compared.
         """
         number = self.find(clauses, "", machine, implementation, release)
         return None if number is None else self.expectations[number]
@@ -130,8 +138,8 @@ class ExpectationTracker:
             signature: signature of the divergence, see :mod:`conformance.runs.divergences.signatures`.
             machine: name of the machine.
             implementation: name of the implementation that diverged.
-            release: Kafka release that the implementation was compared with.
-            detail: detail that may follow the signature.
+            release: Kafka release with which the implementation was compared.
+            detail: text that may follow the signature in an expectation.
         """
         ids = tuple(clauses)
         found = tuple(
@@ -143,7 +151,7 @@ class ExpectationTracker:
         return found
 
     def mark_matched(self, numbers: Iterable[int]) -> None:
-        """Mark expectations as matched, for instance in another process."""
+        """Mark expectations as matched that another process has matched."""
         self._matched.update(self.expectations[number] for number in numbers)
 
     def stale(
@@ -151,12 +159,12 @@ class ExpectationTracker:
         exercised: Mapping[tuple[str, str, str], Collection[str]],
         executed: Mapping[str, Collection[str]] | None = None,
     ) -> tuple[Expectation, ...]:
-        """Return the expectations that nothing has matched although their clause was exercised where they apply.
+        """Return the expectations that no divergence has matched although their clause was exercised.
 
         Args:
             exercised: clauses that the steps exercised, by machine, implementation and release.
-            executed: Used for expectations with a signature: the executed operations of each machine, and their
-                correct outcomes, as the parts of a signature before the colon and before the arrow.
+            executed: executed operations of each machine, for expectations with a signature: operations, and operations
+                with the correct outcome, as in the parts of a signature before the colon and before the arrow.
         """
         operations = executed or {}
         return tuple(
@@ -218,18 +226,20 @@ def read_expectations(origin: str, text: str) -> tuple[Expectation, ...]:
         text: content of the file.
 
     Raises:
-        ExpectationError: it is not TOML, or an entry is malformed or names a clause that does not exist.
+        ExpectationError: the text is not TOML, or an entry is malformed or names a clause that does not exist.
     """
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ExpectationError(f"{origin} is not TOML: {error}") from None
     if unknown := sorted(set(table) - {"expectation"}):
-        raise ExpectationError(f"{origin} has {', '.join(unknown)}; it may have [[expectation]] entries only")
+        raise ExpectationError(
+            f"{origin} has {', '.join(unknown)}; a file of expectations has only [[expectation]] entries"
+        )
     try:
         found = convert(table.get("expectation", []), list[dict[str, str]])
     except ValidationError as error:
-        raise ExpectationError(f"{origin}: {error}; it may have [[expectation]] entries of texts only") from None
+        raise ExpectationError(f"{origin}: {error}; all values of an [[expectation]] must be texts") from None
     entries = enumerate(found, start=1)
     return tuple(_read_expectation(f"{origin}, entry {number}", entry) for number, entry in entries)
 
@@ -241,12 +251,12 @@ def _read_expectation(where: str, entry: Mapping[str, str]) -> Expectation:
     named = [key for key in _SUBJECTS if entry.get(key)]
     if len(named) != 1:
         raise ExpectationError(
-            f"{where} has {'both clause and signature' if named else 'no clause'}; it names one of them"
+            f"{where} has {'both clause and signature' if named else 'neither clause nor signature'}; give one of them"
         )
     if unknown := sorted(set(entry) - {*_KEYS, *_SUBJECTS}):
-        raise ExpectationError(f"{where} has {', '.join(unknown)}, which no expectation has")
+        raise ExpectationError(f"{where} has {', '.join(unknown)}, which is not a key of an expectation")
     if entry["machine"] not in MACHINES:
-        raise ExpectationError(f"{where}: machine {entry['machine']!r} is unknown; choose from {', '.join(MACHINES)}")
+        raise ExpectationError(f"{where}: unknown machine {entry['machine']!r}; choose from {', '.join(MACHINES)}")
     try:
         releases = ReleaseRange.parse(entry["releases"])
     except ReleaseRangeError as error:
@@ -262,5 +272,5 @@ def _read_expectation(where: str, entry: Mapping[str, str]) -> Expectation:
         entry.get("signature", ""),
     )
     if expectation.clause and not any(expectation.covers_clause(clause) for clause in load_clauses()):
-        raise ExpectationError(f"{where}: there is no clause {entry['clause']}")
+        raise ExpectationError(f"{where}: unknown clause {entry['clause']!r}; conformance clauses lists all")
     return expectation

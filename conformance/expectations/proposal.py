@@ -1,9 +1,9 @@
-"""``run --suggest-expectations``: the required changes of the expectations as a diff, without changing any file.
+"""``run --suggest-expectations``: the required changes of the expectations as a diff; no file is changed.
 
 ``git apply`` accepts the diff in the directory in which the run was started.
 
-A proposed entry has no reason and no link yet, and an expectation without them is rejected: the user adds them, or
-fixes the divergence.
+A proposed entry has neither a reason nor a link, and is rejected without them. The user adds them, or fixes the
+divergence instead.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.events import Diverged
 
 _Key = tuple[str, str, tuple[str, str]]
-"""Implementation, machine, and the clause or signature."""
+"""Implementation, machine, and the kind (``clause`` or ``signature``) and text of what the entry names."""
 _ENTRY: Final = re.compile(r"^\[\[\s*expectation\s*\]\]", re.MULTILINE)
 
 
@@ -30,9 +30,9 @@ def propose(directory: Path | None, stale: Iterable[Expectation], divergences: S
     """Return a unified diff; empty if nothing has to change.
 
     Args:
-        directory: directory of the expectations; None for the packaged one.
-        stale: entries that nothing matches any more, which are removed.
-        divergences: divergences that no entry matches: each gets an entry, without reason and link.
+        directory: directory of the expectations; the package's files if None.
+        stale: entries to remove, because no divergence matches them.
+        divergences: divergences that no entry matches. An entry without reason and link is added for each.
     """
     texts = {file.name: file.read_text("utf-8") for file in expectation_files(directory)}
     after = dict(texts)
@@ -53,7 +53,7 @@ def propose(directory: Path | None, stale: Iterable[Expectation], divergences: S
 def _from_here(path: Path) -> str:
     """Return a path as in a diff: relative to the working directory if it is inside, else relative to the root.
 
-    A tab ends a name with a blank, as ``git`` and ``patch`` require.
+    A tab ends a path with a blank, as ``git`` and ``patch`` require.
     """
     full, here = path.resolve(), Path.cwd()
     name = (full.relative_to(here) if full.is_relative_to(here) else full.relative_to(full.anchor)).as_posix()
@@ -61,13 +61,13 @@ def _from_here(path: Path) -> str:
 
 
 def _origin(expectation: Expectation) -> tuple[str, int]:
-    """Return file and number of an entry, from the form that :func:`read_expectations` writes."""
+    """Return file and number of an entry from its ``origin``, which :func:`read_expectations` writes."""
     name, _, number = expectation.origin.rpartition(", entry ")
     return name, int(number)
 
 
 def _without(text: str, numbers: set[int]) -> str:
-    """Return the text without some of its entries; a comment above an entry is removed with it."""
+    """Return the text without the entries of these numbers, and without the comments directly above them."""
     if not numbers:
         return text
     starts = [_with_comment(text, match.start()) for match in _ENTRY.finditer(text)]
@@ -85,7 +85,7 @@ def _with_comment(text: str, start: int) -> int:
 
 
 def _entries(divergences: Sequence[Diverged]) -> dict[str, list[str]]:
-    """Return the entries to add, by file: divergences of one kind in several releases make one entry."""
+    """Return the entries to add, by file. Divergences with the same key in several releases get one entry."""
     releases: dict[_Key, list[str]] = {}
     examples: dict[_Key, Diverged] = {}
     for event in divergences:
@@ -125,7 +125,7 @@ def _about(event: Diverged) -> tuple[str, str] | None:
 
 
 def _clause(event: Diverged) -> str:
-    """Return the most specific implicated clause: the last MUST, which belongs to the operation, else the last."""
+    """Return the clause that describes the divergence best: the last MUST clause, or else the last clause."""
     musts = [clause for clause, level, _ in event.requirements if level == "MUST"]
     return (musts or [clause for clause, _, _ in event.requirements])[-1]
 

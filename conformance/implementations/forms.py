@@ -1,4 +1,4 @@
-"""Forms of ``-i IMPL``, and what the harness can do with the implementations of each."""
+"""Forms of ``-i IMPL``, and the machines that test the implementations of each form."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Form(NamedTuple):
         name: The text before the colon.
         argument: A description of the text after the colon; empty if there is no colon.
         optional: True if the form may also be used without the colon.
-        machine: The machine that drives a server, one release at a time; empty if the machines of index files, segments
-            and logs drive the implementation.
+        machine: The machine that tests the form if it is a server; empty if it is tested by the machines of index
+            files, segments and logs.
     """
 
     name: str
@@ -25,7 +25,7 @@ class Form(NamedTuple):
 
     @property
     def is_server(self) -> bool:
-        """True if it has its own protocol and files: it cannot open a given file."""
+        """True if the implementation is a server, which has its own files and cannot open a given file."""
         return bool(self.machine)
 
     def __str__(self) -> str:
@@ -49,7 +49,7 @@ FORMS: Final = {
 
 
 def form_of(text: str) -> Form | None:
-    """Return the form of an IMPL, or None."""
+    """Return the form of an IMPL, or None if it has none."""
     name, colon, rest = text.partition(":")
     form = FORMS.get(name)
     if form is None or (form.optional and bool(colon) != bool(rest)):
@@ -58,7 +58,7 @@ def form_of(text: str) -> Form | None:
 
 
 def is_server(text: str) -> bool:
-    """Return True if an IMPL is a server, which has a separate machine and is run one release at a time."""
+    """Return True if an IMPL is a server, which has a separate machine and is tested with one release at a time."""
     form = form_of(text)
     if form is not None and form.name == "subject":
         subject = load_subjects().get(text.partition(":")[2])
@@ -67,18 +67,18 @@ def is_server(text: str) -> bool:
 
 
 def is_program(text: str) -> bool:
-    """Return True if an IMPL is a program that speaks the line protocol and is started once for each release."""
+    """Return True if an IMPL is a program that speaks the line protocol; it is started once for each release."""
     form = form_of(text)
     return form is not None and form.name == "exec"
 
 
 def machine_of(text: str) -> str:
-    """Return the machine of an IMPL that is a server, or an empty string."""
+    """Return the machine of an IMPL that is a server; empty for any other."""
     form = form_of(text)
     return form.machine if form is not None and is_server(text) else ""
 
 
 def directory_of(text: str) -> str | None:
-    """Return the DIR of ``jvm:DIR`` and ``broker:DIR``, or None."""
+    """Return the DIR of ``jvm:DIR`` and ``broker:DIR``; None without a DIR."""
     form = form_of(text)
     return text.partition(":")[2] or None if form is not None and form.optional else None

@@ -1,4 +1,4 @@
-"""Methods of a Python index that execute the operations: kidx's own names, which others may use as well."""
+"""Methods of a Python index that execute operations; they have the names of kidx's methods."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from conformance.operations.index import INDEX_OPS
 METHODS: Final = {name: each.method or name for name, each in INDEX_OPS.items() if each.tried is not None}
 
 BULK: Final = {name: each.many for name, each in INDEX_OPS.items() if each.many}
-"""Operation that each bulk operation repeats."""
+"""The single operation that each bulk operation repeats."""

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 
 class Implementation(Protocol):
-    """One participant of a lockstep. It owns one directory and has at most one index open.
+    """Participant of a lockstep, which owns one directory and has at most one index open.
 
     Attributes:
         name: The name in reports, e.g. ``"jvm 3.9.2"``.
-        release: The Kafka release whose dialect it must follow.
-        speaks_kafka: True if its errors have Kafka's own texts, which are compared literally.
+        release: The Kafka release whose dialect the implementation must follow.
+        speaks_kafka: True if errors have Kafka's own texts, which are compared literally.
     """
 
     name: str
@@ -27,16 +27,16 @@ class Implementation(Protocol):
     speaks_kafka: bool
 
     def begin(self, directory: Path) -> None:
-        """Begin an example in an empty directory; an open index is abandoned without touching its files."""
+        """Begin an example in an empty directory; an index that is still open is abandoned, its files unchanged."""
 
     def supports(self, operation: str) -> bool:
-        """Return True if it has an operation of this name."""
+        """Return True if the implementation has an operation of this name."""
 
     def perform(self, operation: Operation) -> Observation:
-        """Execute one operation and return its observation. An error is an outcome, never an exception."""
+        """Execute one operation and return the observation. An error is an outcome, never an exception."""
 
     def end(self) -> None:
-        """End the example: close handles, whatever that does to the files."""
+        """End the example and close the files, even if that changes them."""
 
 
 @runtime_checkable
@@ -44,15 +44,15 @@ class CapabilityChecked(Protocol):
     """Implementation that knows before its first example whether it supports a kind of index."""
 
     def require(self, kind: str) -> None:
-        """Check that it has everything that a kind of index needs.
+        """Check that the implementation has everything that a kind of index needs.
 
         Raises:
-            NotDrivenError: Something is missing.
+            NotDrivenError: The implementation lacks something.
         """
 
 
 class CodecProvider(Implementation, Protocol):
-    """Implementation whose codec libraries, which are not Kafka's own, are also used by its reference."""
+    """Implementation whose codec libraries are also used by its reference, instead of the libraries of kidx."""
 
     def compress(self, codec: Codec, data: bytes, magic: int) -> bytes:
         """Compress data for a batch of this magic."""
@@ -62,7 +62,7 @@ class CodecProvider(Implementation, Protocol):
 
 
 def provides_codecs(implementation: Any) -> TypeGuard[CodecProvider]:
-    """Return True if an implementation provides codec libraries, possibly from another implementation."""
+    """Return True if an implementation provides codec libraries."""
     return hasattr(implementation, "decompress")
 
 
@@ -73,7 +73,7 @@ def with_codecs_of(dialect: Dialect, implementations: Iterable[Any]) -> Dialect:
 
 
 class StackInspectable(Protocol):
-    """Implementation that executes steps in non-Python threads; a watchdog queries it from another thread."""
+    """Implementation that executes steps in threads unknown to Python; a watchdog queries it from its own thread."""
 
     def step_in_progress(self) -> int:
         """Return a number that identifies the step in progress, or 0."""
@@ -83,22 +83,22 @@ class StackInspectable(Protocol):
 
 
 class BatchedImplementation(Implementation, Protocol):
-    """Implementation that takes many steps in one call, with the expected observation of each (batched execution).
+    """Implementation that executes many steps in one call, which contains the expected observation of each step.
 
-    It executes them independently, some time after the references, and stops after the first that differs. Only then
-    does a lockstep request its observation and read its files.
+    It executes the steps some time after the references, and stops after the first step that differs. Only then does a
+    lockstep request the observation and read the files.
     """
 
     @staticmethod
     def followers(rules: int, members: Sequence[tuple[BatchedImplementation, int]]) -> BatchGroup:
-        """Return the group of these members, each with the number of its set of rules, below ``rules``."""
+        """Return the group of these members, each with the number (below ``rules``) of its set of rules."""
 
     def observation(self, operation: Operation) -> Observation:
-        """Return the observation of the last executed operation, which ``operation`` repeats."""
+        """Return the observation of the last executed operation, which is ``operation``."""
 
 
 class StepBatch(Protocol):
-    """Steps, each with the references' expected results: one item for every set of rules.
+    """Batch of steps, each with the expected result for every set of rules.
 
     Attributes:
         steps: The number of steps.
@@ -126,29 +126,35 @@ class StepBatch(Protocol):
         """Add a step that gives a file another content, or removes it (None)."""
 
     def compare_listings(self, listings: Sequence[Sequence[str]]) -> None:
-        """Add a check that the names of all files, sorted, are these."""
+        """Add a check that these are the sorted names of all files."""
 
 
 class BatchGroup(Protocol):
-    """Several batched implementations, which execute a batch of steps together while the next one is prepared."""
+    """Several batched implementations, which execute a batch of steps together while the next batch is prepared."""
 
     def begin(self) -> None:
-        """Begin an example for all releases, including stopped ones."""
+        """Begin an example for all members, including members that have stopped."""
 
     def script(self) -> StepBatch:
         """Return a new batch without any step."""
 
     def start(self, script: StepBatch, *, alone: bool) -> None:
-        """Start to execute a batch; ``finish`` must be called before anything else, and immediately if ``alone``."""
+        """Start to execute a batch.
+
+        ``finish`` must be called next; with ``alone``, no other work is done before.
+        """
 
     def finish(self) -> int:
-        """Wait until all members have executed the batch or have stopped; return how many have stopped."""
+        """Wait until all members have executed the batch or have stopped; return the number of stopped members."""
 
     def stopped_at(self, number: int) -> int:
-        """Return the step of the batch after which a member has stopped, or -1."""
+        """Return the number of the step after which a member has stopped, or -1 if it has not."""
 
     def resume(self, number: int) -> None:
-        """Let a member continue after the step at which it has stopped, to the end or to the next such step."""
+        """Let a member continue after the step at which it has stopped, to the end or to the next step that differs."""
 
     def performing(self, number: int) -> int:
-        """Return the step that a member is executing, from 0 on, or the number of all; any thread may call this."""
+        """Return the number from 0 of the step that a member is executing, or the number of all steps at the end.
+
+        Any thread may call this method.
+        """

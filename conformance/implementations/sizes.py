@@ -1,7 +1,8 @@
 """Arguments that only some implementations accept.
 
-The capabilities decide for an index of the line protocol; only Kafka's classes and kidx accept negative sizes (AI-44).
-An implementation has the attributes ``capabilities`` and ``takes_negative_sizes``; without them it accepts everything.
+An index of the line protocol declares them as capabilities. Only Kafka's classes and kidx accept negative sizes
+(AI-44). An implementation may have the attributes ``capabilities`` and ``takes_negative_sizes``; without them, it
+accepts all arguments.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ def takes(implementation: Any, operation: Operation) -> bool:
 
     Args:
         implementation: Any participant.
-        operation: An operation on an index; all others are accepted.
+        operation: An operation; one that is not on an index is always accepted.
     """
     capabilities: frozenset[str] | None = getattr(implementation, "capabilities", None)
     if capabilities is not None and missing_index_capability(operation, capabilities):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
 ImplementationFactory = Callable[[str, "Progress | None"], "Implementation"]
-"""Function that takes a release and a progress callback for downloaded jars."""
+"""Function that takes a release and a callback for the progress of downloads, and returns an implementation."""
 
 
 class Spec(NamedTuple):
@@ -54,7 +54,7 @@ def parse_spec(text: str) -> Spec:
     """Parse an IMPL, without starting or importing anything.
 
     Raises:
-        ToolError: It has none of the forms.
+        ToolError: The text has none of the forms.
     """
     form = form_of(text)
     if form is None:
@@ -83,11 +83,11 @@ def implementation_factory(text: str, *, deadline: float = DEADLINE) -> Implemen
 
     Args:
         text: The IMPL.
-        deadline: The seconds that a program (``exec:``) has for each reply.
+        deadline: The time in seconds that a program (``exec:``) has for each reply.
 
     Raises:
-        ToolError: It has none of the forms, or the Python factory cannot be imported. Calling the result raises it,
-            too: the program cannot be started, no Java was found, or the jars cannot be downloaded.
+        ToolError: The text has none of the forms, or the Python factory cannot be imported. The factory raises it if a
+            program cannot be started, no Java is found, or the jars cannot be downloaded.
     """
     form, words = parse_spec(text)
     if form == "exec":
@@ -110,10 +110,10 @@ def mutant_subject(name: str, release: str, machines: Container[str]) -> Impleme
     """Return the mutant of a name.
 
     Raises:
-        NotDrivenError: Its defect is in something that none of the ``machines`` drives.
+        NotDrivenError: None of the ``machines`` tests the part in which the mutant has its defect.
         ToolError: There is no mutant of that name.
     """
-    # Imported here: mutants need the adapters of all machines, which no other implementation needs.
+    # Imported here, because mutants need the adapters of all machines.
     from conformance.implementations.mutants import implementation_of, mutant  # noqa: PLC0415
 
     planted = mutant(name)
@@ -135,7 +135,7 @@ def _subject(release: str, progress: Progress | None, name: str) -> Implementati
 
 
 def build_of(directory: str) -> Build | None:
-    """Return the build in a directory; None for no directory, which means the locked release.
+    """Return the build in a directory; None for an empty text, which means the locked release.
 
     Raises:
         ToolError: The directory has no build, or several.

@@ -1,7 +1,7 @@
-"""Detection of the operations that an implementation lacks, by calling each of them once.
+"""Detection of the operations that an implementation lacks, by one call of each operation.
 
-A machine has to know before its first step which operations to skip. A participant that gets an operation it lacks
-drops out of the example, because its state after that operation is unknown.
+A machine must know before its first step which operations to skip. A participant that lacks a requested operation drops
+out of the example, because its state after the operation is unknown.
 """
 
 from __future__ import annotations
@@ -24,20 +24,25 @@ SIZE: Final = 1200
 
 
 class TryOut(NamedTuple):
-    """Operations to try on a new index or log, after the operation that opens it."""
+    """Operations to try on a new index or log.
+
+    Attributes:
+        opening: The operation that opens it.
+        operations: The operations to try after that.
+    """
 
     opening: Operation
     operations: tuple[Operation, ...]
 
 
 def _tried(kind: str, wanted: Callable[[Op], bool]) -> tuple[Operation, ...]:
-    """Return the operations to try on a kind of index, first the operations of this kind only: they add entries."""
+    """Return the operations to try on a kind of index; operations of this kind only come first and add entries."""
     found = (each for each in INDEX_OPS.values() if kind in each.of and each.tried is not None and wanted(each))
     return tuple(Operation(each.name, each.tried or ()) for each in sorted(found, key=lambda each: len(each.of)))
 
 
 INDEX_REQUESTS: Final = {kind: _tried(kind, lambda each: bool(each.does) and each.effect is None) for kind in KINDS}
-"""Every operation of the line protocol on an index of each kind, except opening and releasing it."""
+"""Every operation of the line protocol on an index of each kind, except those that open or release it."""
 _ENDS: Final = _tried(KINDS[0], lambda each: each.effect is not None)
 INDEX: Final = {
     kind: TryOut(
@@ -46,7 +51,7 @@ INDEX: Final = {
     )
     for kind in KINDS
 }
-"""Operations on an index of each kind."""
+"""Operations to try on an index of each kind."""
 
 _SETTINGS: Final = {"segment.bytes": 1000, "segment.index.bytes": 1200, "index.interval.bytes": 0}
 LOG: Final = TryOut(
@@ -68,13 +73,13 @@ LOG: Final = TryOut(
         Operation("close_log", (True,)),
     ),
 )
-"""Every request of the line protocol on a log."""
+"""Operations to try on a log: every request of the line protocol."""
 
 
 def tried(implementation: Implementation, try_outs: Iterable[TryOut]) -> dict[str, Outcome]:
-    """Execute the operations, and return the outcome of each: the unsupported outcome if one kind of index has it.
+    """Execute the operations and return the outcome of each; an operation is unsupported if any kind of index lacks it.
 
-    If the implementation fails, the search ends: machines will find the cause, and report it.
+    If the implementation fails, no further operation is tried: the machines will report the failure.
     """
     found: dict[str, Outcome] = {}
     with scratch_directory() as directory:
@@ -94,5 +99,5 @@ def tried(implementation: Implementation, try_outs: Iterable[TryOut]) -> dict[st
 
 
 def missing(outcomes: Mapping[str, Outcome]) -> set[str]:
-    """Return the operations that are unsupported."""
+    """Return the operations whose outcome is unsupported."""
     return {name for name, outcome in outcomes.items() if outcome.error == "unsupported"}

@@ -1,7 +1,8 @@
 """Operations and their outcomes as plain data, for every scope that machines test.
 
-An operation is one call on an index file, a segment, a log or a broker's topic. A recorded sequence of operations is a
-trace. Every implementation can execute it, whether it is Kafka's own classes or a program that is connected by a pipe.
+An operation is one call on an index file, a segment, a log, a cache of remote index files or a broker's topic. A
+recorded sequence of operations is a trace. Every implementation can execute a trace: Kafka's own classes, or a program
+on a pipe.
 """
 
 from conformance.operations.effects import Effect

@@ -6,13 +6,13 @@ A batch is a JSON object; only ``records`` is required::
      "producer": [7, 0, 0], "transactional": true, "max_timestamp": 2000, "log_append_time": 5000}
     {"base": 13, "marker": "abort", "records": [[0, 1000]], "epoch": 3, "producer": [7, 0, -1]}
 
-A record is ``[offset - base, timestamp(, bytes of value(, bytes of key))]``. Without a number of key bytes, its key is
-null. With -1 bytes of value, its value is null. Keys of -1 and -2 are the keys of abort and commit markers. A producer
-is id, epoch and first sequence number. ``max_timestamp`` makes the header wrong, and ``log_append_time`` makes the
-timestamp type LogAppendTime. A marker ends a transaction: its record is a control record with the epoch of a
-coordinator (``"coordinator_epoch": 1``; 0 by default). Compaction has removed all records of an ``"empty": true``
-batch, which was a marker if ``"control": true``. :mod:`conformance.operations.malformed_batches` describes other errors
-of a batch.
+A record is ``[offset - base, timestamp, bytes of value, bytes of key]``; the two sizes may be omitted. Without a number
+of key bytes, the key is null. With -1 bytes of value, the value is null. Keys of -1 and -2 bytes are the keys of abort
+and commit markers. A producer is id, epoch and first sequence number. ``max_timestamp`` sets that field of the header,
+although it contradicts the records. ``log_append_time`` makes the timestamp type LogAppendTime. A marker ends a
+transaction; it is a control record with the epoch of a coordinator (``"coordinator_epoch": 1``; 0 by default). A batch
+with ``"empty": true`` has a header and no records, as compaction leaves it; ``"control": true`` marks it as a former
+marker. :mod:`conformance.operations.malformed_batches` describes other errors of a batch.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _BASE_OFFSET: Final = RECORD_BATCH.field("base_offset").size
 _ATTRIBUTES: Final = RECORD_BATCH.field("attributes").offset + 1  # the low byte
 _MAGIC: Final = 2
 _CRC: Final = RECORD_BATCH.field("crc").offset
-_VALUE: Final = bytes(range(256)) * 16
+_PATTERN: Final = bytes(range(256)) * 16
 
 
 def encode(batches: Iterable[Batch]) -> bytes:
@@ -55,7 +55,7 @@ def encode(batches: Iterable[Batch]) -> bytes:
 
 
 def as_sent(batch: bytes) -> bytes:
-    """Return a v2 batch of a log as its producer sent it, without the offset and the LogAppendTime of the leader."""
+    """Return a v2 batch of a log as its producer sent it: with base offset 0 and the timestamp type CreateTime."""
     sent = bytearray(bytes(_BASE_OFFSET) + batch[_BASE_OFFSET:])
     sent[_ATTRIBUTES] &= ~ATTRIBUTE_LOG_APPEND_TIME
     sent[_CRC : _CRC + 4] = google_crc32c.value(bytes(sent[CHECKSUMMED_FROM:])).to_bytes(4)
@@ -112,12 +112,12 @@ def _encode(text: str) -> bytes:
 
 def _record(timestamp: int, value: int = 0, key: int | None = None) -> SimpleRecord:
     if key is not None and key < 0:
-        return SimpleRecord(timestamp, ControlRecordType(~key).record_key, None if value < 0 else _VALUE[:value])
-    return SimpleRecord(timestamp, None if key is None else _VALUE[:key], None if value < 0 else _VALUE[:value])
+        return SimpleRecord(timestamp, ControlRecordType(~key).record_key, None if value < 0 else _PATTERN[:value])
+    return SimpleRecord(timestamp, None if key is None else _PATTERN[:key], None if value < 0 else _PATTERN[:value])
 
 
 def _with_sequence(data: bytes, sequence: int) -> bytes:
-    """Return a batch with a first sequence number that no client sends and that builders reject."""
+    """Return a batch with a first sequence number that no client sends and the builders of batches reject."""
     changed = bytearray(data)
     RECORD_BATCH.codec("base_sequence").pack_into(changed, RECORD_BATCH.field("base_sequence").offset, sequence)
     crc = google_crc32c.value(bytes(changed[CHECKSUMMED_FROM:]))
@@ -127,10 +127,11 @@ def _with_sequence(data: bytes, sequence: int) -> bytes:
 
 
 def first_batch(data: bytes) -> tuple[int, ...] | None:
-    """Return the fields of the first batch, as far as it is complete, that a consumer or a replica reads.
+    """Return the fields of the first batch in the response to a fetch, which may be truncated; None if it is empty.
 
-    The fields are base offset, size in bytes and CRC-32C of the bytes, and the leader epoch, last offset, number of
-    records and largest timestamp of its header. The latter are -1 if the batch has an older format or is truncated.
+    The fields are base offset, size in bytes and CRC-32C of the bytes, then leader epoch, last offset, number of
+    records and largest timestamp from the header. The last four are -1 if the batch has an older format or its header
+    is truncated.
     """
     if not data:
         return None
@@ -149,5 +150,5 @@ def producer_of(batches: Sequence[Batch]) -> int:
 
 
 def is_marker(batches: Iterable[Batch]) -> bool:
-    """Return True if a transaction coordinator, and not a client, wrote one of the batches."""
+    """Return True if one of the batches is a marker, which a transaction coordinator writes, not a client."""
     return any("marker" in batch for batch in batches)

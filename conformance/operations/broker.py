@@ -26,17 +26,17 @@ BROKER_OPS: Final = by_name(
     (
         # Creates the topic with one partition.
         Op("create_topic", {"settings": SETTINGS}, effect=Effect.OPENS),
-        # kafka-python produces as an application does: all records, then a flush. The client divides them into batches.
+        # The client of kafka-python sends all records and then flushes; it divides them into batches itself.
         Op("send_records", {**_ROWS, "codec": one_of(*SENT_CODECS)}),
-        # One batch, unchanged, through the Produce API. With a producer, the batch belongs to the
-        # producer's transaction, which begins with it if no transaction is open.
+        # One batch, sent unchanged in a Produce request. With a producer, the batch is part of its transaction,
+        # which begins with the batch if no transaction is open.
         Op("append_batch", {**_ROWS, "codec": one_of(*CODECS), "producer": _PRODUCER | None}),
         # One batch with a wrong checksum.
         Op("append_corrupt", _ROWS),
         Op("end_transaction", {"producer": _PRODUCER, "commit": BOOLEAN}),
-        # -1 is the high watermark.
+        # Deletes the records before an offset; -1 is the high watermark.
         Op("delete_before", {"offset": LONG}),
-        # SIGTERM and start; kill -9 and start. Both affect every topic of the broker.
+        # Stop the broker with SIGTERM, or with kill -9, and start it again. Every topic of the broker is affected.
         Op("restart_broker", {}),
         Op("kill_broker", {}),
     )

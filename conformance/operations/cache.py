@@ -1,9 +1,9 @@
 """Operations on the cache of remote index files and their outcomes as plain data (:mod:`conformance.operations`).
 
-One cache is open at a time, in the directory that the harness assigns to each implementation, in front of a remote
-storage in memory. The clock changes only with ``pass_time``. The work of Kafka's threads is finished before an
-operation ends, except the deletion of removed files, which ``delete_removed`` executes. Segments are named by their ids
-as Kafka prints them, and by their start offsets.
+One cache is open at a time, in the directory that the harness assigns to each implementation. Its remote storage is in
+memory. The clock advances only with ``pass_time``. An operation includes the work of Kafka's background threads, except
+the deletion of removed files, which ``delete_removed`` executes. A segment is identified by its id, as Kafka prints it,
+and by its start offset.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
     from conformance.operations.outcomes import Json, Outcome
 
 KINDS: Final = (".index", ".timeindex", ".txnindex")
-"""The files of a segment that are cached."""
+"""The suffixes of the files of a segment that are cached."""
 ANSWERS: Final = ("gives", "missing", "fails", "breaks")
-"""The behaviours of remote storage: it returns the content, has no such file, fails, or fails after the content."""
+"""The responses of remote storage for one file: the content, no such file, an error, or an error after the content."""
 
 _op = partial(Op, files=Files.REPLACES)
 _SEGMENT: Final = {"segment": TEXT, "start_offset": LONG}
 
 CACHE_OPS: Final = by_name(
     (
-        # Opens or creates the cache of the directory. `max_size` is in bytes, in 3.6 a number of entries; `ttl_ms` is
-        # the retention of an unused entry, from 4.3 on; -1 means unlimited.
+        # Opens or creates the cache of the directory. `max_size` is a number of bytes (in 3.6, of entries). `ttl_ms` is
+        # the time for which an unused entry is kept, from 4.3 on. -1 means unlimited.
         _op("open_cache", {"max_size": LONG, "ttl_ms": LONG, "now": LONG}, effect=Effect.OPENS),
         # Sets the response of remote storage to the next requests for a file.
         Op(
@@ -48,12 +48,14 @@ CACHE_OPS: Final = by_name(
             {"segment": TEXT, "kind": one_of(*KINDS), "answer": one_of(*ANSWERS), "content": HEXADECIMAL},
             files=Files.LEAVES,
         ),
-        # Requests the entry of a segment; `hold` keeps it for ask_held, like a reader that is still using it.
+        # Requests the entry of a segment. With `hold`, the entry is kept for ask_held, as a reader keeps it that still
+        # uses it.
         _op("fetch_entry", {**_SEGMENT, "hold": BOOLEAN}),
         _op("look_up_offset", {**_SEGMENT, "offset": LONG}, gives=Shape.NUMBER),
         _op("look_up_timestamp", {**_SEGMENT, "timestamp": LONG, "starting_offset": LONG}, gives=Shape.NUMBER),
         _op("aborted_in", {**_SEGMENT, "fetch_offset": LONG, "upper_bound": LONG}, gives=Shape.COLLECTED),
-        # By offset, or by time and starting offset; the result is null if no entry is held.
+        # A lookup in the held entry, by timestamp and starting offset or by offset; the result is null if no entry is
+        # held.
         Op(
             "ask_held",
             {"by_time": BOOLEAN, "target": LONG, "starting_offset": LONG},
@@ -62,13 +64,13 @@ CACHE_OPS: Final = by_name(
         ),
         _op("remove_entries", {"segments": TEXTS}),
         _op("resize_cache", {"max_size": LONG}),
-        # Without `tidies`, only the next operation notices expired entries.
+        # Advances the clock. Without `tidies`, expired entries are removed only by the next operation.
         _op("pass_time", {"milliseconds": LONG, "tidies": BOOLEAN}),
         _op("delete_removed", {}),
         _op("close_cache", {}, effect=Effect.RELEASES),
         _op("crash_cache", {}, effect=Effect.RELEASES),
-        # Corruption by the harness: one of the file operations of an index, on a file of the cache's directory. While
-        # the cache is open, the harness shortens no file that it maps.
+        # Corruption by the harness: one of the file operations of an index, on a file in the cache's directory. The
+        # harness does not truncate a file that an open cache maps.
         _op("damage_cached_file", {"path": TEXT, "how": TEXT, "arguments": LIST}, effect=Effect.DAMAGES),
     )
 )

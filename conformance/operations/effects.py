@@ -10,6 +10,6 @@ class Effect(Enum):
 
     OPENS = "opens"
     RELEASES = "releases"
-    """Releases the files, so that the harness may corrupt them; corrupting a mapped file kills the process."""
+    """Releases the files, so that the harness may corrupt them; truncating a file kills a process that maps it."""
     DAMAGES = "damages"
-    """Corrupts files; executed by the harness while nothing has the files open."""
+    """Corrupts files; executed by the harness while no implementation has the files open."""

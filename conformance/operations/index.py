@@ -61,7 +61,7 @@ INDEX_OPS: Final = by_name(
         _every(
             "truncate_to",
             {"offset": LONG},
-            does="Removes the entries at or beyond an offset.",
+            does="Removes the entries with this offset or a larger one.",
             tried=(15,),
         ),
         _every(
@@ -70,7 +70,7 @@ INDEX_OPS: Final = by_name(
             does="Removes all entries; the file gets max_index_size again, a transaction index none.",
             tried=(),
         ),
-        _every("flush", {}, does="Writes to disk.", tried=()),
+        _every("flush", {}, does="Writes the changes to disk.", tried=()),
         _every(
             "sanity_check",
             {},
@@ -82,7 +82,7 @@ INDEX_OPS: Final = by_name(
             "close",
             {},
             effect=Effect.RELEASES,
-            does="Closes the file. Further calls may follow, and get replies.",
+            does="Closes the file. Later calls must still get replies.",
             tried=(),
         ),
         _every("crash", {}, effect=Effect.RELEASES),
@@ -103,7 +103,7 @@ INDEX_OPS: Final = by_name(
             {"target": LONG},
             gives=Shape.PAIR,
             looks=True,
-            does="The last entry whose key is at or below the target; without one [base_offset, 0] or"
+            does="The last entry whose key is at or below the target; without one, [base_offset, 0] or"
             " [-1, base_offset].",
             tried=(9,),
         ),
@@ -181,7 +181,7 @@ INDEX_OPS: Final = by_name(
             gives=Shape.COLLECTED,
             looks=True,
             method="collect_aborted_txns",
-            does="Transaction index: what a fetch has to hide.",
+            does="Transaction index: the aborted transactions that a fetch must skip.",
             tried=(0, 10),
         ),
         _transaction("all_aborted", {}, gives=Shape.TRANSACTIONS, looks=True, method="all_aborted_txns", tried=()),
@@ -192,30 +192,31 @@ INDEX_OPS: Final = by_name(
         _damage("zero_range", {"start": LONG, "end": LONG}),
         _damage("swap_ranges", {"first": LONG, "second": LONG, "size": _SIZE}),
         _damage("write_file", {"content": HEXADECIMAL}),  # the whole file, as the fuzzer makes it
-        # Applied to the file by the harness only, and not as a corruption.
+        # Executed by the harness, as a corruption is, but the file is not corrupt afterwards.
         _damage("remove_file", {}),
     )
 )
 """All operations on an index file."""
 
 SIGNATURES: Final = signatures(INDEX_OPS)
-"""All operations and the names of their arguments, in order."""
+"""The names of the arguments of each operation, in order."""
 
 FILE_OPERATIONS: Final = frozenset(name for name, each in INDEX_OPS.items() if each.effect is Effect.DAMAGES)
 """Operations on the closed file, executed by the harness and not by an implementation."""
 
 EFFECTS: Final = effects(INDEX_OPS)
-"""The effects by operation; other operations have none."""
+"""The effects of the operations that have one."""
 
 ESSENTIAL: Final = frozenset(name for name, effect in EFFECTS.items() if effect is not Effect.DAMAGES)
-"""Operations that a machine cannot skip: after them it corrupts the file, or opens another file."""
+"""Operations that a machine cannot skip, because it then corrupts the file or opens another file."""
 
 
 class State(NamedTuple):
     """State of an index after an operation, as the index reports it.
 
-    A transaction index has no ``max_entries``, ``full`` and ``length`` (None). ``last`` is ``(offset,)``,
-    ``(timestamp, offset)``, or the last offset in the memory of a transaction index: ``(offset,)`` or ``()``.
+    For a transaction index, ``max_entries``, ``full`` and ``length`` are None. ``last`` is ``(offset,)`` of an offset
+    index, ``(timestamp, offset)`` of a time index, and of a transaction index the last offset that it has in memory:
+    ``(offset,)`` or ``()``.
     """
 
     entries: int

@@ -1,8 +1,8 @@
 """Capabilities that an index of an adapter may lack, and the operations that require them.
 
 A program declares the capabilities of its indexes in ``index_capabilities`` of its reply to ``start`` (protocol 1). A
-program that does not declare them has all of them. Operations that require a missing capability are not generated for
-it, and no clause about one is reported.
+program that declares none has all of them. If a program lacks a capability, operations that require the capability are
+not generated for the program, and clauses about the capability get no verdict.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ INDEX_CLAUSES: Final = {
 """The clauses that do not apply without a capability; a clause without a letter includes all its letters."""
 
 OF_OPERATION: Final = {name: each.needs for name, each in INDEX_OPS.items() if each.needs}
-"""The capabilities that an operation requires, whatever its arguments are."""
+"""The capabilities that an operation requires for any arguments."""
 LEAST_ARGUMENTS: Final = {name: each.least for name, each in INDEX_OPS.items() if each.least}
-"""The smallest arguments that a broker passes; further arguments are not restricted."""
+"""The smallest arguments that a broker passes; arguments without a number in the tuple are not restricted."""
 _ENTRY_SIZES: Final = {"offset": 8, "time": 12}
 _RELEASING: Final = frozenset({"close", "delete"})
 
 
 def lacks_directory(path: str) -> bool:
-    """Return True if a path is in a directory that does not exist: the harness creates none in its own."""
+    """Return True if a path is in a subdirectory, which does not exist, because the harness creates none."""
     return "/" in path
 
 
@@ -68,7 +68,7 @@ def has_unusual_arguments(operation: Operation) -> bool:
     if single not in LEAST_ARGUMENTS:
         return False
     requests = [arguments]
-    if single != name:  # the first and the last of them
+    if single != name:  # the arguments of the first and the last append
         first, second, first_step, second_step, count = arguments
         last = max(count - 1, 0)
         requests = [(first, second), (first + last * first_step, second + last * second_step)]
@@ -76,10 +76,10 @@ def has_unusual_arguments(operation: Operation) -> bool:
 
 
 def missing_index_capability(operation: Operation, capabilities: frozenset[str]) -> str:
-    """Return the first capability that is missing for an operation, by its arguments alone; empty if none is.
+    """Return the first capability that an operation requires and an index lacks; empty if it lacks none.
 
     Args:
-        operation: An operation on an open index, or one that opens it.
+        operation: The operation; it opens an index, or an index is open.
         capabilities: The capabilities of the index.
     """
     name, arguments = operation

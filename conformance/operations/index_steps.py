@@ -1,6 +1,6 @@
-"""Operations as typed structures, which check and describe themselves.
+"""Operations as typed structures: each checks the types of its arguments and describes them.
 
-A step of a trace is the request of the line protocol. The description of a type is part of the error message.
+A step of a trace is a request of the line protocol. Error messages quote the description of a type.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from conformance.operations.operation import Operation
 
 _DAMAGING: Final = frozenset({"damage_segment_file", "damage_log_file", "damage_cached_file"})
-"""Operations that name a file operation and its arguments in their own arguments."""
+"""Operations whose own arguments contain the name of a file operation and its arguments."""
 _LOCATION: Final = re.compile(r"\$\.(\w+)")
-"""The position of a value in msgspec's messages."""
+"""The place of a value in msgspec's messages, such as ``$.offset``."""
 
 
 def describe_argument(operation: str, argument: str) -> str:
-    """Return the description of an argument."""
+    """Return the description of an argument's type."""
     description: str = get_args(OPS[operation].arguments[argument])[1].description
     return description
 
@@ -40,11 +40,11 @@ STEPS: Final[dict[str, type[Struct]]] = {
     )
     for name, operation in OPS.items()
 }
-"""All operations as structures."""
+"""The structure of each operation, by its name."""
 
 
 def is_allowed(operation: Operation) -> bool:
-    """Return True if the arguments of an operation, and of a file operation in it, have their types."""
+    """Return True if the arguments of an operation, and of a file operation in them, have their types."""
     if not _is_typed(*operation):
         return False
     if operation.name not in _DAMAGING:

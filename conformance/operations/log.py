@@ -1,8 +1,8 @@
 """Operations on a whole log and their outcomes as plain data (:mod:`conformance.operations`).
 
-One log is open at a time, in a directory that the harness assigns to each implementation. The clock changes only with
-``set_clock``. Work that a broker does once in the background (deleting files, flushing a closed segment) is finished
-before an operation ends. Periodic work of a broker is not done at all.
+One log is open at a time, in a directory that the harness assigns to each implementation. The clock advances only with
+``set_clock``. An operation includes the work that a broker then does once in the background (deleting files, flushing a
+closed segment). Periodic work of a broker is not done.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from conformance.operations.outcomes import Json, Outcome
 
 PLACES: Final = ("chunk", "deletion")
-"""The places at which a cleaner may be killed; they have the numbers of LogCleaning.java."""
+"""The places at which a cleaner may be killed; their positions here are their numbers in LogCleaning.java."""
 
 _CLEANING: Final = {"checkpoint": LONG, "io_buffer_size": INT, "slots": INT, "age": LONG}
 _op = partial(Op, files=Files.REPLACES)
@@ -43,24 +43,23 @@ _apart = partial(Op, files=Files.LEAVES)
 
 LOG_OPS: Final = by_name(
     (
-        # Opens or creates the log of the directory. `settings` are topic configurations by their names; everything
-        # below the checkpoint `recovery_point` is known to be on disk; `clean` means that the last shutdown was a clean
-        # one.
+        # Opens or creates the log of the directory. `settings` are topic configurations by their names. All records
+        # below `recovery_point` are known to be on disk. `clean` is true if the last shutdown was a clean one.
         _op(
             "open_log",
             {"settings": SETTINGS, "log_start_offset": LONG, "recovery_point": LONG, "clean": BOOLEAN, "now": LONG},
             effect=Effect.OPENS,
         ),
         _op("append_as_leader", {"batches": BATCHES, "leader_epoch": INT}),
-        # Begins to verify a producer's next transaction; true if the log returns a guard. With `raises_epochs`, the
-        # producer raises its epoch with each transaction.
+        # Begins to verify the next transaction of a producer. The result is true if the log returns a verification
+        # guard. `raises_epochs` is true if the producer raises its epoch with each transaction.
         _apart(
             "verify_transaction",
             {"producer": LONG, "sequence": INT, "producer_epoch": INT, "raises_epochs": BOOLEAN},
             gives=Shape.FLAG,
         ),
-        # Appends as a leader, with the last guard for the producer of the first batch and with a version of
-        # transactions.
+        # Appends as a leader, with the last verification guard of the first batch's producer, and with a transaction
+        # version.
         _op("append_verified", {"batches": BATCHES, "leader_epoch": INT, "transaction_version": INT}),
         _op("append_as_follower", {"batches": BATCHES, "leader_epoch": INT}),
         _op("roll_log", {}, line="roll", method="roll", needs=("segments",), does="Starts a new segment at the end."),
@@ -70,21 +69,21 @@ LOG_OPS: Final = by_name(
             gives=Shape.FLAG,
             line="truncate",
             method="truncate_to",
-            does="Removes everything from an offset on, and the whole batch that it lies in; true if it is before the"
-            " end.\n\n    The end is that offset then, or where that batch began.",
+            does="Removes the records from an offset on, and the whole batch that contains it; true if it is before the"
+            " end.\n\n    The log then ends at that offset, or at the first offset of that batch.",
         ),
         _op(
             "truncate_fully",
             {"offset": LONG},
             line="truncate_fully",
             method="truncate_fully_and_start_at",
-            does="Removes everything; the log restarts at an offset.",
+            does="Removes all records; the log restarts at an offset.",
         ),
         _op(
             "delete_records",
             {"offset": LONG},
             line="delete_records",
-            does="Moves the log start up to an offset; out_of_range if that is beyond the high watermark.",
+            does="Raises the log start offset to an offset; out_of_range if it exceeds the high watermark.",
         ),
         _op(
             "apply_retention",
@@ -93,16 +92,16 @@ LOG_OPS: Final = by_name(
             line="retention",
             method="delete_old_segments",
             needs=("segments",),
-            does="Deletes the segments that start offset, retention.bytes and retention.ms allow; how many.",
+            does="Deletes the segments that start offset, retention.bytes and retention.ms allow; returns how many.",
         ),
-        # Looks up the first unstable offset.
+        # Moves the high watermark. The log also updates its first unstable offset, which may read the log.
         _look(
             "update_high_watermark",
             {"offset": LONG},
             gives=Shape.NUMBER,
             line="high_watermark",
             does="Moves the high watermark to an offset, but neither below the start nor beyond the end;"
-            " where it is then.",
+            " returns its new value.",
         ),
         _op(
             "assign_epoch",
@@ -127,25 +126,26 @@ LOG_OPS: Final = by_name(
             fields=FOUND,
             line="list_offsets",
             does="For each target, timestamp, offset and leader epoch (-1: none); null, or -1 three times,"
-            " without one.",
+            " if no record is found.",
         ),
-        # Returns the first batch of a fetch from an offset, or null at the log's end.
+        # Returns the first batch of a fetch from an offset, or null at the log end offset.
         _look(
             "read_log",
             {"offset": LONG},
             gives=Shape.NUMBERS,
             fields=("base_offset", "size", "crc32c_of_all", "leader_epoch", "last_offset", "records", "max_timestamp"),
         ),
-        # Returns the offsets that are in a fetch response.
+        # Returns the offsets that a fetch response contains.
         _look(
             "offset_snapshot",
             {},
             gives=Shape.NUMBERS,
             fields=("log_start_offset", "end_offset", "high_watermark", "last_stable_offset"),
         ),
-        # One round of a broker's cleaner on this log. `checkpoint` is the offset at which the last round ended, -1 for
-        # none. The sizes are the bytes of one read and the keys in the offset map. `age` is the number of milliseconds
-        # by which each segment's file is newer than the file of the segment before it.
+        # One round of a broker's cleaner on this log. `checkpoint` is the offset at which the previous round ended, or
+        # -1 before the first round. `io_buffer_size` is the number of bytes of one read, `slots` the number of keys in
+        # the offset map. `age` is the number of milliseconds by which each segment's file is newer than the preceding
+        # segment's file.
         _op(
             "clean_log",
             _CLEANING,
@@ -161,16 +161,18 @@ LOG_OPS: Final = by_name(
                 "keyless",
             ),
         ),
-        # The same round; the process is killed when it reaches a place for the `number`-th time, or after the round.
-        # "chunk" is before it reads bytes, "deletion" is after it has renamed the files of a segment that was replaced.
+        # The same round, but the process is killed when the cleaner reaches a place for the `number`-th time, or else
+        # after the round. "chunk" is before the cleaner reads bytes, "deletion" is after it has renamed the files of a
+        # replaced segment.
         _op("crash_cleaning", {**_CLEANING, "place": one_of(*PLACES), "number": LONG}, effect=Effect.RELEASES),
-        # Prepares a clean shutdown (4.4 trims then) and closes the log; `prepared` false is the log's own close alone.
+        # Closes the log. With `prepared`, the log is first prepared as in a clean shutdown, in which 4.4 trims the
+        # index files.
         _op(
             "close_log",
             {"prepared": BOOLEAN},
             effect=Effect.RELEASES,
             line="close",
-            does="Closes the log; prepared as a clean shutdown does it.",
+            does="Closes the log; if prepared is true, as in a clean shutdown.",
         ),
         _op("crash_log", {}, effect=Effect.RELEASES),
         # Corruption of the closed log by the harness: one of the file operations of an index, on a file of the log.
@@ -185,43 +187,43 @@ LOG_OPS: Final = by_name(
 """All operations on a log."""
 
 LOG_ERRORS: Final = {
-    "invalid_offset": "an entry of an index would not be above the last one",
+    "invalid_offset": "the offset of a new index entry is not above the last one",
     "offset_overflow": "an offset does not fit into an index",
     "segment_overflow": "an offset does not fit into the segment",
     "corrupt": "an index is corrupt",
-    "invalid_argument": "an argument, or a field of a batch, makes no sense",
+    "invalid_argument": "an argument, or a field of a batch, is invalid",
     "illegal_state": "the operation contradicts an earlier one",
-    "unsupported_operation": "a batch has to be rebuilt and cannot be",
+    "unsupported_operation": "a batch must be rebuilt, and its format does not allow it",
     "out_of_range": "an offset is before the log start, past the end, or above the high watermark",
     "out_of_order": "the offsets of a follower's batches do not grow",
     "unexpected_offset": "a follower's batch begins before the end of the log",
-    "too_large": "a batch exceeds max.message.bytes, or an append segment.bytes",
+    "too_large": "a batch exceeds max.message.bytes, or the batches of an append exceed segment.bytes",
     "corrupt_record": "the size, magic or checksum of a batch is wrong",
-    "invalid_record": "a record in a batch makes no sense",
+    "invalid_record": "a record in a batch is invalid",
     "refused_records": "records do not match the topic's settings",
     "invalid_timestamp": "a timestamp is too far from the clock",
     "out_of_order_sequence": "a sequence number does not follow the last one of its producer",
     "unknown_producer": "an unknown producer does not begin with sequence number 0",
     "producer_fenced": "a producer's epoch is older than its last one",
     "coordinator_fenced": "a marker is of an older coordinator",
-    "invalid_txn_state": "a batch is not in the transaction that it has to be in",
-    "producer": "one of the five before, where a log does not say which",
-    "unsupported_format": "a batch of this magic cannot be taken",
+    "invalid_txn_state": "a batch does not belong to the transaction to which it must belong",
+    "producer": "one of the five preceding errors, if a log does not say which",
+    "unsupported_format": "a batch of this magic cannot be appended",
     "unsupported_version": "a version that the release does not know",
     "read_only": "a file cannot be written to",
     "closed": "the log, or an index of it, is closed",
     "buffer_overflow": "a write ends past the end of a file",
     "out_of_bounds": "a read is outside a file or a batch",
-    "kafka": "two segments contradict each other, or what Kafka calls a KafkaException",
+    "kafka": "two segments contradict each other, or Kafka raises a KafkaException",
     "io": "the operating system reports an error, or bytes cannot be decompressed",
     "buffer_underflow": "a marker or a compressed frame ends too early",
 }
 """The meaning of each error kind of an operation on a log."""
 LOG_ERROR_KINDS: Final = tuple(LOG_ERRORS)
-"""The error kinds of a log; the kinds that an index has too mean the same here."""
+"""The error kinds of a log; a kind that an index has, too, has the same meaning here."""
 
 UNSPECIFIED_PRODUCER_ERROR: Final = "producer"
-"""The error kind of a log that does not distinguish between :data:`PRODUCER_ERRORS`."""
+"""The error kind of a log that reports any of :data:`PRODUCER_ERRORS` without saying which."""
 PRODUCER_ERRORS: Final = (
     "out_of_order_sequence",
     "unknown_producer",
@@ -232,25 +234,25 @@ PRODUCER_ERRORS: Final = (
 """The kinds of errors about producers, each with its own error code in the protocol."""
 
 TOPIC_DIRECTORY: Final = "t-0"
-"""The directory of the log below an implementation's own; Kafka requires topic and partition in its name."""
+"""The directory of the log, in the directory of an implementation; Kafka requires topic and partition in its name."""
 
 
 UNLIMITED: Final[dict[str, Any]] = {
     "message.timestamp.difference.max.ms": (1 << 63) - 1,
     "message.timestamp.after.max.ms": (1 << 63) - 1,
 }
-"""The settings of a log by default in ``open_log``: the timestamps of batches are not limited."""
+"""The default settings of ``open_log``, which do not limit the timestamps of batches."""
 
 EXPIRATION: Final = "producer.id.expiration.ms"
-"""A setting of the broker, which ``open_log`` accepts among the settings of the topic."""
+"""A broker configuration, which ``open_log`` accepts among the topic's settings."""
 
 
 VERIFICATION: Final = "transaction.partition.verification.enable"
-"""Another setting of the broker: 1 if transactions have to be verified before they begin."""
+"""A broker configuration, which ``open_log`` accepts, too: 1 if transactions must be verified before they begin."""
 
 
 FIRST_MODIFIED: Final = 2_000_000_000_000
-"""The modification time of the first segment's file in milliseconds, as it is passed to the cleaner."""
+"""The modification time in milliseconds that the harness gives to the first segment's file before cleaning."""
 
 
 _LastBatches = tuple[tuple[int, int, int, int], ...]
@@ -261,15 +263,19 @@ class LogState(NamedTuple):
     """State of a log after an operation, as the log reports it.
 
     Attributes:
-        start_offset: The log start offset; end_offset: the offset of the next record.
-        high_watermark: The high watermark; last_stable_offset: all transactions below it are decided.
-        recovery_point: The offset below which everything is on disk.
+        start_offset: The log start offset.
+        end_offset: The log end offset.
+        high_watermark: The high watermark.
+        last_stable_offset: The last stable offset.
+        recovery_point: The offset below which all records are on disk.
         segments: The base offset and the size in bytes of each segment, in order.
         producers_end: The offset after the last batch that the producer state covers.
-        ongoing: The first offsets of the open transactions; unreplicated: of the completed transactions that are not
+        ongoing: The first offsets of the open transactions.
+        unreplicated: The first offsets of the completed transactions that are not yet below the high watermark.
             replicated yet.
-        producers: The producers in the order of their ids: id, epoch, coordinator epoch, timestamp, first offset of the
-            open transaction (-1 for none), and the last batches: last sequence, last offset, offset delta, timestamp.
+        producers: The producers in the order of their ids. A producer is its id, epoch, coordinator epoch, timestamp,
+            first offset of its open transaction (-1 for none) and last batches. A batch is its last sequence number,
+            last offset, offset delta and timestamp.
     """
 
     start_offset: int
@@ -284,7 +290,7 @@ class LogState(NamedTuple):
     producers: tuple[_Producer, ...] = ()
 
     def without(self, names: Container[str]) -> Self:
-        """Return this state with None in some fields, as a third-party log that does not report them has it."""
+        """Return this state with None in some fields, which a third-party log does not report."""
         pairs = zip(self._fields, self, strict=True)
         return type(self)._make([None if name in names else value for name, value in pairs])
 

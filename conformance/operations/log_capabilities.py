@@ -1,8 +1,8 @@
 """Capabilities that a log may lack, and the operations that require them.
 
-A third-party log declares its capabilities in its reply to ``start``. Operations that require a missing one are not
-generated, and such an operation of a recorded trace is unsupported. The tolerances of a log that lacks a capability are
-in :mod:`conformance.lockstep.scopes.tolerances`.
+A third-party log declares its capabilities in its reply to ``start``. Operations that require a missing capability are
+not generated; in a recorded trace, they are unsupported. :mod:`conformance.lockstep.scopes.tolerances` lists the
+differences that are tolerated if a capability is missing.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 TIME_LOOKUPS: Final = "time_lookups"
 NOT_IN_STATE: Final = "the state does not include "
-"""The prefix of the tolerance of a field that a state does not include."""
+"""The prefix of the tolerance for a field that a log's state does not include."""
 
 CAPABILITIES: Final = {
-    "segments": "its records are in Kafka's segments and files, rolled by segment.bytes and index sizes",
+    "segments": "its records are in segments and files of Kafka's format, rolled by segment.bytes and sizes of indexes",
     "whole_calls": "the batches of one append roll, or are rejected, together",
-    "start_checkpoint": "the log start is the offset that open_log names, even if it was larger before",
+    "start_checkpoint": "the log start offset is the one in open_log, even if it was larger before",
     "compression": "it reads records that are compressed",
-    "validation": "as a leader it rejects and changes a producer's batches by the topic's settings, as LogValidator",
-    "clock": "its clock is the time that open_log and set_clock name, and stands still between",
-    "clean_flag": "clean of open_log alone decides whether segments are recovered, and prepared of close is heeded",
+    "validation": "as a leader it rejects and changes a producer's batches by the topic's settings, like LogValidator",
+    "clock": "its clock has the time that open_log and set_clock set, and does not advance between them",
+    "clean_flag": "only clean of open_log decides whether segments are recovered, and prepared of close has an effect",
     "recovery_point": "a recovery begins with the segment of recovery_point",
     "epochs": "it keeps leader epochs in leader-epoch-checkpoint and answers with them",
     "producers": "it keeps producers, checks their epochs and sequence numbers, and writes snapshots",
@@ -53,7 +53,7 @@ NEUTRAL: Final[dict[str, dict[str, Any]]] = {
     },
     "segments": {"segment.index.bytes": 1200},
 }
-"""The settings that have no effect, which a log without a capability receives: its indexes are never full."""
+"""The settings that a log without the capability receives instead of the generated ones; they have no effect."""
 
 
 VALIDATED: Final = frozenset(
@@ -67,7 +67,7 @@ VALIDATED: Final = frozenset(
         "message.timestamp.after.max.ms",
     }
 )
-"""The settings by which a leader rejects or rewrites batches; generated only for logs that support them."""
+"""The topic configurations by which a leader rejects or rewrites batches; generated only for logs that support them."""
 
 
 def settings_for(settings: dict[str, Any], capabilities: frozenset[str]) -> dict[str, Any]:
@@ -100,8 +100,8 @@ _CLAUSES: Final = {
 def needs_missing_capability(clause: str, capabilities: frozenset[str]) -> bool:
     """Return True if a clause is about a capability that a log or an index with these capabilities lacks.
 
-    No step is evidence for the clause in that case. Logs and indexes have different capabilities. No clause is about
-    both, except through ``preallocation``, which means the same for both.
+    No step counts as evidence for such a clause. Logs and indexes have different capabilities. No clause is about
+    capabilities of both, except ``preallocation``, which has the same meaning for both.
     """
     names = {clause.partition("-")[0] + "-*", clause.rstrip(ascii_lowercase), clause}
     tables = (*_CLAUSES.items(), *INDEX_CLAUSES.items())
@@ -109,21 +109,22 @@ def needs_missing_capability(clause: str, capabilities: frozenset[str]) -> bool:
 
 
 NOT_REQUESTED: Final = "not asked"
-"""The placeholder for the result of a target that is not requested from a log without lookups by time."""
+"""The placeholder for the result of a target that is not requested, because the log has no lookups by time."""
 
 
 def is_by_time(target: int, dialect: Dialect) -> bool:
     """Return True if the result for a target of ``list_offsets`` is determined by the timestamps of records.
 
     Args:
-        target: A time, or a special target; one that the release does not know is treated as a time (LO-15).
+        target: A timestamp, or a special target; a special target that the release does not have is a timestamp
+            (LO-15).
         dialect: The dialect of the release.
     """
     return target == MAX_TIMESTAMP or not supports_target(dialect, target)
 
 
 def missing(operation: Operation, capabilities: frozenset[str]) -> str:
-    """Return the first capability that is missing for an operation; empty if none is."""
+    """Return the first capability that an operation requires and a log lacks; empty if it lacks none."""
     return next((needed for needed in _needs(operation) if needed not in capabilities), "")
 
 
@@ -157,7 +158,7 @@ def _of_settings(settings: Mapping[str, Any]) -> Iterator[str]:
 def _of_batch(batch: Mapping[str, Any], *, as_leader: bool) -> Iterator[str]:
     """Yield the capabilities that a batch requires.
 
-    A follower takes over what the leader has checked, so that the batches of a transaction need no check of sequences.
+    A follower does not repeat the leader's checks, so it needs no producer state for the batches of a transaction.
     """
     if batch.get("codec", "none") != "none":
         yield "compression"

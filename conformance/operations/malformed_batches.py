@@ -5,11 +5,11 @@ These keys of a batch (:mod:`conformance.operations.batches`) make it malformed:
     {"records": [[0, 1000], [0, 900]], "header": {"record_count": 3, "attributes": 7}, "crc": false,
      "plain": [["set", 0, 200], ["cut", 2]], "payload": [["add", 3]]}
 
-``header`` has fields of :mod:`kidx.records.layout`, in an old format fields of the first message. ``plain`` changes the
-bytes of the records before they are compressed, ``payload`` changes the bytes after the header, compressed or not.
-``set``
-sets the byte at a position (modulo the length), ``cut`` removes bytes from the end, ``add`` appends zeros. Lengths and
-checksums are then recomputed, unless ``header`` sets them; ``crc`` false makes the checksum wrong.
+``header`` sets fields of :mod:`kidx.records.layout`; in an old format, fields of the first message. ``plain`` changes
+the bytes of the records before they are compressed. ``payload`` changes the bytes after the header, which may be
+compressed. A change is ``set``, which sets the byte at a position (modulo the length), ``cut``, which removes bytes
+from the end, or ``add``, which appends zeros. Lengths and checksums are then recomputed, unless ``header`` sets them.
+``crc`` false makes the checksum wrong.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ _MOST: Final = 1 << 16
 
 
 def is_corrupt_stream(batch: Mapping[str, Any]) -> bool:
-    """Return True if the compressed bytes are corrupt, so that the result depends on a compression library."""
+    """Return True if the compressed bytes are corrupt and their codec's library decides the result."""
     return "payload" in batch and batch.get("codec") in _FROM_LIBRARIES
 
 
 def changed(data: bytes, changes: Sequence[Sequence[Any]]) -> bytes:
-    """Return the bytes after some changes."""
+    """Return the bytes after a list of changes (``set``, ``cut`` or ``add``)."""
     out = bytearray(data)
     for how, *numbers in changes:
         if how == "cut":
@@ -62,9 +62,9 @@ def encode_malformed(batch: Mapping[str, Any], records: Sequence[SimpleRecord], 
     """Return the bytes of a malformed batch.
 
     Args:
-        batch: The batch, as described above.
-        records: Its records.
-        codec: Its codec.
+        batch: The batch, as the module describes it.
+        records: The records of the batch.
+        codec: The codec of the batch.
     """
     magic = batch.get("magic", 2)
     data = _batch(batch, records, codec) if magic >= 2 else _messages(batch, records, codec, magic)
@@ -111,7 +111,7 @@ def _messages(batch: Mapping[str, Any], records: Sequence[SimpleRecord], codec: 
 
 
 def _with_header(data: bytes, batch: Mapping[str, Any], layout: Layout) -> bytes:
-    """Return the bytes with other fields in the (first) header, and with its checksum."""
+    """Return the bytes after the fields of ``header`` are set in the first header, with a new checksum."""
     out = bytearray(data)
     end = LOG_OVERHEAD + int.from_bytes(out[8:LOG_OVERHEAD])
     fields = batch.get("header", {})

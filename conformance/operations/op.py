@@ -1,7 +1,7 @@
-"""Declaration of an operation, from which everything else about it is derived.
+"""Declaration of an operation.
 
 Signatures, effects, the types of traces and of the line protocol, both JSON Schemas, the parsers of replies, the
-requests to a new implementation, and the names on the Java side are derived from it.
+requests that try a new implementation, and the names on the Java side are derived from it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from conformance.operations.effects import Effect
 
 MANY: Final = 1 << 20
-"""The maximum number of appends in one bulk, and of bytes in one corruption: a thousand times what the machines use."""
+"""The maximum number of appends in one bulk operation, and of bytes in one corruption; machines use a thousandth."""
 
 # The types of arguments; error messages contain their descriptions.
 LONG: Final = Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX, description="an integer of 64 bits")]
@@ -41,11 +41,11 @@ SETTINGS: Final = Annotated[dict[str, int | str], Meta(description="topic config
 LIST: Final = Annotated[list[Any], Meta(description="a list")]
 
 FOUND: Final = ("timestamp", "offset", "leader_epoch")
-"""The names of the fields of a lookup by timestamp."""
+"""The fields of the result of a lookup by timestamp."""
 
 
 def one_of(*names: str) -> Any:
-    """Return the type of an argument that is one of some names."""
+    """Return the type of an argument whose value is one of some names."""
     return Annotated[Literal[names], Meta(description=f"one of {', '.join(names)}")]
 
 
@@ -64,35 +64,36 @@ class Shape(Enum):
 
 
 class Files(Enum):
-    """Possible effects of an operation on files."""
+    """Possible effects of an operation on the files of its object."""
 
     LEAVES = "no file changes"
     MAKES = "no file changes, but one that is needed may be created"
-    WRITES = "they may change, but are not replaced"
+    WRITES = "files may change, but are not replaced"
     REPLACES = "a file may be replaced or deleted"
 
 
 @dataclass(frozen=True)
 class Op:
-    """An operation.
+    """Declaration of one operation.
 
     Attributes:
         name: The name in traces and in the line protocol.
-        arguments: The types of the arguments, in order.
-        of: The kinds of index that have it; empty for other scopes.
-        gives: The type of its result.
+        arguments: The types of the arguments by name, in order.
+        of: The kinds of index that have the operation; empty for other scopes.
+        gives: The type of the result.
         fields: The names of the numbers in the result.
-        effect: The effect on the object of the operation.
-        looks: True if neither state nor files change.
-        names_file: The position of the argument that names the file in use from then on; -1 if none does.
+        effect: The effect on the object of the operation; None for most operations.
+        looks: True if the operation changes neither state nor files.
+        names_file: The position of the argument that becomes the name of the open file; -1 for most operations.
         files: The possible effects on files.
-        line: The name in version 2 of the line protocol, if its arguments are the same there.
-        method: The method of a Python object, or of kidx's log, that executes it, if that has a different name.
-        many: The operation that it executes several times, with the arguments after the numbers.
+        line: The name in version 2 of the line protocol; empty if the arguments differ there.
+        method: The method of a Python object, or of kidx's log, that executes the operation; empty if it has the same
+            name.
+        many: The operation that is executed ``count`` times; each step adds the last arguments to the first ones.
         does: The description for implementers; empty if the line protocol does not have the operation.
-        needs: The capabilities that an index or a log needs for it.
-        least: The smallest arguments that a broker passes; further arguments are not restricted.
-        tried: The arguments with which a new implementation is tried; None if it is not tried.
+        needs: The capabilities that an index or a log needs for the operation.
+        least: The smallest arguments that a broker passes; arguments without a number are not restricted.
+        tried: The arguments with which a new implementation is tried; None if the operation is not tried.
     """
 
     name: str
@@ -114,7 +115,7 @@ class Op:
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """Return the names of its arguments."""
+        """Return the names of the arguments."""
         return tuple(self.arguments)
 
 
@@ -129,5 +130,5 @@ def effects(operations: Mapping[str, Op]) -> dict[str, Effect]:
 
 
 def by_name(operations: Iterable[Op]) -> dict[str, Op]:
-    """Return operations by their names."""
+    """Return the operations, by name."""
     return {each.name: each for each in operations}

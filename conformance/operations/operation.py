@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 OPS: Final = INDEX_OPS | SEGMENT_OPS | LOG_OPS | CACHE_OPS | BROKER_OPS
-"""The operations of all machines: on an index, a segment, a log, a cache and a broker; their names do not overlap."""
+"""The operations of all machines: on an index, a segment, a log, a cache and a broker. No two have the same name."""
 
 
 @cache
@@ -35,7 +35,7 @@ def every_effect() -> Mapping[str, Effect]:
 
 
 class Operation(NamedTuple):
-    """One call: the name of the operation and its arguments in the order of :func:`every_signature`."""
+    """Call of an operation: its name, and the arguments in the order of :func:`every_signature`."""
 
     name: str
     args: tuple[Any, ...] = ()
@@ -54,7 +54,7 @@ class Operation(NamedTuple):
         """Return the operation of a request.
 
         Raises:
-            ValueError: The operation is unknown, or its arguments are not the ones in :func:`every_signature`.
+            ValueError: The operation is unknown, or the request does not have exactly the arguments of the operation.
         """
         name = data.get("op")
         if not isinstance(name, str) or name not in every_signature():

@@ -1,6 +1,6 @@
 """Outcomes: the value of an operation or the kind of its error, as plain data with a JSON form.
 
-An outcome has the same form for every implementation. Its JSON is the reply of the line protocol.
+An outcome has the same form for every implementation. As JSON, it is the reply of the line protocol.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Outcome(NamedTuple):
     """Outcome of an operation.
 
     Attributes:
-        error: None, or one of :data:`ERROR_KINDS`, or ``"unsupported"``.
-        value: None, a bool, or (nested) tuples of integers; None with an error.
-        text: The message of the exception, if the implementation uses Kafka's messages; directories are removed from
-            it.
+        error: The kind of the error: one of :data:`ERROR_KINDS`, or ``"unsupported"``; None without an error.
+        value: The result: None, a bool, or (nested) tuples of integers; None with an error.
+        text: The message of the exception, without directories; None if the implementation has other messages
+            than Kafka.
     """
 
     error: str | None = None
@@ -78,23 +78,23 @@ OK: Final = Outcome()
 UNSUPPORTED: Final = Outcome("unsupported")
 
 FAILURE: Final = "failure"
-"""Error of an outcome that is not one of Kafka's errors: a crash, a late reply or a malformed reply."""
+"""Error of an outcome that no Kafka error causes: the implementation crashed, hung or sent a malformed reply."""
 
 OUT_OF_MEMORY: Final = "out_of_memory"
-"""Error of an outcome without information.
+"""Error of an outcome that says nothing about the implementation.
 
-Kafka allocates the size in a corrupt record before it looks for its bytes, and
-the outcome with a larger heap is unknown. Such a reply ends the example for that implementation.
+Kafka allocates the size that a corrupt record states before it reads the record, and with a larger heap the outcome
+could differ. Such an outcome ends the example for that implementation.
 """
 
 
 def is_collected(value: Any) -> bool:
-    """Return True if a value is the result of ``collect_aborted``: transactions, and whether the search is complete."""
+    """Return True if a value is a result of ``collect_aborted``: transactions, and True if the search is complete."""
     return isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and isinstance(value[1], bool)
 
 
 def as_tuples(value: Any) -> Any:
-    """Return a JSON value with tuples for its lists, and for its objects tuples of their values."""
+    """Return a JSON value in which each list is a tuple, and each object is the tuple of its values."""
     if isinstance(value, list):
         return tuple(as_tuples(item) for item in value)
     if isinstance(value, dict):

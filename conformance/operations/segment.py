@@ -1,8 +1,8 @@
 """Operations on one segment and their outcomes as plain data (:mod:`conformance.operations`).
 
 One segment is open at a time, in the directory that the harness assigns to each implementation. Batches are
-hexadecimal, so that a trace contains their exact bytes. Clocks do not advance; operations that read a clock set it
-(``now``).
+hexadecimal, so a trace contains their exact bytes. The clock does not advance; an operation that reads the clock sets
+it first (``now``).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _look = partial(Op, files=Files.MAKES)
 
 SEGMENT_OPS: Final = by_name(
     (
-        # `index_interval` and `index_size` are the topic's settings; a file that does not exist may be preallocated.
+        # `index_interval` and `index_size` are topic configurations. A missing file may be preallocated.
         _op(
             "open_segment",
             {
@@ -47,7 +47,8 @@ SEGMENT_OPS: Final = by_name(
             },
             effect=Effect.OPENS,
         ),
-        # The three numbers describe the records as the log passes them (SEG-8); from 3.9.1 on only the first is passed.
+        # The three numbers are what the log passes about the records (SEG-8). From 3.9.1 on, the log passes only the
+        # first.
         _op(
             "append_records",
             {"records": HEXADECIMAL, "largest_offset": LONG, "largest_timestamp": LONG, "shallow_offset": LONG},
@@ -77,9 +78,9 @@ SEGMENT_OPS: Final = by_name(
         ),
         _op("become_inactive", {}),
         _op("close_segment", {}, effect=Effect.RELEASES),
-        # A broker does this after the failure of a disk: it closes the files without flushing or trimming them.
+        # Closes the files without flushing or trimming them, as a broker does after the failure of a disk.
         _op("close_handlers", {}, effect=Effect.RELEASES),
-        # The files are left as a killed process leaves them.
+        # Leaves the files as a killed process leaves them.
         _op("crash_segment", {}, effect=Effect.RELEASES),
         _op("recover_segment", {}, gives=Shape.NUMBER),
         _op("truncate_segment", {"offset": LONG, "now": LONG}, gives=Shape.NUMBER),
@@ -102,7 +103,8 @@ SEGMENT_OPS: Final = by_name(
             gives=Shape.NUMBERS,
             fields=FOUND,
         ),
-        # Without a timestamp the result is the modification time of the log file, which the harness sets before.
+        # If no record has a timestamp, the result is the log file's modification time, which the harness sets
+        # beforehand.
         _op("largest_timestamp", {"last_modified": LONG}, gives=Shape.NUMBER),
         _look("first_batch_timestamp", {}, gives=Shape.NUMBER),
         _look("has_overflow", {}, gives=Shape.FLAG),
@@ -117,8 +119,8 @@ SEGMENT_OPS: Final = by_name(
         _op("flush_segment", {}),
         _op("rename_segment", {"old_suffix": TEXT, "new_suffix": TEXT}),
         _op("delete_segment", {}, effect=Effect.RELEASES),
-        # Changes the directory of the files to one that does not exist, as after the loss of a disk; open files remain
-        # open.
+        # Changes the path of the files to a directory that does not exist, as after the loss of a disk. Open files
+        # remain open.
         _op("lose_directory", {}),
         # Corruption of the closed segment by the harness: one of the file operations of an index, on one of its files.
         _op("damage_segment_file", {"suffix": TEXT, "how": TEXT, "arguments": LIST}, effect=Effect.DAMAGES),
@@ -135,10 +137,13 @@ SEGMENT_ERROR_KINDS: Final = (
     "coordinator_fenced",
     "buffer_underflow",
 )
-"""The error kinds of a segment; the kinds of an index mean the same, and ``offset_overflow`` also means a segment."""
+"""The error kinds of a segment; a kind of an index has the same meaning here.
+
+``offset_overflow`` is also used if an offset does not fit in the segment.
+"""
 
 SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
-"""The files of a segment, compared after every step."""
+"""The suffixes of the files of a segment, which are compared after every step."""
 
 
 class IndexState(NamedTuple):
@@ -154,14 +159,14 @@ class SegmentState(NamedTuple):
     """State of a segment in memory after an operation.
 
     Attributes:
-        size: The size of the log in bytes.
-        bytes_since_last_index_entry: The number of bytes appended since the last entry was due.
-        created: The time at which it was opened or emptied, milliseconds.
-        rolling_based_timestamp: The time from which its age is counted, or None if it is unknown.
-        maximum: The largest timestamp and its offset, or None if they are unknown.
+        size: The size of the log file in bytes.
+        bytes_since_last_index_entry: The number of bytes appended since an index entry was last due.
+        created: The time at which the segment was opened or emptied, in milliseconds.
+        rolling_based_timestamp: The timestamp from which the segment's age is counted, or None if it is unknown.
+        maximum: The largest timestamp and its offset, or None if they have not been read.
         offset_index: The offset index, or None until it is opened.
         time_index: The time index, or None until it is opened.
-        txn_last_offset: The last offset in the memory of the transaction index, or None.
+        txn_last_offset: The last offset that the transaction index has in memory, or None.
     """
 
     size: int

@@ -7,9 +7,10 @@ from typing import Any
 
 
 def differing_fields(old: Any, new: Any, prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield the name and both values of every field that differs; nested names are joined by dots.
+    """Yield the name and both values of every field that differs; names of nested fields are joined by dots.
 
-    If one side has no state, the name is empty, or the name of the field that has no state.
+    If a state or a nested state is missing on one side, the two whole values are one difference. For a missing state,
+    the name is empty.
     """
     if old is None or not hasattr(old, "_asdict") or not hasattr(new, "_asdict"):
         yield prefix, old, new
@@ -21,7 +22,13 @@ def differing_fields(old: Any, new: Any, prefix: str = "") -> Iterator[tuple[str
 
 
 def with_fields_of(state: Any, other: Any, names: Collection[str]) -> Any:
-    """Return a state with some fields taken from another state, as far as both have them."""
+    """Return a state with some fields taken from another state.
+
+    Args:
+        state: The state to change; may be None.
+        other: The state with the values; ``state`` is returned without another state (None).
+        names: The names of the fields; nested names are joined by dots.
+    """
     if state is None or other is None or not names:
         return state
     values = {}

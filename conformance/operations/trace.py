@@ -1,14 +1,14 @@
-"""Trace: the recorded operations of one run, as JSON that is independent of Hypothesis.
+"""Trace: the recorded operations of one example, as JSON that is independent of Hypothesis.
 
 The document (JSON Schema: ``conformance/schemas/trace.json``)::
 
     {"format": "kidx-trace", "version": 2, "id": "5f0c2a9be31d", "machine": "offset", "release": "3.9.2",
      "steps": [{"op": "open", "kind": "offset", ...}, ...],
      "title": "...",                                        a description; optional
-     "failure": {"step": 3, "participant": "...", ...} or null,   the divergence that it was recorded for
+     "failure": {"step": 3, "participant": "...", ...} or null,   the divergence that was recorded
      "provenance": {"kidx": "0.1.0", "hypothesis": "6.170.15", "seed": 1, "profile": "ci"}}
 
-Each step is the request of the line protocol; ``open`` and ``rename`` name a file in the implementation's directory.
+Each step is a request of the line protocol. The paths of ``open`` and ``rename`` are in the implementation's directory.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from kidx.files import replacing
 
 
 class TraceError(ToolError):
-    """Error of a trace that cannot be read."""
+    """Trace that cannot be read."""
 
 
 @dataclass(frozen=True)
@@ -35,12 +35,12 @@ class Trace:
     """Operations to be executed in lockstep, and the divergence that they once produced.
 
     Attributes:
-        machine: The machine that recorded it.
-        release: The release that it was recorded against.
+        machine: The machine that recorded the trace.
+        release: The release with which the implementation was compared.
         operations: The steps.
-        failure: The divergence, as returned by ``failure_json``; None if the trace shows agreement.
+        failure: The divergence, as returned by ``failure_json``; None if all participants agreed.
         title: A description of the trace.
-        provenance: Versions, seed and profile.
+        provenance: The versions, the seed and the profile of the run.
     """
 
     machine: str
@@ -52,7 +52,7 @@ class Trace:
 
     @property
     def id(self) -> str:
-        """Twelve hexadecimal digits that depend on machine, steps and release only."""
+        """Twelve hexadecimal digits that depend only on machine, release and steps."""
         steps = [operation.to_json() for operation in self.operations]
         text = json.dumps([self.machine, self.release, steps], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
@@ -73,8 +73,8 @@ class Trace:
     def save(self, directory: Path) -> Path:
         """Write ``<machine>-<id>.json``, with one step per line, and return its path.
 
-        The file appears with its whole content. A file with the same steps is not rewritten. Processes that find the
-        same trace concurrently each write their own file, and the last one to rename it wins.
+        The file appears with its whole content. A file that already has this content is not rewritten. If several
+        processes save the same trace concurrently, the file of the last one remains.
 
         Raises:
             ToolError: The directory cannot be written to.
@@ -100,7 +100,7 @@ class Trace:
         """Read a trace.
 
         Raises:
-            TraceError: The file cannot be read, is not a trace, or has another version.
+            TraceError: The file cannot be read, is not a trace, or has an unknown version.
         """
         try:
             document = json.loads(Path(path).read_text("utf-8"))
@@ -119,7 +119,7 @@ class Trace:
             where: The location of the document, for messages.
 
         Raises:
-            TraceError: The document is not a trace, or has another version.
+            TraceError: The document is not a trace, or has an unknown version.
         """
         if not isinstance(document, dict) or document.get("format") != FORMAT:
             raise TraceError(f"{where} is not a trace: its format is not {FORMAT!r}")

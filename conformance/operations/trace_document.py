@@ -20,7 +20,7 @@ from conformance.operations.index_steps import STEPS
 FORMAT: Final = "kidx-trace"
 VERSION: Final = 2
 READABLE: Final = (1, 2)
-"""Versions that :func:`upgraded` reads."""
+"""Versions that this program reads."""
 
 Aspect = Literal["outcome", "text", "state", "bytes"]
 Object = dict[str, Any]
@@ -28,30 +28,30 @@ Object = dict[str, Any]
 
 _MISSING: Final = re.compile(r"missing required field `(\w+)`")
 _LOCATIONS: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
-"""The position of a value in msgspec's messages: ``.member`` and ``[0-based number]``."""
+"""The place of a value in msgspec's messages: ``.member`` and ``[number from 0]``."""
 
 
 class Failure(Struct):
-    """A divergence, as ``failure_json`` of the divergence returns it."""
+    """Divergence, as ``failure_json`` of :class:`conformance.lockstep.divergence.Divergence` returns it."""
 
     step: Annotated[int, Meta(ge=0, description="0-based index into steps.")]
     participant: str
     release: str
     against: Literal["kidx", "model", "oracle", "refusal"]
     aspects: Annotated[list[Aspect], Meta(min_length=1)]
-    expected: Annotated[Any, Meta(description="What the other side says of the first aspect; bytes are hexadecimal.")]
-    actual: Annotated[Any, Meta(description="What the implementation says of it.")]
+    expected: Annotated[Any, Meta(description="First aspect according to the other side; bytes are hexadecimal.")]
+    actual: Annotated[Any, Meta(description="First aspect according to the implementation.")]
     clauses: list[str]
 
 
 class Step(Struct):
-    """A step; :func:`conformance.operations.trace_steps.check_steps` checks its arguments."""
+    """Step of a trace; :func:`conformance.operations.trace_steps.check_steps` checks its arguments."""
 
     op: str
 
 
 class Document(Struct):
-    """The document."""
+    """Whole document of a trace."""
 
     format: Literal["kidx-trace"]
     version: Literal[2]
@@ -65,7 +65,7 @@ class Document(Struct):
 
 
 def upgraded(document: Object) -> Object:
-    """Return a document of version 1 or 2 as one of version 2; a document with other fields is returned unchanged."""
+    """Return a document of version 1 as one of version 2; any other document is returned unchanged."""
     if document.get("version") != 1:
         return document
     return with_renamed_failure(renamed(document, {"made_by": "provenance"}) | {"version": VERSION})
@@ -84,7 +84,7 @@ def check_document(document: Object) -> None:
 
 
 def _error_message(message: str, document: Object) -> str:
-    """Return a message with the member that msgspec rejects, and its value."""
+    """Return an error message with the name of the member that msgspec rejects, and its value."""
     if missing := _MISSING.search(message):
         return f"{missing[1]} is missing"
     place = message.rpartition(" - at `$")[2]
@@ -97,7 +97,7 @@ def _error_message(message: str, document: Object) -> str:
 
 
 _BOUNDS: Final = frozenset({"minimum", "maximum", "maxLength", "default", "title"})
-"""The keys that the schemas of steps omit: the schema describes steps, and the reader checks the ranges of numbers."""
+"""The keywords that the schema omits, because the reader of a trace checks the ranges of numbers."""
 
 
 def schema() -> Object:
@@ -110,7 +110,7 @@ def schema() -> Object:
         step["properties"] = {name: _without_bounds(argument) for name, argument in step["properties"].items()}
     others = {"properties": {"op": {"not": {"enum": list(INDEX_OPS)}}}}
     step = {
-        "description": "An operation on an index, or of another machine; then only its name is fixed here.",
+        "description": "An operation on an index with all arguments, or an operation of another machine without them.",
         "type": "object",
         "properties": {"op": {"type": "string"}},
         "required": ["op"],
@@ -122,8 +122,8 @@ def schema() -> Object:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "urn:kidx:trace:2",
         "title": "A trace",
-        "description": "The recorded operations of one run and the difference that they showed. Steps are requests of"
-        " the line protocol, and some of the harness's own: bulk appends, crash, and corruption of the closed file.",
+        "description": "The recorded operations of one example and the divergence that they produced. A step is a"
+        " request of the line protocol, or an operation of the harness: bulk append, crash, corruption of the file.",
         "type": "object",
         "properties": {name: _without_bounds(member) for name, member in members.items()},
         "required": document["required"],

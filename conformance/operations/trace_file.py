@@ -1,7 +1,7 @@
 """Files with many traces, such as ``offset.ndjson``: one document per line, in the order of their ids.
 
-The package keeps its regression traces in such files, one per machine, and also the traces that kill mutants. A trace
-in such a file is named ``FILE#ID``. ``python -m conformance.operations.trace_file FILE TRACE ...`` adds traces.
+The package has such files for its regression traces, one per machine, and for the traces that kill mutants. A trace in
+such a file is named ``FILE#ID``. ``python -m conformance.operations.trace_file FILE TRACE ...`` adds traces.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ def load_traces(path: Traversable) -> tuple[Trace, ...]:
 
 
 def find_in_file(path: Traversable, name: str) -> Trace | None:
-    """Return the trace with an id, which may be preceded by its machine; None if the file does not contain it.
+    """Return the trace with an id; None if the file does not contain it.
+
+    Args:
+        path: The file.
+        name: The id, or machine and id as in ``offset-5f0c2a9be31d``.
 
     Raises:
         TraceError: The file cannot be read, or the line is not a trace.
@@ -46,10 +50,14 @@ def find_in_file(path: Traversable, name: str) -> Trace | None:
 
 
 def only_trace(path: Path, name: str) -> Trace:
-    """Return the trace that ``FILE#ID`` names; a file with one trace needs no id.
+    """Return one trace of a file.
+
+    Args:
+        path: The file.
+        name: The id of the trace; may be empty if the file has one trace.
 
     Raises:
-        TraceError: The trace does not exist, or it cannot be read.
+        TraceError: The file does not have that trace, or cannot be read.
     """
     if name:
         if found := find_in_file(path, name):
@@ -62,7 +70,7 @@ def only_trace(path: Path, name: str) -> Trace:
 
 
 def save_traces(path: Path, traces: Iterable[Trace]) -> None:
-    """Write a new file with each trace once, sorted by id."""
+    """Write a new file that has each trace once, sorted by id."""
     documents = sorted((trace.to_json() for trace in traces), key=lambda document: str(document["id"]))
     lines = dict.fromkeys(map(json.dumps, documents))
     with replacing(path) as partial:
@@ -70,7 +78,7 @@ def save_traces(path: Path, traces: Iterable[Trace]) -> None:
 
 
 def _documents(path: Traversable) -> Iterator[tuple[str, Json]]:
-    """Yield the documents of a file, each with its location.
+    """Yield the documents of a file, each after its location (``FILE:LINE``).
 
     Raises:
         TraceError: The file cannot be read, or a line is not JSON.

@@ -1,7 +1,7 @@
 """Checks that a machine could have recorded the steps of a trace.
 
-A trace may have been written by hand, and its source is not trusted. Without these checks, a step could end in a
-traceback, in an endless run, or in a file outside the directory of the replay.
+A trace may have been written by hand, or come from an untrusted source. Without these checks, a step could cause a
+traceback, a replay that does not end, or a file outside the directory of the replay.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from kidx.printable import encodable
 
 _LONGEST_NAME: Final = 255
 _LONGEST_PATH: Final = 1024
-"""The maximum lengths, in bytes, of a file name and of a path with space for its parent directory."""
+"""The maximum lengths in bytes of a file name, and of a path, which leaves space for its parent directory."""
 
 
 class StepError(ValueError):
-    """Error of a step that cannot be executed; the message names the step and the reason."""
+    """Step that cannot be executed; the message contains the step and the reason."""
 
 
 def is_inside(value: Any) -> bool:
-    """Return True if a path names a file in or below the directory that it is relative to, in any implementation."""
+    """Return True if a path is inside the directory that it is relative to, in any implementation."""
     if not isinstance(value, str) or not value or "\0" in value or not _fits(value):
         return False
     path = PurePosixPath(value)
@@ -38,7 +38,7 @@ def is_inside(value: Any) -> bool:
 
 
 def _fits(path: str) -> bool:
-    """Return True if a file system accepts a path: it is encodable as UTF-8 (no lone surrogate), and not too long."""
+    """Return True if a file system accepts a path: it is encodable as UTF-8 (no lone surrogate) and not too long."""
     try:
         lengths = [len(name.encode()) for name in path.split("/")]
     except UnicodeEncodeError:
@@ -47,11 +47,11 @@ def _fits(path: str) -> bool:
 
 
 def check_steps(machine: str, operations: Sequence[Operation]) -> None:
-    """Raise an error for steps that the machine cannot have recorded.
+    """Raise an error if the machine cannot have recorded these steps.
 
     Raises:
-        StepError: The machine has no such step, it comes before the file is opened, or has an argument that is out
-            of range.
+        StepError: The machine does not have the operation of a step, a step precedes the opening of the file, or an
+            argument is out of range.
     """
     if machine in KINDS and operations and operations[0].name != "open":
         raise StepError(f"step 1 is {operations[0].name!r}; the first one opens a file")
@@ -65,14 +65,14 @@ def check_steps(machine: str, operations: Sequence[Operation]) -> None:
             _check_texts(where, operation.args, in_names=machine not in SERVER_MACHINES)
             _check_types(where, operation)
             if not is_allowed(operation):
-                raise StepError(f"{where}: invalid arguments of a file operation")
+                raise StepError(f"{where}: the arguments of its file operation are invalid")
 
 
 def _check_broker_step(where: str, number: int, operation: Operation) -> None:
     if operation.name not in BROKER_OPS:
         raise StepError(f"{where}: the broker machine has no such operation")
     if (operation.name == "create_topic") != (number == 1):
-        raise StepError(f"{where}: create_topic comes first, and once")
+        raise StepError(f"{where}: only the first step can be create_topic, and must be")
 
 
 def _check_index_step(where: str, machine: str, operation: Operation) -> None:
@@ -81,7 +81,7 @@ def _check_index_step(where: str, machine: str, operation: Operation) -> None:
         raise StepError(f"{where}: the {machine} machine has no such operation")
     _check_types(where, operation)
     if name == "open" and arguments[0] != machine:
-        raise StepError(f"{where}: opens a file of kind {arguments[0]}, in a trace of the {machine} machine")
+        raise StepError(f"{where}: kind is {arguments[0]!r}; a trace of the {machine} machine has only {machine!r}")
     if INDEX_OPS[name].many:
         _check_bulk(where, name, *arguments)
 
@@ -96,7 +96,7 @@ def _check_types(where: str, operation: Operation) -> None:
 
 
 def _check_bulk(where: str, name: str, first: int, second: int, first_step: int, second_step: int, count: int) -> None:
-    """Check that the numbers of the last append fit as well."""
+    """Check that the arguments of the last append have their types, too."""
     last = (first + max(count - 1, 0) * first_step, second + max(count - 1, 0) * second_step)
     request = dict(zip(SIGNATURES[name], (*last, 0, 0, 0), strict=True))
     if wrong := wrong_argument(name, {"op": name, **request}):
@@ -104,7 +104,13 @@ def _check_bulk(where: str, name: str, first: int, second: int, first_step: int,
 
 
 def _check_texts(where: str, arguments: Any, *, in_names: bool) -> None:
-    """Check the texts in operations of other machines: they are valid UTF-8, and safe as parts of file names."""
+    """Check that every text in the arguments can be encoded as UTF-8.
+
+    Args:
+        where: The step, for messages.
+        arguments: The arguments of the step.
+        in_names: True if texts may become parts of file names; then they must not lead out of the directory.
+    """
     for text in _texts(arguments):
         if encodable(text) != text:
             raise StepError(f"{where}: {quoted(repr(text))} is not text that UTF-8 can encode")

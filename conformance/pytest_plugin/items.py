@@ -1,8 +1,8 @@
-"""Items of the plug-in: one test for each machine × clause of the catalogue, evaluated from one event stream.
+"""Items of the plug-in: one test for each machine and each clause that it can exercise, evaluated from an event stream.
 
-The run of a machine starts with the first of its tests, and writes its events like any other run. With
-pytest-xdist the workers share a directory: the first one runs a machine, and the others read its
-events, however the tests are distributed (``--dist loadscope`` keeps a machine's tests together, so no worker waits).
+The run of a machine starts with the first of its tests, and writes its events like any other run. With pytest-xdist,
+the workers share a directory. The first worker that needs a machine runs it, and the others read the events. With
+``--dist loadscope`` the tests of a machine are on one worker, so no worker waits.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DivergedError(Exception):
 
 
 class SessionRuns:
-    """Runs of machines, each done once for all processes of a session.
+    """Runs of machines. Each machine is run once for all processes of a session.
 
     Args:
         config: pytest configuration, with the options of ``conformance run``.
@@ -106,16 +106,16 @@ class SessionRuns:
 
     @property
     def session_directory(self) -> str:
-        """Directory that exactly the processes of the session share."""
+        """Directory that all processes of the session share, and no other session uses."""
         return self._shared or self._scratch.name
 
     def close(self) -> None:
-        """Remove the session's directory, in the process that created it."""
+        """Remove the session's directory if this process created it."""
         if not self._shared:
             self._scratch.cleanup()
 
     def stream(self, machine: str) -> Stream:
-        """Return the events of a machine's run, which is started if necessary.
+        """Return the events of a machine's run; start the run if no process has done so.
 
         Raises:
             ToolError: the machine cannot be run.
@@ -143,7 +143,7 @@ class SessionRuns:
         return tuple(name for name in self.implementations if machine_of(name) == of_server)
 
     def _run(self, machine: str, place: Path) -> str:
-        """Run a machine; return the kind of error and one line if it failed, otherwise an empty text."""
+        """Run a machine. Return an empty text, or after an error its kind and its message in one line."""
         from conformance.runs.runner import Plan, run  # noqa: PLC0415 -- Hypothesis, only once it is needed
 
         option = self._option
@@ -173,7 +173,7 @@ class SessionRuns:
 
 
 class MachineNode(pytest.Collector):
-    """Machine whose children are the clauses that it can exercise."""
+    """Machine, with a child for each clause that it can exercise."""
 
     def __init__(self, *, campaigns: SessionRuns, **rest: Any) -> None:
         super().__init__(**rest)
@@ -190,7 +190,7 @@ class MachineNode(pytest.Collector):
 
 
 class ClauseItem(pytest.Item):
-    """Test of one clause, as far as a machine exercises it; or of everything that no clause covers."""
+    """Test of one clause with one machine, or of all steps that no clause covers."""
 
     parent: MachineNode
 
@@ -210,11 +210,11 @@ class ClauseItem(pytest.Item):
     def runtest(self) -> None:
         """Evaluate the events of the run.
 
-        A divergence fails one test: the test of the clause that it contradicts. The tests of the clauses that are also
-        implicated are skipped and name it; if the first one is not selected, the next one fails instead.
+        A divergence fails one test: the test of the clause that it violates. The tests of the other implicated clauses
+        are skipped and name that test. If that test is not selected, the next one fails instead.
 
         Raises:
-            DivergedError: the implementation, or the reference, diverges in the clause.
+            DivergedError: the implementation, or the reference, diverges in a step that exercises the clause.
         """
         try:
             stream = self.parent.campaigns.stream(self.parent.name)
@@ -234,9 +234,11 @@ class ClauseItem(pytest.Item):
         if found:
             self._fail_or_skip(found)
         if not verdicts.keys() & {"conforms", "expected-divergence", "diverges"}:
-            pytest.skip("the implementation does not have the operations" if verdicts["unsupported"] else "not run")
+            pytest.skip(
+                "the implementation lacks a capability that the clause needs" if verdicts["unsupported"] else "not run"
+            )
         if verdicts["not-run"]:
-            self.add_report_section("call", "not run", "nothing exercised it in some of the releases")
+            self.add_report_section("call", "not run", "no step exercised the clause in some of the releases")
 
     def _is_mine(self, event: Diverged) -> bool:
         if self.clause is not None:
@@ -244,7 +246,7 @@ class ClauseItem(pytest.Item):
         return not any(clause in self.elsewhere for clause in event.clauses)
 
     def _fail_or_skip(self, found: dict[int, Diverged]) -> None:
-        """Fail with the divergences that no other selected test reports; skip without any.
+        """Fail with the divergences that this test reports; skip it if other selected tests report all of them.
 
         Raises:
             DivergedError: this test reports a divergence.
@@ -263,7 +265,7 @@ class ClauseItem(pytest.Item):
         pytest.skip(f"also implicated in a divergence that another test reports: {', '.join(others)}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Return the text of the divergence, or one line for another error; without a traceback through the harness."""
+        """Return the text of the divergence, or one line for another error, without a traceback through the harness."""
         if isinstance(excinfo.value, DivergedError | ToolError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
@@ -274,7 +276,7 @@ class ClauseItem(pytest.Item):
 
 
 def _reporter(event: Diverged, tests: Mapping[str, ClauseItem]) -> ClauseItem | None:
-    """Return the test, by clause, that fails because of a divergence; None if no test has its clauses."""
+    """Return the test that fails because of a divergence; None if no test has one of its clauses."""
     ranked = (clause for clause, _, _ in contradicted_first(event))
     return next((tests[clause] for clause in (*ranked, *event.clauses) if clause in tests), None)
 
@@ -296,7 +298,7 @@ class ConformancePlugin:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
-        """Add the tests after the repository's own; -k and -m select among them like among any."""
+        """Add the tests after the repository's own tests; -k and -m select among them, too."""
         for name in self.campaigns.machines:
             node = MachineNode.from_parent(session, name=name, nodeid=f"{ROOT}::{name}", campaigns=self.campaigns)
             collected = node.ihook.pytest_make_collect_report(collector=node)
@@ -313,7 +315,7 @@ class ConformancePlugin:
         self.campaigns.close()
 
     def pytest_report_header(self) -> str:
-        """Return the implementations and the releases they are compared with."""
+        """Return the header lines: the implementations, and the releases with which they are compared."""
         implementations, releases = ", ".join(self.campaigns.implementations), ", ".join(self.campaigns.releases)
         return f"conformance: {implementations} against kidx, Kafka {releases}"
 
@@ -328,7 +330,7 @@ class ConformancePlugin:
                     self._divergences.update(value)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the verdicts: a clause that no step exercised has not passed, so the summary counts it."""
+        """Print the number of clauses with each verdict, because a clause that no step exercised has not passed."""
         if self._verdicts:
             count = len(self._divergences)
             text = ", ".join(f"{number} {verdict}" for verdict, number in sorted(self._verdicts.items()))

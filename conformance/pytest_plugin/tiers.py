@@ -1,7 +1,7 @@
-"""Tiers: what a test may need that a machine may not have, and what happens to the test then.
+"""Tiers: requirements of tests that some computers do not fulfil, such as Java or a broker.
 
-A tier is a marker with its name. A test of a tier that cannot run here is skipped and reported; with ``--require`` it
-fails.
+The marker of a tier has the tier's name. A test whose tier cannot run here is skipped and reported; with ``--require``,
+it fails.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
 SKIP_REASON: Final = "tier cannot run"
-"""Text in the reason of such a skip, by which the end of a session finds them."""
+"""Text in the reason of a skip because of a tier; the end of the session counts skips with this text."""
 
 
 def _java() -> str:
@@ -90,7 +90,7 @@ class Tier:
     Attributes:
         marker: description of the marker.
         modules: names of the required modules.
-        checks: further checks, each of which returns why the tier cannot run, or an empty text.
+        checks: further checks. Each returns the reason why the tier cannot run, or an empty text.
     """
 
     marker: str
@@ -113,7 +113,7 @@ TIERS: Final[dict[str, Tier]] = {
 
 @cache
 def missing(tier: str) -> str:
-    """Return why a tier cannot run here; empty if it can."""
+    """Return the reason why a tier cannot run here; empty if it can."""
     for module in TIERS[tier].modules:
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed"
@@ -144,9 +144,9 @@ def enforce(item: pytest.Item, tiers: Iterable[str]) -> None:
 
 
 def report_missing_tiers(reporter: pytest.TerminalReporter) -> None:
-    """Print at the end of a session which tiers did not run."""
+    """Print at the end of a session which tests did not run because of their tier."""
     skipped = [report for report in reporter.stats.get("skipped", []) if SKIP_REASON in str(report.longrepr)]
     if skipped:
-        reporter.write_sep("!", f"{len(skipped)} tests of whole tiers did NOT run", red=True, bold=True)
+        reporter.write_sep("!", f"{len(skipped)} tests did NOT run: their tier cannot run here", red=True, bold=True)
         for reason in sorted({str(report.longrepr[2]) for report in skipped}):
             reporter.write_line(f"  {reason}", red=True)

@@ -28,15 +28,16 @@ if TYPE_CHECKING:
 
 
 class BrokerRun(ServerRun):
-    """Run of one broker, from its start to the comparison of its files; its first divergence ends it.
+    """Run of one broker, from its start to the comparison of its files. The first divergence ends the run.
 
-    A broker that does not start, dies, or fails to execute a request is a result, which names its log. Where the plan
-    requests containers, and the engine does not respond or has no image of a release, it raises a ToolError.
+    A broker that does not start, dies, or fails to execute a request is a divergence, whose event contains the path of
+    the broker's log. A ToolError is raised if the plan requests containers, and the container engine does not respond
+    or has no image of a release.
     """
 
     machine = MACHINE
     reference: ClassVar[type[ReferencePartition]] = ReferencePartition
-    """The class of the reference; a defective one in a test."""
+    """The class of the reference; a test replaces it with a defective one."""
     lockstep: BrokerLockstep | None = None
     _refused = ""
 
@@ -99,7 +100,7 @@ class BrokerRun(ServerRun):
         return None
 
     def _report_crash(self, error: BrokerError) -> None:
-        """Report the crash of the broker as a divergence: kidx continues to work."""
+        """Report the crash of the broker as a divergence, because kidx executes the same steps without one."""
         operations = self.lockstep.topics[-1].operations if self.lockstep and self.lockstep.topics else []
         failure = {
             "step": len(operations) - 1,
@@ -119,9 +120,9 @@ class BrokerRun(ServerRun):
 def _attempts(
     lockstep: BrokerLockstep, failure: DivergenceError
 ) -> Callable[[Sequence[Operation]], DivergenceError | None]:
-    """Return a function that executes operations on a new topic, and returns the same divergence or None.
+    """Return a function that executes operations on a new topic, and returns the divergence if it is the same, or None.
 
-    Few candidates are tried, as each is a topic on a real broker.
+    Few candidates are tried, because each needs a topic on a real broker.
     """
     prefixes = (f"attempt-{number}" for number in itertools.count(1))
     is_stop = failure.divergence.operation.name in ("restart_broker", "kill_broker")

@@ -20,15 +20,16 @@ _DETAILS: Final = {
     "expected": "expected",
     "unexplained": "unexplained",
 }
-"""The details of a result by their headings in the table.
+"""The details of a result, by the headings in the table.
 
-``rejected`` counts the starts that broker and kidx both reject (LG-19). ``acknowledged`` counts batches, all of which
-every later stop preserved. Results and segments were compared with the reference, a segment by all its files.
+``rejected`` counts the starts that the broker and kidx both reject (LG-19). ``acknowledged`` counts acknowledged
+batches; none was lost at a later stop. Results and segments are compared with the reference, a segment with all its
+files.
 """
 
 
 def measured(result: Result) -> Iterator[Measured]:
-    """Yield the row of a broker; it passes if there are no unexplained divergences. Other results have none."""
+    """Yield the row of a broker, which passes if there are no unexplained divergences; yield none for other results."""
     details = result.details
     if "segments" in details:
         row = {"backend": details["backend"], "mode": details["mode"]}

@@ -1,6 +1,6 @@
-"""Queues of the chunks of a run's machines: pending chunks, assigned chunks, and the results of finished ones.
+"""Queues of the chunks of a run's machines: pending chunks, assigned chunks, and the results of finished chunks.
 
-Workers need not wait for each other at the end of a machine: they continue with the chunks of the next one.
+Workers do not wait for each other at the end of a machine: they continue with the chunks of the next machine.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ChunkQueue:
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def take(self) -> Chunk | None:
-        """Return the next chunk; None if all have been taken, or the run has continued with another machine."""
+        """Return the next chunk; None if all have been taken, or if the run has continued with another machine."""
         with self._lock:
             return None if self._is_closed else next(self._left, None)
 
@@ -78,10 +78,11 @@ class ChunkQueue:
 
 
 class ChunkQueues:
-    """Chunk queues of a run's machines, in their order.
+    """Chunk queues of a run's machines, in the order of the machines.
 
     Args:
-        coming: The queues of machines that workers may begin before the run reaches them; created when they are needed.
+        coming: The queues of the machines that workers may begin early. An iterator, which creates a queue when it is
+            needed.
     """
 
     def __init__(self, coming: Iterable[ChunkQueue]) -> None:
@@ -112,7 +113,7 @@ class ChunkQueues:
         return queue
 
     def take(self) -> tuple[ChunkQueue, Chunk] | None:
-        """Return the next chunk of the current machine, otherwise of the first later machine that has one."""
+        """Return the next chunk of the current machine, or else of the first later machine that has one."""
         for queue in self._open:
             if (chunk := queue.take()) is not None:
                 return queue, chunk

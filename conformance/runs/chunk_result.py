@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 FAILURES: Final = 200
-"""The number of failures after which a program drops out of a machine: each one requires a new start."""
+"""The number of failures after which a program drops out of a machine, because each failure requires a new start."""
 _WAITED: Final = 67
-"""The weight of a failure after a timeout of ten seconds, so that the third one is the last."""
+"""The weight of a timeout after ten seconds, with which the third timeout is the last."""
 KEPT: Final = -1
-"""The chunk number of the regression traces."""
+"""The number that regression traces have instead of a chunk number."""
 
 Shown = tuple["Divergence", tuple["Operation", ...]]
 """A divergence, with the steps up to it."""
@@ -33,9 +33,11 @@ class ChunkResult:
 
     Attributes:
         number: The number of the chunk; :data:`KEPT` for the regression traces.
-        examples: The number of examples; ``steps``: the number of their operations.
+        examples: The number of examples.
+        steps: The number of operations of the examples.
         kinds: The steps of the newest dialect's reference, by kind.
-        drawn: The number of generated examples, without regression traces; ``drawn_kinds``: their steps by kind.
+        drawn: The number of generated examples, without regression traces.
+        drawn_kinds: The steps of the generated examples, by kind.
         credited: For each participant, the number of steps that exercised each clause while it took part.
         excused: For each participant, the number of steps with a tolerated difference, by the description of the
             tolerance.
@@ -43,11 +45,12 @@ class ChunkResult:
         sightings: The buckets of the divergences that count.
         expected: For each participant, the clauses of divergences that are expected or do not count.
         met: The numbers of the expectations that a divergence has matched.
-        waited: For each participant, the number of ``examples`` and ``steps`` that others executed instead.
+        waited: For each participant, the number of ``examples`` and ``steps`` that other participants executed instead.
         failed: For each participant, the number of examples that ended with a failure, by its signature.
-        departed: The score towards dropping out of the run: failures, and with ``--fail-fast`` the first divergence.
+        departed: For each participant, the score that decides whether it drops out of the run. Failures count, and with
+            ``--fail-fast`` the first divergence.
         left: For each participant that has dropped out, the number of examples and steps until then.
-        broken: A divergence of the reference itself; nothing can be compared with it then.
+        broken: A divergence of the reference itself, with which nothing can then be compared; or None.
         cut: True if the time was up.
         not_replayed: The number of regression traces that were not executed because the time was up.
     """
@@ -73,7 +76,7 @@ class ChunkResult:
     not_replayed: int = 0
 
     def add(self, chunk: ChunkResult, limit: int) -> None:
-        """Add the next chunk. The results of a participant after it has dropped out do not count.
+        """Add the result of the next chunk, without the participants that have dropped out before.
 
         Args:
             chunk: The result of the chunk.
@@ -124,6 +127,6 @@ class ChunkResult:
 
 
 def is_over(evidence: ChunkResult, participants: Iterable[str], limit: int) -> bool:
-    """Return True if the run should stop: the reference is wrong, the time is up, or every participant dropped out."""
+    """Return True if the run must stop: the reference diverged, the time is up, or every participant dropped out."""
     names = set(participants)
     return evidence.broken is not None or evidence.cut or (bool(names) and names <= evidence.gone(limit))

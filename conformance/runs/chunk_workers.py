@@ -1,10 +1,10 @@
 """Pool of worker processes that share the chunks of a run.
 
-Each worker has its own virtual machine and participants. Workers are spawned, because a process with a running Java
-cannot be forked. Chunks are assigned as workers become free, and their results are returned in order, so that the
-totals do not depend on the number of workers. A worker that is still starting delays nothing: chunks go to the workers
-that are ready. A worker that finds no more chunks of a machine continues with the next machine, so that no worker waits
-for the others.
+Each worker has its own Java virtual machine and participants. Workers are spawned, because a process with a running
+Java cannot be forked. Each free worker gets the next chunk. Results are returned in the order of the chunks, so that
+the totals do not depend on the number of workers. A worker that is still starting delays nothing, because chunks go to
+the workers that are ready. If no chunks of a machine are left, a worker continues with the next machine, so that no
+worker waits for the others.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ if TYPE_CHECKING:
 
 
 _HANG: Final = "hang"
-"""The directory in which a worker saves a hang."""
+"""The name of the directory in which a worker saves a hang."""
 
 
 class ChunkWorkers:
-    """Worker processes of a run, with one chunk at a time each.
+    """Worker processes of a run. Each runs one chunk at a time.
 
     Args:
         plan: The plan of the run.
         ledger: The expectations.
         helpers: The number of workers in addition to this process.
         seed: The seed of the run.
-        scratch: A directory for their files, which is removed with everything that they leave.
+        scratch: A directory for the files of the workers, which is removed at the end.
     """
 
     def __init__(self, plan: Plan, ledger: ExpectationTracker, helpers: int, seed: int, scratch: Path) -> None:
@@ -68,7 +68,7 @@ class ChunkWorkers:
     def close(self) -> None:
         """End the processes, including busy ones."""
         self._pool.end(patience=5)
-        # Afterwards, because an executor without a wait complains about its closed pipe when Python exits.
+        # The management thread is joined, because it would otherwise report a closed pipe when Python exits.
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def perform(
@@ -79,11 +79,11 @@ class ChunkWorkers:
         Args:
             run: The machine run of this process, which executes chunks as well.
             chunks: All chunks of the machine.
-            deadline: The end of the time on the monotonic clock, which all processes share.
+            deadline: The time on the monotonic clock, which all processes share, at which the run ends.
 
         Raises:
-            WorkerHangError: A step of a worker hangs, or has killed it.
-            ToolError: A worker has ended.
+            WorkerHangError: A step of a worker hangs, or has killed the worker.
+            ToolError: A worker has ended for another reason.
         """
         with self._lock:
             queue = self._tables.advance_to(run.name, chunks, deadline)
@@ -107,7 +107,7 @@ class ChunkWorkers:
             queue.close()
 
     def _find_crash(self, run: MachineRun, waited_for: Chunk) -> WorkerHangError | None:
-        """Return the step that has killed a worker, or None if no step kills a process again."""
+        """Return the step that has killed a worker, or None if no step kills a process when the chunks run again."""
         with self._lock:
             lost = self._tables.lost()
         subjects = [(specification, subject.name, subject.release) for specification, subject in run.subjects]
@@ -118,12 +118,12 @@ class ChunkWorkers:
         return None
 
     def _started(self, future: Future[str]) -> None:
-        """Mark a worker as ready; a worker that fails to start, for example without memory, is not used."""
+        """Mark a worker as ready. A worker that fails to start, for example without memory, is not used."""
         if not future.cancelled() and future.exception() is None:
             self._free()
 
     def _free(self) -> None:
-        """Assign the next chunk to a free worker, now or when there is one."""
+        """Assign the next chunk to a free worker, immediately or as soon as a worker is free."""
         with self._lock:
             taken = self._tables.take()
             if taken is None:
@@ -132,7 +132,7 @@ class ChunkWorkers:
         queue, chunk = taken
         try:
             future = self._pool.submit(_perform, queue.machine, chunk, queue.deadline)
-        except RuntimeError as error:  # a process has ended, or the run has ended
+        except RuntimeError as error:  # a worker has ended, or the run has ended
             broken: Future[ChunkResult] = Future()
             broken.set_exception(error)
             queue.assign(chunk, broken)
@@ -142,14 +142,14 @@ class ChunkWorkers:
 
 
 def _upcoming_machines(plan: Plan, seed: int) -> Iterator[ChunkQueue]:
-    """Yield the machines that workers may begin early; none if time or a divergence limits a machine's examples."""
+    """Yield the machines that workers may begin early; none if the time or the first divergence limits the examples."""
     if plan.max_time is None and not plan.stop_at_first:
         for machine in plan.machines:
             yield ChunkQueue(machine, list(chunks_of(machine, plan.examples_of(machine), seed)), None)
 
 
 class _Worker:
-    """State of a worker process: the machine that it currently runs."""
+    """State of a worker process."""
 
     plan: ClassVar[Plan]
     ledger: ClassVar[ExpectationTracker]
@@ -175,7 +175,7 @@ class _Worker:
 
     @classmethod
     def drive(cls, machine: str) -> str:
-        """Create all participants of a machine in this process, and return its name."""
+        """Create all participants of a machine in this process, and return the machine's name."""
         if cls.run is None or cls.run.name != machine:
             cls.run = None
             cls.machine_stack.close()
@@ -196,7 +196,7 @@ def _perform(machine: str, chunk: Chunk, deadline: float | None) -> ChunkResult:
 
 @contextmanager
 def chunk_workers(plan: Plan, ledger: ExpectationTracker, helpers: int, seed: int) -> Iterator[ChunkWorkers | None]:
-    """Provide a worker pool in the block, or None if the run is too small for workers."""
+    """Provide a worker pool in the block; None if the run is too small for workers."""
     if helpers < 1:
         yield None
         return

@@ -17,14 +17,14 @@ SEED_OF_CHUNK: Final = 7_919
 CHUNK: Final = 10
 """The number of examples in one run of Hypothesis.
 
-From the eleventh example on, Hypothesis generates five of six by changing a few details of the previous one. This suits
-values and not state machines: of 100 examples some 80 repeat the same steps. The first ten of each seed are all
-different.
+From the eleventh example on, Hypothesis generates five of six examples by small changes of the previous one. This suits
+values but not state machines: of 100 examples, about 80 repeat the same steps. The first ten examples of each seed are
+all different.
 """
 
 
 class Chunk(NamedTuple):
-    """A chunk of examples.
+    """Chunk of examples.
 
     Attributes:
         number: The number of the chunk, from 0.
@@ -68,7 +68,7 @@ def run_chunk(
         how: The settings with the number of steps.
         seed: The seed of the chunk.
         examples: The number of examples.
-        is_time_up: A callback that returns True to end the chunk, called after each example. The examples until then
+        is_time_up: A callback that returns True to end the chunk; called after each example. The examples until then
             are the same as in any other run with this seed.
 
     Returns:

@@ -1,7 +1,7 @@
 """Search for the step that has killed a worker process, and for its participant.
 
-A crash of Java ends its process, which cannot report the step any more. The chunk is therefore run again in a process
-that writes each step to a journal before executing it, and then the steps are executed by each participant alone.
+A crash of Java ends its process, which can then not report the step. The chunk is therefore run again in a process that
+writes each step to a journal before the step is executed. Then each participant executes the steps alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from conformance.runs.plan import Plan
 
 _PATIENCE: Final = 600.0
-"""The maximum time for running a chunk again, in seconds."""
+"""The maximum time in seconds for running a chunk again."""
 
 
 def find_crash(
@@ -38,7 +38,7 @@ def find_crash(
     chunks: Iterable[Chunk],
     participants: Sequence[tuple[str, str, str]],
 ) -> Hang | None:
-    """Return the step that kills the process that executes it, after the steps of its example.
+    """Return the step that kills the process, with the steps of its example and the participant that executed it.
 
     Args:
         plan: The plan of the run.
@@ -48,7 +48,7 @@ def find_crash(
         participants: For each participant, its ``-i`` argument, its name and its release.
 
     Returns:
-        The step with the participant that it kills, or None if no process dies again.
+        The step, or None if no process dies again.
     """
     for chunk in chunks:
         operations = _steps_before_death(plan, ledger, machine, chunk)
@@ -64,7 +64,7 @@ def find_crash(
 
 
 def _first_death(candidates: Candidates, operations: Sequence[Operation]) -> Hang | None:
-    """Return the first step that kills; steps are sent in batches, so that the journal may contain later ones."""
+    """Return the first step that kills the process; steps are sent in batches, so the journal may have later ones."""
     found = candidates.perform(operations)
     lives, dies = 0, len(operations)
     while found is not None and dies - lives > 1:
@@ -78,7 +78,7 @@ def _first_death(candidates: Candidates, operations: Sequence[Operation]) -> Han
 
 
 def _steps_before_death(plan: Plan, ledger: ExpectationTracker, machine: str, chunk: Chunk) -> tuple[Operation, ...]:
-    """Run a chunk in another process; return the steps of the example that killed it, or none if it survives."""
+    """Run a chunk in another process; return the steps of the example that killed it, or none if it does not die."""
     context = multiprocessing.get_context("spawn")
     with scratch_directory() as scratch:
         journal = scratch / "journal"

@@ -1,11 +1,12 @@
 """Determinism: the same seed gives the same examples, whatever modules the process has loaded.
 
-Hypothesis extracts constants from the source of every loaded module that is not installed, and sometimes draws one. In
-an editable installation, a Spark worker or a test run has other modules loaded than the command line, so that the same
-seed would give different examples. During a run no module counts as local.
+Hypothesis extracts constants from the source of every loaded module that is not installed, and sometimes draws one. A
+Spark worker, a test run or an editable installation has loaded other modules than the command line, so the same seed
+would give different examples. During a run, no module is a source of constants.
 
-Hypothesis has no setting for this, so this module replaces a private function of it. If the function is missing or has
-changed in a new version, it is not replaced: a run continues, and a warning explains the limits of its seed.
+Hypothesis has no setting for this, so this module replaces a private function of Hypothesis. If a new version does not
+have the function, or has changed it, the function is not replaced: a run continues, and a warning explains the limits
+of its seed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class _HypothesisInternals(NamedTuple):
 
 @contextmanager
 def without_local_constants() -> Iterator[None]:
-    """Restrict Hypothesis to its own constants; warn once if this version does not support it."""
+    """Restrict Hypothesis to its own constants; warn once if this version of Hypothesis does not support it."""
     private = _private()
     if private is None:
         warnings.warn(
@@ -70,14 +71,14 @@ def without_local_constants() -> Iterator[None]:
 
 @contextmanager
 def _quiet_generator() -> Iterator[None]:
-    """Suppress Hypothesis' warning on Python 3.14 about its own generator, of which each thread has one."""
+    """Suppress a warning of Hypothesis on Python 3.14 about its own random generator, of which each thread has one."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "It looks like `register_random`", HypothesisWarning)
         yield
 
 
 def _private() -> _HypothesisInternals | None:
-    """Return the private parts of Hypothesis if they are as in 6.131 to 6.170, or None."""
+    """Return the private parts of Hypothesis if they have the form of versions 6.131 to 6.170, or None."""
     try:
         providers = import_module(_PROVIDERS)
         constants = import_module(_CONSTANTS).Constants

@@ -1,4 +1,4 @@
-"""Event of a divergence: its trace is saved, and the event names the command that replays it."""
+"""Event of a divergence, with the path of its saved trace and the command that replays it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,16 @@ def new_trace(
     title: str = "",
     **origin: Any,
 ) -> Trace:
-    """Return a trace that names the versions of the programs that found it; ``origin`` are further such entries."""
+    """Return a trace with the versions of the programs that recorded it.
+
+    Args:
+        machine: name of the machine that recorded the operations.
+        release: release with which the implementation was compared.
+        operations: steps.
+        failure: divergence as JSON, or None.
+        title: description of the trace.
+        **origin: further entries of ``provenance``.
+    """
     provenance = {"kidx": version("kidx"), "hypothesis": version("hypothesis"), **origin}
     return Trace(machine, release, tuple(operations), failure, title, provenance)
 
@@ -41,7 +50,7 @@ def requirements_of(clauses: Iterable[str]) -> tuple[tuple[str, str, str], ...]:
 
 
 def replay_command(trace: object, release: str, implementation: str = "", level: str = "observed") -> str:
-    """Return the command that replays a trace; Kafka's classes of the release need no ``-i``."""
+    """Return the command that replays a trace, with ``-i`` unless the implementation is Kafka's classes."""
     words = ["conformance", "replay", str(trace), "--kafka", release]
     words += ["-i", implementation] if implementation not in ("", "jvm") else []
     words += ["--level", level] if level != "observed" else []
@@ -65,13 +74,13 @@ def divergence_event(
     level: str = "observed",
     **origin: str,
 ) -> Diverged:
-    """Save the trace of a divergence, and return its event; clauses that MUST hold come first.
+    """Save the trace of a divergence, and return its event, in which the clauses of level MUST come first.
 
     Args:
         machine: name of the machine whose operations these are.
         divergence: last step of the operations.
         operations: steps that lead to it.
-        traces: directory of traces; if it cannot be written, the event says why.
+        traces: directory of traces; if the trace cannot be saved there, the event contains the reason.
         implementation: specification of the implementation, as the command line has it; empty for the reference.
         seed: seed of the run.
         shrinking: result of shrinking; empty if the steps were not shrunk.
@@ -99,10 +108,10 @@ def divergence_event(
 
 
 def _saved(trace: Trace, directory: Path) -> tuple[str, str]:
-    """Save a trace; return its path, or why that failed: on a full disk the trace is lost, but never the divergence."""
+    """Save a trace. Return its path and an empty text, or after an error an empty text and the reason."""
     try:
         return str(trace.save(directory)), ""
     except ToolError as error:
         return "", str(error)
-    except Exception as error:  # noqa: BLE001 -- the divergence is reported in any case
+    except Exception as error:  # noqa: BLE001 -- a divergence is reported even if its trace cannot be saved
         return "", f"cannot write its trace: {in_one_line(error)}"

@@ -1,4 +1,4 @@
-"""Report of unique divergences: each is shrunk, saved as a trace, and emitted with the command that replays it."""
+"""Reporter of unique divergences: each is shrunk, saved as a trace, and emitted with the command that replays it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ TWIN: Final = "the same goes wrong in the other kind of index"
 def _group_by_root_cause(
     cases: list[MinimizedDivergence],
 ) -> list[tuple[MinimizedDivergence, list[tuple[MinimizedDivergence, str]]]]:
-    """Return the divergences of one implementation by root cause; each on its own if grouping fails."""
+    """Return the divergences of one implementation by root cause; if grouping fails, each is a separate group."""
     try:
         return group_by_root_cause(cases)
     except Exception:  # noqa: BLE001 -- a failure of the harness must not lose divergences
@@ -51,9 +51,9 @@ def _group_by_root_cause(
 
 
 class DivergenceReporter:
-    """Reporter of a run's divergences: each unique one is emitted once, after all machines have run.
+    """Reporter of a run's divergences. Each unique divergence is emitted once, after all machines have run.
 
-    With ``stop_at_first`` the first divergence of each participant is emitted immediately instead.
+    With ``stop_at_first``, the first divergence of each participant is emitted immediately instead.
 
     Args:
         plan: The plan of the run.
@@ -88,7 +88,7 @@ class DivergenceReporter:
         cases: dict[str, list[MinimizedDivergence]] = {}
         for one in found:
             if one.identity not in self._known:
-                cases.setdefault(one.identity.implementation, []).append(tell(run, one, self.seed))
+                cases.setdefault(one.identity.implementation, []).append(shrink_and_save(run, one, self.seed))
         own = [each for same in cases.values() for each in _group_by_root_cause(same)]
         for case, others in sorted(own, key=lambda each: each[0].distinct.first):
             if not self._is_twin(case):
@@ -105,7 +105,7 @@ class DivergenceReporter:
         self._keep(case.distinct, event)
 
     def _is_twin(self, case: MinimizedDivergence) -> bool:
-        """Return True if a divergence in the other kind of index has the same root cause, and relate them."""
+        """Return True if a divergence in the other kind of index has the same root cause, and relate the two."""
         for number, (told, event) in enumerate(self._events):
             if told is not None and are_twins(told, case.distinct):
                 twin = _related_json(case.event, case.distinct.count, TWIN)
@@ -116,7 +116,7 @@ class DivergenceReporter:
         return False
 
     def _unique_for_machine(self, found: list[UniqueDivergence]) -> list[UniqueDivergence]:
-        """Return the divergences of a machine once per root cause; related ones count for the reported divergence."""
+        """Return the divergences of a machine, once per root cause. Related divergences count as occurrences."""
         mine: dict[Sameness, UniqueDivergence] = {}
         for one in found:
             told = self._known[one.identity]
@@ -139,7 +139,7 @@ class DivergenceReporter:
                 (one,) = deduplicate(run.name, Buckets({kind: sighting}), run.specification, {})
                 self._reported_when_found.append(one)
                 self.count += 1
-                event = tell(run, one, self.seed).event
+                event = shrink_and_save(run, one, self.seed).event
                 one.told = frozenset(event.failure["clauses"])
                 self.sink(event)
 
@@ -177,21 +177,15 @@ def _related_json(event: Diverged, occurrences: int, why: str) -> dict[str, Any]
     }
 
 
-def tell(run: MachineRun, distinct: UniqueDivergence, seed: int) -> MinimizedDivergence:
-    """Return a divergence with its event: shrunk in a lockstep of the participant alone, and saved.
-
-    Args:
-        run: The machine run that found it.
-        distinct: The unique divergence.
-        seed: The seed of the run.
-    """
+def shrink_and_save(run: MachineRun, distinct: UniqueDivergence, seed: int) -> MinimizedDivergence:
+    """Return a divergence with its event, after it is shrunk in a lockstep of the participant alone, and saved."""
     divergence = distinct.sighting.divergence
     name = divergence.participant
     specification = run.specification(name)
     subject = next(subject for _, subject in run.subjects if subject.name == name)
     shown = _alone(run, subject, distinct, run.plan.shrink_time)
     event = as_event(run, shown, seed, specification)
-    # The failing clause is the first among the clauses of its level.
+    # The failing clause is the first clause of its level.
     requirements = sorted(event.requirements, key=lambda one: (one[1] != "MUST", one[0] != distinct.clause))
     event = replace(
         event,
@@ -222,7 +216,7 @@ def _alone(run: MachineRun, subject: Implementation, distinct: UniqueDivergence,
 def _other_forms(
     run: MachineRun, subject: Implementation, distinct: UniqueDivergence, seed: int
 ) -> Iterator[dict[str, Any]]:
-    """Yield other forms of a divergence, each with its own steps: they may have the same root cause or not."""
+    """Yield other forms of a divergence with their own steps. Their root cause may be the same or not."""
     mine = distinct.sighting.divergence
     for sighting, times in distinct.other_ways[:_WAYS]:
         if sighting.divergence.participant != mine.participant:
@@ -233,7 +227,7 @@ def _other_forms(
 
 
 def _first_difference(run: MachineRun, subject: Implementation, operations: tuple[Operation, ...]) -> Divergence | None:
-    """Return the first divergence of a participant in some operations that counts at the run's level, or None."""
+    """Return the first divergence of a participant in these operations that counts at the run's level, or None."""
     if not is_valid_sequence(operations):
         return None
     with scratch_directory() as scratch:
@@ -248,7 +242,7 @@ def _first_difference(run: MachineRun, subject: Implementation, operations: tupl
         except DivergenceError as error:
             return error.divergence if error.divergence.participant == subject.name else None
         except (TypeError, ValueError, LookupError):
-            return None  # the rest of the steps depends on what was deleted
+            return None  # the remaining steps depend on a deleted step
     return None
 
 
@@ -257,7 +251,7 @@ def _shrunk(
 ) -> DivergenceError:
     try:
         return shrink_divergence(lockstep, failure, same=same, seconds=seconds)
-    except Exception as error:  # noqa: BLE001 -- the divergence is reported in any case
+    except Exception as error:  # noqa: BLE001 -- a divergence is reported even if it cannot be shrunk
         failure.shrinking = f"not shrunk, because the shrinker failed: {in_one_line(error)}"
         return failure
 
@@ -265,14 +259,14 @@ def _shrunk(
 def as_event(
     run: MachineRun, failed: DivergenceError, seed: int, specification: str = "", machine: str = ""
 ) -> Diverged:
-    """Return the event of a divergence and save its trace; it is the reference's if no specification is given.
+    """Save the trace of a divergence and return the event.
 
     Args:
         run: The machine run.
         failed: The divergence.
         seed: The seed of the run.
-        specification: The ``-i`` argument of the implementation that diverges.
-        machine: The machine of the operations, if it is not the machine of the run.
+        specification: The ``-i`` argument of the implementation that diverges; empty for the reference.
+        machine: The machine of the operations; by default the machine of the run.
     """
     machine = machine or run.name
     event = divergence_event(

@@ -1,4 +1,4 @@
-"""Loop over all examples of one machine, added up in order, from regression traces to the last chunk."""
+"""Loop over all examples of one machine: first the regression traces, then chunks, whose results are added in order."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def run_examples(
     workers: ChunkWorkers | None = None,
     departed: Callable[[ChunkResult], None] = lambda _: None,
 ) -> ChunkResult:
-    """Replay the regression traces, then run chunks of examples, until the time is used up; at least one of each.
+    """Replay the regression traces, then run chunks of examples, until the time is up; at least one of each.
 
     Args:
         run: The machine run of this process.
         seed: The seed of the run.
         limit: The maximum time in seconds; None for no limit.
         sink: A callback that receives progress events.
-        workers: The worker pool; None for this process alone.
+        workers: The worker pool; None to use only this process.
         departed: A callback that receives the total after every chunk, in which a participant may have dropped out.
     """
     started = time.monotonic()
@@ -70,7 +70,7 @@ def run_examples(
 def _evidence_of(
     run: MachineRun, seed: int, wanted: int, workers: ChunkWorkers | None, deadline: float | None, total: ChunkResult
 ) -> Iterator[tuple[Chunk, ChunkResult]]:
-    """Yield the chunks of a seed with their results, in order, from any process; none if the run should stop."""
+    """Yield the chunks of a seed with their results, in order; stop early if the run must stop."""
     if is_over(total, [subject.name for _, subject in run.subjects], run.patience):
         return
     chunks = chunks_of(run.name, wanted, seed)

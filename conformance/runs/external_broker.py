@@ -22,8 +22,13 @@ MACHINE: Final = "attached"
 
 
 @dataclass(frozen=True, slots=True)
-class Attachment:
-    """Address of a running broker, ``HOST:PORT``, and one of its log directories."""
+class ExternalBrokerAddress:
+    """Running broker that the harness did not start.
+
+    Attributes:
+        bootstrap: Address of the broker, ``HOST:PORT``.
+        log_dir: One of the broker's log directories.
+    """
 
     bootstrap: str
     log_dir: Path
@@ -32,16 +37,18 @@ class Attachment:
         """Connect to the broker.
 
         Raises:
-            ToolError: It does not respond, is another broker than described, or its directory cannot be read.
+            ToolError: The broker does not respond, has another release, or its log directory cannot be read.
         """
         return ExternalBroker(self.bootstrap, self.log_dir, release, progress=progress)
 
 
-def run_attached(attachment: Attachment, release: str, sink: Sink, progress: Progress | None = None) -> Result:
-    """Check a running broker; it is only queried and read.
+def check_external_broker(
+    attachment: ExternalBrokerAddress, release: str, sink: Sink, progress: Progress | None = None
+) -> Result:
+    """Check a running broker, which is only queried and whose files are only read.
 
     Raises:
-        ToolError: It does not respond, has another release, or the directory is not its own.
+        ToolError: The broker does not respond, has another release, or does not use the log directory.
     """
     started = time.monotonic()
     with attachment.open(release, progress) as broker:
@@ -73,7 +80,7 @@ def run_attached(attachment: Attachment, release: str, sink: Sink, progress: Pro
     return result
 
 
-def _diverged(mismatch: Mismatch, attachment: Attachment, release: str) -> Diverged:
+def _diverged(mismatch: Mismatch, attachment: ExternalBrokerAddress, release: str) -> Diverged:
     failure = {
         "step": -1,
         "participant": f"broker at {attachment.bootstrap}",

@@ -1,8 +1,8 @@
 """Tuning of the garbage collector for a run.
 
-Hypothesis creates some thousand small objects per example, and nearly all of them are freed without the collector. By
-default Python searches for cycles after every 700 new objects, and sometimes among everything that has been imported.
-This takes a tenth to a fifth of a run's time (measured) without any use.
+Hypothesis creates some thousand small objects per example, and nearly all of them are freed by reference counting. By
+default, Python also searches for cycles after every 700 new objects, and sometimes among all imported objects. This
+takes a tenth to a fifth of a run's time (measured), and frees next to nothing.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from typing import Final
 
 RARE: Final = (50_000, 20, 20)
-"""The thresholds of the collector; some tens of megabytes may wait for a collection."""
+"""The thresholds of the collector; up to some tens of megabytes may wait for a collection."""
 
 
 @contextlib.contextmanager
 def infrequent_gc() -> Iterator[None]:
-    """Collect garbage rarely inside the block, and ignore all objects that existed before it."""
+    """Collect garbage rarely in the block, and ignore all objects that exist before it."""
     thresholds = gc.get_threshold()
     gc.collect()
     gc.freeze()

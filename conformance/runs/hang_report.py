@@ -27,10 +27,10 @@ class HangReport:
 
     Attributes:
         machine: The machine of the steps.
-        hang: The hanging step, and the steps before it.
+        hang: The step that hangs, and the steps before it.
         trace: The path of the trace.
         specification: The ``-i`` argument of the participant; empty for the reference.
-        release: The release of its classes or its dialect.
+        release: The release of the participant's classes or dialect.
     """
 
     machine: str
@@ -83,9 +83,9 @@ def report_hang(
     Args:
         hang: The hang.
         traces: The directory for the trace.
-        limit: The time that the step has taken, seconds.
-        shrink_time: The maximum time for shrinking, seconds.
-        implementation: The ``-i`` argument of the participant and its release; None to derive them from its name.
+        limit: The time in seconds that the step has taken.
+        shrink_time: The maximum time in seconds for shrinking.
+        implementation: The ``-i`` argument of the participant and its release; by default derived from its name.
     """
     specification, release = implementation or (_specification(hang), hang.divergence.release)
     machine = machine_of(hang)
@@ -100,13 +100,13 @@ def report_hang(
 def exit_on_hang(
     traces: Path, tell: Callable[[HangReport], None], limit: float, shrink_time: float = SHRINK_SECONDS
 ) -> Iterator[None]:
-    """Watch the steps of an experiment; a hang ends the process, with exit code 1.
+    """Watch the steps of an experiment. A hang is reported, and ends the process with exit code 1.
 
     Args:
         traces: The directory for traces.
-        tell: A callback that receives the report, in another thread.
-        limit: The maximum duration of a step, seconds.
-        shrink_time: The maximum time for shrinking, seconds.
+        tell: A callback that receives the report; it is called in another thread.
+        limit: The maximum duration of a step in seconds.
+        shrink_time: The maximum time in seconds for shrinking.
     """
 
     def give_up(hang: Hang) -> None:
@@ -120,7 +120,7 @@ def exit_on_hang(
 
 
 def machine_of(hang: Hang) -> str:
-    """Return the machine of the operations; the machine of an index file is named by its kind."""
+    """Return the machine of the operations; for an index file, it is the kind of the index."""
     first = hang.operations[0]
     if first.name == "open" and first.args[0] in KINDS:
         return str(first.args[0])
@@ -128,6 +128,6 @@ def machine_of(hang: Hang) -> str:
 
 
 def _specification(hang: Hang) -> str:
-    """Return the ``-i`` argument of the participant, whose name is this argument and the release."""
+    """Return the ``-i`` argument of the participant, whose name is this argument followed by the release."""
     name = hang.divergence.participant.removesuffix(f" {hang.divergence.release}")
     return "" if name == "kidx" else name

@@ -1,4 +1,4 @@
-"""Hangs in a run: the events that report one, and the message from a worker to its parent process."""
+"""Hangs in a run: the events that report a hang, and the message from a worker to its parent process."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from conformance.runs.machine_run import MachineRun
 
 GRACE: Final = 5.0
-"""The minimum time limit of a step in seconds, however short a run is."""
+"""The minimum time limit of a step in seconds, even in a very short run."""
 
 
 class WorkerHangError(Exception):
-    """Error for a hang or a crash of a worker, which has ended."""
+    """Hang or crash of a worker, which has ended."""
 
     def __init__(self, machine: str, hang: Hang) -> None:
         super().__init__(str(hang.failure))
@@ -33,19 +33,19 @@ class WorkerHangError(Exception):
 
 
 def step_limit(step_timeout: float, max_time: float | None) -> float:
-    """Return the time limit of a step, in seconds, in a run that may take ``max_time``."""
+    """Return the time limit of a step in seconds, in a run that may take ``max_time`` seconds."""
     return step_timeout if max_time is None else min(step_timeout, max(max_time, GRACE))
 
 
 def events_of(run: MachineRun, hang: Hang, evidence: ChunkResult, seed: int, machine: str = "") -> list[Event]:
-    """Return the events after a hang of a machine: its other divergences, not shrunk, and a result per participant.
+    """Return the events after a hang: the other divergences of its machine, not shrunk, and a result per participant.
 
     Args:
         run: The machine run.
         hang: The hang.
-        evidence: The result of the chunks before it.
+        evidence: The result of the chunks before the hang.
         seed: The seed of the run.
-        machine: The machine of the step, if a worker has continued with another machine.
+        machine: The machine of the step, if the worker has continued with another machine.
     """
     participant = hang.divergence.participant
     specification = run.specification(participant)

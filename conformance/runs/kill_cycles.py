@@ -1,8 +1,8 @@
-"""Many cycles of ``kill -9``: acknowledged batches keep their place, and every other batch is explained.
+"""Many cycles of ``kill -9``: acknowledged batches remain, and every other batch of the log was sent.
 
-In every cycle each topic receives batches that all replicas acknowledge. One topic also receives a series of batches
-that are sent without waiting, and the broker is killed while it appends them. The log must then contain a prefix of
-them, in order, that includes at least the acknowledged ones. The reference appends the same prefix.
+In every cycle, each topic receives batches that all replicas acknowledge. One topic also receives a series of batches
+that are sent without waiting, and the broker is killed while it appends them. The log must then contain a prefix of the
+series, in order, which includes at least the acknowledged batches. The reference appends the same prefix.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def kill_cycles(lockstep: BrokerLockstep, cycles: int, seed: int) -> None:
 def _topics(release: str) -> list[dict[str, Any]]:
     common: dict[str, Any] = {
         "segment.bytes": max(4000, dialect_of(release).smallest_segment),
-        # More space than a segment needs: a log cannot be recovered after a restart if its indexes are full (LG-19).
+        # An index needs more space than a segment uses, because a log with full indexes cannot be recovered (LG-19).
         "segment.index.bytes": 4800,
         "segment.ms": _HOUR_MS,
         "index.interval.bytes": 150,
         "retention.ms": -1,
-        # the data would be in the page cache otherwise, which survives the kill of a process
+        # the data would otherwise be in the page cache, which survives the kill of a process
         "flush.messages": 1,
     }
     stamped = {**common, "message.timestamp.type": "LogAppendTime", "segment.ms": _MINUTE_MS}

@@ -1,8 +1,8 @@
-"""Run of one machine with all implementations of a plan, in one process: runs chunks of examples and collects results.
+"""Run of one machine with all implementations of a plan, in one process.
 
-A divergence does not end the run: it is recorded, and the participant continues with the next example, or with the next
-step if its state and its files are right. Thus the examples of a seed are the same for all implementations, and one
-divergence does not hide the others.
+A divergence does not end the run: it is recorded, and the participant continues with the next step if its state and its
+files are right, and otherwise with the next example. The examples of a seed are therefore the same for all
+implementations, and one divergence does not hide the others.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def machine_run(
     plan: Plan, machine: str, scratch: Path, ledger: ExpectationTracker, progress: Progress | None = None
 ) -> Iterator[MachineRun]:
-    """Provide a run of one machine, without causes of slowness and of nondeterminism."""
+    """Provide a run of one machine, with rare garbage collections and without nondeterminism of Hypothesis."""
     with without_local_constants(), infrequent_gc():
         yield MachineRun(plan, machine, scratch, ledger, progress)
 
@@ -61,11 +61,11 @@ class MachineRun:
         progress: A callback that receives the progress of downloads.
 
     Attributes:
-        subjects: The ``-i`` argument and the participant of each subject, in the order of the plan.
+        subjects: The ``-i`` argument and the participant of each implementation, in the order of the plan.
         unsupported: The ``-i`` arguments that this machine cannot test, with the reason.
         turns: The schedule of the programs that take turns.
         total: The results of all chunks so far.
-        started: The time of creation, on the monotonic clock.
+        started: The time of creation on the monotonic clock.
         patience: The score at which a participant drops out, see :attr:`ChunkResult.departed`.
     """
 
@@ -97,7 +97,7 @@ class MachineRun:
         self._specifications = {subject.name: specification for specification, subject in self.subjects}
         self._participants = {name: self.lockstep.participant(name) for name in self._specifications}
         self._begin, self.lockstep.begin = self.lockstep.begin, self._begin_example
-        # Bound once: if a participant turns out to lack an operation, the examples of a later chunk must not change.
+        # A machine is bound once, so that the examples do not change if a participant turns out to lack an operation.
         self._bound = self.machine.bind(self.lockstep)
         self._settings = plan.profile.settings(CHUNK)
         self.patience = 1 if plan.stop_at_first else FAILURES
@@ -116,7 +116,7 @@ class MachineRun:
             self.unsupported[specification] = error
 
     def specification(self, participant: str) -> str:
-        """Return the ``-i`` argument of a participant; the reference itself has none."""
+        """Return the ``-i`` argument of a participant; empty for the reference."""
         return self._specifications.get(participant, "jvm")
 
     # -- chunks -------------------------------------------------------------------------------------------------
@@ -135,7 +135,7 @@ class MachineRun:
     def replay_regression_traces(
         self, is_time_up: Callable[[], bool] = lambda: False
     ) -> tuple[ChunkResult, tuple[str, ...], tuple[str, ...]]:
-        """Replay the regression traces, at least one, until the time is up.
+        """Replay the regression traces until the time is up, but at least one.
 
         Returns:
             The result, the ids of the executed traces, and the ids of the traces that diverged.
@@ -206,7 +206,7 @@ class MachineRun:
             self.lockstep.skip_example(name)
 
     def _note_waiting(self) -> None:
-        """Count the finished example for the participants that sat it out."""
+        """Count the finished example for the participants that did not take part in it."""
         steps = self.lockstep.statistics.steps
         for name in self._waiting:
             waited = self._evidence.waited.setdefault(name, Counter())
@@ -216,7 +216,7 @@ class MachineRun:
     # -- differences -------------------------------------------------------------------------------------------
 
     def _noted(self, divergence: Divergence) -> Decision:
-        """Record a divergence; only one of the reference itself is raised as an error."""
+        """Record a divergence; raise it only if it is a divergence of the reference itself."""
         participant = self._participants[divergence.participant]
         specification = self._specifications[divergence.participant]
         evidence, clauses = self._evidence, divergence.clauses
@@ -238,13 +238,13 @@ class MachineRun:
         return Decision.SKIP_EXAMPLE
 
     def _doubtful(self, divergence: Divergence) -> Sequence[str]:
-        """Return the clauses for which a divergent step is no evidence if the participant continues."""
+        """Return the clauses that a divergent step does not count for, if the participant continues."""
         if self.plan.level == "must" and divergence.is_unnoticed:
             return [clause for clause in divergence.clauses if load_clauses()[clause].level != "MUST"]
         return divergence.clauses
 
     def _known(self, divergence: Divergence, specification: str) -> set[str] | None:
-        """Return the clauses of a divergence that is expected or need not be copied, or None if it counts."""
+        """Return the clauses of a divergence that does not count: it is expected, or permitted; None if it counts."""
         about = divergence.clauses, signature_of(divergence), self.name, specification, divergence.release
         numbers = self.ledger.match_all(*about, signature_detail(divergence))
         if numbers:

@@ -12,7 +12,7 @@ from conformance.runs.shrinking import SHRINK_SECONDS
 
 if TYPE_CHECKING:
     from conformance.kafka.broker.backend import Choice
-    from conformance.runs.external_broker import Attachment
+    from conformance.runs.external_broker import ExternalBrokerAddress
     from conformance.runs.profiles import Profile
     from conformance.runs.seeds import SeedRequest
     from conformance.runs.wire_options import WireOptions
@@ -28,25 +28,24 @@ class Plan:
         machines: Names of :data:`conformance.machines.MACHINES`.
         profile: The size of the run.
         traces: The directory for shrunk traces.
-        seed: A seed that overrides the seed of the profile; ``"random"`` for a random one.
-        max_examples: A number of examples per machine that overrides the profile.
-        max_time: The maximum time for the whole run, seconds; None for no limit.
-        level: ``"observed"`` counts everything, ``"must"`` excludes OBSERVED and API clauses from the verdict,
-            ``"api"`` only the former.
-        broker: ``"auto"``, ``"container"`` or ``"local"``: where ``-i broker`` runs.
-        kill_cycles: The number of times that a broker is killed and started, instead of examples.
-        expectations: A directory of expectations; None for the package's own, which are about Kafka's classes.
+        seed: The seed; ``"random"`` for a random one, None for the seed of the profile.
+        max_examples: The number of examples per machine; None for the number of the profile.
+        max_time: The maximum time in seconds for the whole run; None for no limit.
+        level: The level of the clauses that count for the verdict. ``"observed"`` counts all clauses, ``"api"`` no
+            OBSERVED clauses, ``"must"`` only MUST clauses.
+        broker: The way in which ``-i broker`` starts a broker: ``"container"``, ``"local"``, or ``"auto"`` for either.
+        kill_cycles: The number of times that a broker is killed and started instead of executing examples.
+        expectations: A directory of expectations; None for the expectations of the package.
         kept: True to replay the regression traces of the package first.
-        attachment: A broker that is already running, instead of a new one.
+        attachment: A running broker that is checked; None to start brokers.
         stop_at_first: True if an implementation drops out of the run at its first divergence.
-        jobs: The number of processes that share the examples; None for as many as there are CPUs, if the run is large
-            enough.
-        step_timeout: The maximum duration of a step of an implementation in this process, seconds.
-        shrink_time: The maximum time for shrinking one divergence, seconds.
-        model: True to compare references with their abstract models.
+        jobs: The number of processes that share the examples; None for one per CPU if the run is large enough.
+        step_timeout: The maximum duration in seconds of a step of an implementation.
+        shrink_time: The maximum time in seconds for shrinking one divergence.
+        model: True to compare references with their models.
         wire: The connection options of ``wire:`` brokers.
         demand_coverage: True if it is an error that the generated examples miss a row of attribution. Only this
-            project's own CI sets it, to test the harness.
+            project's CI sets it, to test the machines.
     """
 
     releases: tuple[str, ...]
@@ -62,7 +61,7 @@ class Plan:
     kill_cycles: int = 0
     expectations: Path | None = None
     kept: bool = True
-    attachment: Attachment | None = None
+    attachment: ExternalBrokerAddress | None = None
     stop_at_first: bool = False
     jobs: int | None = 1
     shrink_time: float = SHRINK_SECONDS
@@ -76,7 +75,7 @@ class Plan:
         return self.max_examples if self.max_examples is not None else self.profile.examples_of(machine)
 
     def command(self, seed: int) -> str:
-        """Return the command line of the same run, without the options for its output.
+        """Return the command of the same run, without the options for its output.
 
         Args:
             seed: The seed of the run.

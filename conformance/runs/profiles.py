@@ -1,7 +1,7 @@
 """Profiles: the size of a run, with the reason for each number.
 
-Hypothesis has its own profiles and automatically loads one named ``ci`` on a CI machine. Ours are never loaded
-globally: a run creates its settings here, so that no environment variable changes them.
+Hypothesis has its own profiles and automatically loads one named ``ci`` on a CI machine. The profiles here are never
+registered with Hypothesis: a run creates its settings itself, so that no environment variable changes them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from conformance.clauses.machines import MACHINES
 
 
 class Amount(NamedTuple):
-    """Work of a machine that drives a server: every topic and every stop takes seconds.
+    """Work of a machine that tests a server, where every topic and every stop takes seconds.
 
     Attributes:
         examples: The number of topics.
-        steps: The number of rules executed on each topic.
-        restarts: The number of stops between the steps of all topics, if the run started the server.
+        steps: The maximum number of rules executed on each topic.
+        restarts: The number of stops of the server, spread over the steps of all topics, if the run started the server.
         answers: The number of results after which no more requests are sent; None for no limit.
     """
 
@@ -63,21 +63,22 @@ class Profile:
         return settings(
             max_examples=examples,
             stateful_step_count=self.steps,
-            deadline=None,  # a garbage collection of the JVM is no failure
-            # Failures are saved as traces, which are independent of Hypothesis versions. With a database a run would
-            # begin with the failures of earlier runs, so that the same seed would differ between machines.
+            deadline=None,  # a garbage collection of Java is no failure
+            # Failures are saved as traces, which are independent of the version of Hypothesis. With a database, a run
+            # would begin with the failures of earlier runs, so that the same seed would not always give the same
+            # examples.
             database=None,
-            derandomize=False,  # the seed is ours and in the report
-            phases=(Phase.generate,),  # recorded operations are shrunk instead of draws: a replay is cheaper
+            derandomize=False,  # the seed is set by the run, and is in the report
+            phases=(Phase.generate,),  # recorded operations are shrunk, not draws, because a replay is faster
             suppress_health_check=list(HealthCheck),
             backend="hypothesis",  # independent of plug-ins and the environment
-            print_blob=False,  # a blob belongs to one version of Hypothesis
-            report_multiple_bugs=False,  # one trace at a time; the next round finds the next
+            print_blob=False,  # a blob is valid for one version of Hypothesis only
+            report_multiple_bugs=False,  # one divergence at a time; the next round finds the next one
         )
 
 
 ROUND: Final = 100
-"""The number of examples in one round: progress is reported, and the time is checked, about once a second."""
+"""The number of examples in one round, after which progress is reported; it takes about a second."""
 
 
 def round_of(machine: str) -> int:

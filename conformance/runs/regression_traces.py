@@ -1,8 +1,8 @@
-"""Regression traces of the package: inputs that once distinguished a wrong implementation, replayed first in every run.
+"""Regression traces of the package: steps that once showed a divergence, which every run replays first.
 
-They are the lines of ``conformance/traces/<machine>.ndjson``. They are small and do not need Hypothesis, so they take
-milliseconds. Their steps are executed in the dialect of every release of the run, whichever release they were recorded
-for.
+They are the lines of ``conformance/traces/<machine>.ndjson``. They are short and do not need Hypothesis, so a replay
+takes milliseconds. Their steps are executed in the dialect of every release of the run, not only of the release for
+which they were recorded.
 """
 
 from __future__ import annotations

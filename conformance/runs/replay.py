@@ -41,10 +41,14 @@ class Replayed:
 
 
 def find_trace(name: str, directories: Iterable[Path]) -> Trace:
-    """Return a trace by its path, by ``FILE.ndjson#ID``, or by its id among the traces of some directories.
+    """Return a trace.
+
+    Args:
+        name: A path, ``FILE.ndjson#ID``, or the id of a trace in one of the directories.
+        directories: Directories with traces.
 
     Raises:
-        TraceError: The trace does not exist, or it cannot be read.
+        TraceError: The trace does not exist, or cannot be read.
     """
     path = Path(name)
     pack, wanted = (name, "") if path.suffix == SUFFIX else name.rpartition("#")[::2]
@@ -75,14 +79,13 @@ def replay(
 ) -> Replayed:
     """Execute every step of a trace in lockstep.
 
-    Divergences that do not count at the level are ignored, as in the run that recorded the trace. A divergence in a
-    step before the recorded one is set aside if the participant can continue after it; the replay then fails at the
-    end.
+    Divergences that do not count at the level are ignored, as in the run that recorded the trace. If a participant
+    diverges in a step before the recorded one and can continue, the replay continues, too, and fails at the end.
 
     Args:
         trace: The trace.
         releases: The releases whose dialects and classes are used.
-        implementations: ``-i`` arguments such as ``"jvm"``; none for the reference and the model alone.
+        implementations: ``-i`` arguments such as ``"jvm"``; empty to execute only the reference and the model.
         tell: A callback that receives every step: its number from 0, the operation, the reference's observation, and
             the divergence or None.
         progress: A callback that receives the progress of downloads.
@@ -91,8 +94,7 @@ def replay(
 
     Raises:
         TraceError: The machine is unknown, or a step is invalid for it.
-        ToolError: An implementation is not available, or has not executed every step because it lacks an operation or
-            ran out of memory.
+        ToolError: An implementation is not available, lacks an operation of the trace, or ran out of memory.
     """
     if trace.machine not in MACHINES:
         raise TraceError(f"unknown machine {trace.machine!r} of the trace; choose from {', '.join(MACHINES)}")
@@ -122,7 +124,7 @@ def replay(
             tell(done, trace.operations[done], None, error.divergence)
             return Replayed("FAILED", error.divergence, done + 1)
         except (TypeError, ValueError, LookupError, OSError) as error:
-            # Only a hand-written trace reaches this: check_steps has verified the steps of an index.
+            # This happens only for a trace written by hand: check_steps has verified the steps of an index.
             raise TraceError(
                 f"step {done + 1} of the trace, {quoted(str(trace.operations[done]))}, cannot be executed:"
                 f" {quoted(repr(error))}"
@@ -174,7 +176,7 @@ class _DivergenceHandler:
 
 
 def _level(trace: Trace, level: Level | None) -> Level:
-    """Return the given level, or the level that the trace was recorded at; older traces have none."""
+    """Return the given level, or else the level at which the trace was recorded; older traces have none."""
     recorded = trace.provenance.get("level")
     return level or ("must" if recorded == "must" else "api" if recorded == "api" else "observed")
 
@@ -184,7 +186,7 @@ def replay_operations(
     operations: Iterable[Operation],
     tell: Callable[[int, Operation, Observation], None] = lambda *_: None,
 ) -> None:
-    """Execute one example of these operations; directories are compared as the machines do.
+    """Execute the operations as one example; compare directories after the same operations as the machines do.
 
     Raises:
         DivergenceError: A participant diverges.
@@ -199,8 +201,8 @@ def replay_operations(
             tell(number, operation, seen)
 
 
-# The machines compare directories when an index or a segment has been released or moved, as an open one may have
-# temporary files. The files of a log are all compared after every step.
+# The machines compare directories after an index or a segment has been released or moved, because an open one may have
+# temporary files. All files of a log are compared after every step.
 _MOVING = frozenset({"rename", "rename_segment", "delete_segment"})
 
 

@@ -59,17 +59,16 @@ def run(
         plan: The plan of the run.
         sink: A callback that receives every event.
         progress: A callback that receives the progress of downloads.
-        announce: A callback that receives a description of changes to brokers that do not belong to the harness.
-        leave: A function that ends the process with exit code 1, called after a hang has been reported.
+        announce: A callback that receives a description of changes to brokers that the harness did not start.
+        leave: A function that ends the process with exit code 1; called after a hang has been reported.
 
     Returns:
         True if everything conforms.
 
     Raises:
-        StaleExpectationError: An expectation's clause was exercised, and no divergence matched it; the events are
-            complete.
-        CoverageError: The plan requires generator coverage, and rows were missed; the events are complete.
-        ToolError: The plan cannot be executed: Java is missing, an adapter does not start, or the machines test none of
+        StaleExpectationError: An expectation is stale; all events have been emitted.
+        CoverageError: The plan demands coverage, and rows were missed; all events have been emitted.
+        ToolError: The plan cannot be executed: Java is missing, an adapter does not start, or no machine tests any of
             the implementations.
     """
     its = _Runner(plan, sink, progress, announce)
@@ -184,7 +183,7 @@ class _Runner:
         return shrink_hang(hang, machine or run.name, specification, limit, longest)
 
     def _drive_servers(self) -> bool:
-        """Run the servers of the plan, if it has any; return True if they conform."""
+        """Run the servers of the plan, if any; return True if they conform."""
         circumstances = ServerRunContext(
             self.seed, self._seconds_left, self.sink, self.ledger, self.progress, self.announce
         )
@@ -195,7 +194,7 @@ class _Runner:
         return not any(result.divergences for result in results)
 
     def _steps(self) -> int:
-        """Return the number of steps of all machines; participants of one lockstep share them."""
+        """Return the number of steps of all machines; a step that several participants execute counts once."""
         steps: dict[tuple[str, str], int] = {}
         for result in self.results:
             key = result.machine, result.release if is_server(result.implementation) else ""
@@ -211,7 +210,7 @@ class _Runner:
 
         Raises:
             StaleExpectationError: A stale expectation exists that the user has to remove.
-            CoverageError: The plan requires coverage, and rows were missed.
+            CoverageError: The plan demands coverage, and rows were missed.
         """
         exercised = {
             (result.machine, result.implementation, result.release): [id_ for id_, n in result.clauses.items() if n]

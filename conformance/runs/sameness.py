@@ -1,4 +1,4 @@
-"""Sameness of divergences: what all occurrences of one divergence have in common, whatever found it."""
+"""Sameness of divergences: the properties that all occurrences of one divergence share."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 
 class Sameness(NamedTuple):
-    """Properties that all occurrences of one divergence share; every kind of run fills in those that it knows.
+    """Properties that all occurrences of one divergence share. Each kind of run sets those that it knows.
 
     Attributes:
         implementation: The implementation, by its ``-i`` argument or its name as a participant.
         clause: The failing clause without the letter of its variant, or all implicated clauses; empty if no clause
-            covers the step.
-        operation: The operation or the request; empty if the divergence is the same after any operation.
-        aspect: The part of the result that differs, and how.
-        circumstances: What else the divergence depends on.
+            applies to the step.
+        operation: The operation or the request; empty if the divergence does not depend on it.
+        aspect: The part of the result that differs, and the kind of difference.
+        circumstances: The other conditions of the divergence.
     """
 
     implementation: str
@@ -24,9 +24,9 @@ class Sameness(NamedTuple):
     circumstances: frozenset[str] = frozenset()
 
     def needs_more_than(self, other: Sameness) -> bool:
-        """Return True if this is the other divergence in further circumstances."""
+        """Return True if this is the other divergence under additional circumstances."""
         return self[:-1] == other[:-1] and self.circumstances > other.circumstances
 
     def overlaps(self, other: Sameness) -> bool:
-        """Return True if the divergences are equal, or share circumstances and everything else."""
+        """Return True if the divergences are equal, or differ only in their circumstances and share one of these."""
         return self == other or (self[:-1] == other[:-1] and not self.circumstances.isdisjoint(other.circumstances))

@@ -41,7 +41,7 @@ def parse_seed(text: str) -> SeedRequest:
     """Return the seed of a command-line argument, ``N`` or ``random``.
 
     Raises:
-        ValueError: It is neither.
+        ValueError: The text is neither.
     """
     if text == RANDOM:
         return RANDOM
@@ -52,5 +52,5 @@ def parse_seed(text: str) -> SeedRequest:
 
 
 def format_seed(number: int, source: str) -> str:
-    """Return a seed as a report shows it; a given seed and one of unknown source have no explanation."""
+    """Return a seed for a report, with its source if the profile fixed it or it was drawn."""
     return f"{number} ({source})" if source in ("fixed", "drawn") else str(number)

@@ -1,4 +1,4 @@
-"""Locksteps of servers that are opened for a run or a replay, and the replay of their traces."""
+"""Locksteps of servers for a run or a replay, and the replay of traces on servers."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def replay_on_server(
     options: WireOptions | None = None,
     level: Literal["must", "api", "observed"] = "observed",
 ) -> tuple[Divergence | None, int]:
-    """Execute the steps of a trace in one topic, and compare everything after each of them.
+    """Execute the steps of a trace in one topic, and compare everything after each step.
 
-    A broker is started for it, and stopped cleanly after the last step, when its files are compared.
+    A broker of the harness is started before and stopped cleanly after the last step; then its files are compared.
 
     Returns:
         The first divergence or None, and the number of steps until then.
 
     Raises:
         BrokerError: The broker did not start, died, or did not execute a request.
-        ToolError: The implementation is not such a server, or the connection is lost; Java, the jars or kafka-python
-            are missing, or the broker cannot start before the last step, as kidx predicts.
+        ToolError: The implementation is no server of the trace's machine, or the connection is lost; Java, the jars or
+            kafka-python are missing; or the broker cannot start before the last step, as kidx predicts.
     """
     from conformance.lockstep.scopes.broker import ExpectedStartFailureError  # noqa: PLC0415
 
@@ -87,7 +87,7 @@ def broker_lockstep(broker: Broker, **options: Any) -> Iterator[BrokerLockstep]:
         **options: Further arguments of the lockstep.
 
     Raises:
-        BrokerError: It does not start, dies, or fails to execute a request.
+        BrokerError: The broker does not start, dies, or fails to execute a request.
     """
     from conformance.implementations.broker.topic import RunningBroker  # noqa: PLC0415
     from conformance.lockstep.scopes.broker import BrokerLockstep  # noqa: PLC0415

@@ -1,7 +1,7 @@
-"""Run of a machine that drives a server: one server, compared with one release after the other.
+"""Run of a machine that tests one server, compared with one release after the other.
 
-Each topic, and each stop of a broker, takes seconds. So these machines have their own budgets in a profile, Hypothesis
-only generates, and the steps of a divergence are shrunk as operations.
+Each topic and each stop of a broker takes seconds. These machines therefore have their own amounts in a profile.
+Hypothesis only generates operations; the recorded operations are shrunk.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from conformance.runs.profiles import Amount
 
 CHUNK: Final = 8
-"""Examples of one run of Hypothesis: most of the tenth and later ones are the preceding example with a small change."""
+"""Examples of one run of Hypothesis; from the tenth on, most examples are small changes of the preceding one."""
 
 
 class ServerRunContext(NamedTuple):
@@ -40,11 +40,11 @@ class ServerRunContext(NamedTuple):
 
     Attributes:
         seed: The seed of all random choices.
-        seconds_left: A function that returns the remaining time in seconds; None without a limit.
+        seconds_left: A function that returns the remaining time in seconds, or None if there is no limit.
         sink: A callback that receives every event.
         ledger: The expectations.
         progress: A callback that receives the progress of downloads.
-        announce: A callback that receives a description of changes to servers that do not belong to the harness.
+        announce: A callback that receives a description of changes to servers that the harness did not start.
     """
 
     seed: int
@@ -62,7 +62,7 @@ class ServerRun:
         plan: The plan of the run.
         name: The ``-i`` argument.
         release: The release.
-        context: The rest of the run.
+        context: The context of the run.
     """
 
     machine: ClassVar[str]
@@ -81,7 +81,7 @@ class ServerRun:
 
     @property
     def level(self) -> str:
-        """The level of the comparison, which is part of traces and of the commands that replay them."""
+        """The level of the comparison, which traces and replay commands contain."""
         return "observed"
 
     def carry_out(self) -> Result:
@@ -97,11 +97,11 @@ class ServerRun:
 
         Args:
             bound: The machine, bound to a lockstep.
-            is_over: A callback before each chunk except the first; True ends the run.
+            is_over: A callback before each chunk except the first; it returns True to end the run.
 
         Raises:
-            DivergenceError: The lockstep raises it.
-            ClientError, BrokerError: The server is gone.
+            DivergenceError: A participant diverges.
+            ClientError, BrokerError: The server does not respond any more.
         """
         self._begun = time.monotonic()
         how = replace(self.plan.profile, steps=self.amount.steps).settings(CHUNK)
@@ -123,11 +123,11 @@ class ServerRun:
     def shrunk(
         self, failure: DivergenceError, attempt: Callable[[Sequence[Operation]], DivergenceError | None]
     ) -> DivergenceError:
-        """Return the same divergence with fewer operations, as far as time allows.
+        """Return the same divergence with fewer operations, or the divergence itself if time does not allow.
 
         Args:
             failure: The divergence.
-            attempt: A function that executes operations, and returns the same divergence or None.
+            attempt: A function that executes operations, and returns the divergence if it is the same, or None.
         """
         seconds = self.plan.shrink_time
         return with_shrink_status(failure, shrink(failure.operations, attempt, seconds=seconds), seconds)
@@ -177,10 +177,10 @@ def run_server(kind: type[ServerRun], plan: Plan, name: str, context: ServerRunC
         kind: The class of the run.
         plan: The plan.
         name: The ``-i`` argument.
-        context: The rest of the run.
+        context: The context of the run.
 
     Raises:
-        ToolError: The server cannot be run or reached; divergences found before are emitted.
+        ToolError: The server cannot be started or reached; divergences found before have been emitted.
     """
     results: list[Result] = []
     for release in plan.releases:

@@ -21,9 +21,9 @@ _RUNS: Final = {"broker": "conformance.runs.broker:BrokerRun", "wire": "conforma
 def run_servers(plan: Plan, context: ServerRunContext) -> list[Result]:
     """Run the servers among the implementations of a plan, machine by machine."""
     if plan.attachment is not None:
-        from conformance.runs.external_broker import run_attached  # noqa: PLC0415 -- part of an extra
+        from conformance.runs.external_broker import check_external_broker  # noqa: PLC0415 -- part of an extra
 
-        return [run_attached(plan.attachment, plan.releases[-1], context.sink, context.progress)]
+        return [check_external_broker(plan.attachment, plan.releases[-1], context.sink, context.progress)]
     results: list[Result] = []
     for machine in SERVER_MACHINES:
         names = [name for name in plan.implementations if machine_of(name) == machine]

@@ -1,8 +1,8 @@
-"""Schedule of the programs that execute an example: the programs for releases with the same rules take turns.
+"""Schedule for programs: programs for releases with the same rules take turns in executing examples.
 
-A program that is connected by a pipe runs once per release, and nearly all of a run's time is spent on pipes. Its
-expected behaviour depends only on the rules of the release. A generated example is therefore executed by one of the
-programs with the same rules, the next example by the next one. Regression traces are executed by all.
+A program that is connected by a pipe runs once per release, and pipes take nearly all of a run's time. The expected
+behaviour of a program depends only on the rules of its release. A generated example is therefore executed by one of the
+programs with the same rules, and the next example by the next program. All programs execute regression traces.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Turns:
         self._partners = {name: len(names) for names in self._alike for name in names}
 
     def waiting(self, number: int) -> set[str]:
-        """Return the names of the programs that sit out the example with this number."""
+        """Return the names of the programs that do not execute the example with this number."""
         return {name for names in self._alike for place, name in enumerate(names) if place != number % len(names)}
 
     def partners(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""Verdicts of a machine's run for each implementation and clause, and its generator coverage."""
+"""Verdicts for each implementation and clause after the run of a machine, and the coverage of its generator."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _unsupported(run: MachineRun, specification: str, release: str, details: dic
 
 
 def _has_nothing(evidence: ChunkResult, subject: Implementation) -> bool:
-    """Return True if an implementation turned out not to open the object that the machine tests."""
+    """Return True if an implementation cannot open the object that the machine tests."""
     return "open" in evidence.lacking.get(subject.name, ()) and not evidence.credited.get(subject.name)
 
 
@@ -116,11 +116,11 @@ def _verdicts(
     mine: Sequence[UniqueDivergence],
     level: str,
 ) -> dict[str, Verdict]:
-    # The clauses of reported divergences, and the implicated clauses that no other step exercised.
+    # Clauses of reported divergences, and implicated clauses that no other step exercised, diverge.
     diverging = {clause for clause in clauses if any(one.concerns(clause) for one in mine)}
     at_stake = {clause for kind in evidence.sightings if kind.participant == subject.name for clause in kind.clauses}
     diverging |= {clause for clause in at_stake if not clauses.get(clause)}
-    # A step that breaks a guarantee may also differ in what does not count at the level.
+    # A step that violates a guarantee may also differ in a way that does not count at the level.
     catalogue = load_clauses()
     below = {clause for clause in diverging if not catalogue[clause].counts(level)}
     diverging -= below
@@ -172,7 +172,7 @@ def coverage_of(run: MachineRun, evidence: ChunkResult) -> Iterator[Measured]:
 
 
 def missing_coverage(run: MachineRun, evidence: ChunkResult) -> str:
-    """Return a message with the rows that a run with required coverage has missed; empty if none.
+    """Return a message about the rows that a run missed although the plan demands coverage; empty without any.
 
     Args:
         run: The machine run.
@@ -188,9 +188,9 @@ def missing_coverage(run: MachineRun, evidence: ChunkResult) -> str:
 
 
 def _is_demanded(run: MachineRun, evidence: ChunkResult) -> bool:
-    """Return True if all rows are required: the plan says so, and there were enough examples.
+    """Return True if all rows are demanded: the plan says so, and there were enough examples.
 
-    They are the rows of the newest rules: an older release rejects other operations.
+    They are the rows of the newest rules, because an older release rejects other operations.
     """
     return (
         run.plan.demand_coverage

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 
 
 class WireRun(ServerRun):
-    """Run of one broker, by its protocol alone.
+    """Run of one broker that is tested only through the protocol.
 
-    The run announces the topics that it creates before the first one. If the broker hangs, closes the connection or
-    lacks a required feature, the run raises a ToolError; divergences found before are emitted.
+    The run announces the topics that it will create before it creates the first. If the broker hangs, closes the
+    connection or lacks a required feature, the run raises a ToolError; divergences found before are emitted.
     """
 
     machine = MACHINE
 
     @property
     def level(self) -> Literal["must", "observed"]:
-        """The level of the comparison: a broker has no API."""
+        """The level of the comparison; API clauses are about Java classes, so a broker has none."""
         return "must" if self.plan.level == "must" else "observed"
 
     def carry_out(self) -> Result:

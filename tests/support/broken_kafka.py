@@ -21,7 +21,7 @@ JUMPS = {
     "==": 159, "!=": 160, "<": 161, ">=": 162, ">": 163, "<=": 164,
     "null": 198, "!null": 199,
 }  # fmt: skip
-"""Comparisons that jump, by their jump condition; ``"<0"`` follows the comparison of two longs, too."""
+"""Comparisons that jump, by their jump condition. ``"<0"`` also matches the jump after a comparison of two longs."""
 NAMES = {code: name for name, code in JUMPS.items()}
 ARITHMETIC = {"+": 96, "+long": 97, "-": 100, "-long": 101, "*": 104, "/": 108, "%": 112}
 _ARITHMETIC_NAMES = {code: name for name, code in ARITHMETIC.items()}
@@ -31,11 +31,11 @@ class Change(NamedTuple):
     """Change of one instruction of a method.
 
     Attributes:
-        class_name: Name of the class below ``org.apache.kafka``, with slashes.
+        class_name: Name of the class, relative to ``org.apache.kafka``, with slashes.
         method: Name of the method. Overloads are searched in the order of the class file.
-        old: The present comparison, operator, constant or called method.
+        old: The original comparison, operator, constant or called method.
         number: Index of the occurrence, from 0.
-        new: The replacement. If it is empty, a call without a result is omitted.
+        new: The replacement; empty to omit a call that has no result.
     """
 
     class_name: str
@@ -124,7 +124,7 @@ def class_of(build: Path, class_name: str) -> tuple[Path, bytes]:
 
 
 def broken(build: Path, change: Change, target: Path) -> Path:
-    """Copy a build of Kafka with one change: links to its jars, and one modified copy."""
+    """Copy a build of Kafka with one change: the copy has links to the other jars, and one modified jar."""
     jar, data = class_of(build, change.class_name)
     target.mkdir(parents=True)
     for other in build.glob("*.jar"):
@@ -133,7 +133,7 @@ def broken(build: Path, change: Change, target: Path) -> Path:
     name = f"org/apache/kafka/{change.class_name}.class"
     shutil.copyfile(jar, target / jar.name)
     with zipfile.ZipFile(target / jar.name, "a") as copy:
-        # Closing appends a new table of contents without the old entry, whose bytes are never read.
+        # Closing appends a new table of contents without the old entry, whose bytes remain unread.
         copy.filelist.remove(copy.NameToInfo.pop(name))
         copy.writestr(name, changed(data, change))
     return target

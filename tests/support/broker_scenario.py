@@ -1,6 +1,6 @@
-"""First scenario: produce out of order, query by time, stop, and find the same results in the files.
+"""Scenario of a broker: produce out of order, query by time, stop, and compare the results with the files.
 
-``run_scenario(broker)`` takes a started broker, and leaves it stopped with its files untouched::
+``run_scenario(broker)`` takes a started broker, and stops it at the end without changing its files::
 
     with LocalBroker("4.3.1") as broker:
         result = run_scenario(broker)
@@ -41,7 +41,10 @@ _MAX_CLAUSE = {"remembered": "LO-9", "read": "LO-10"}
 
 @dataclass(frozen=True, slots=True)
 class ScenarioResult:
-    """Result of a scenario. ``seed`` and ``records`` repeat it; the other numbers say how much was checked."""
+    """Result of a scenario.
+
+    ``seed`` and ``records`` reproduce the scenario; the other numbers say how much was checked.
+    """
 
     release: str
     mode: str
@@ -109,14 +112,14 @@ def run_scenario(broker: Broker, *, seed: int = 0, records: int = RECORDS, topic
 
 
 def create(client: Client, topic: str, config: dict[str, str]) -> None:
-    """Create a topic with a partition for each compression, and wait until they have leaders."""
+    """Create a topic with a partition for each compression codec, and wait until the partitions have leaders."""
     client.create_topic(topic, config, partitions=len(COMPRESSION))
     for partition in range(len(COMPRESSION)):
         client.await_leader(topic, partition)
 
 
 def produce(client: Client, topic: str, batches: Iterable[Batch]) -> None:
-    """Append each batch in its own request, acknowledged by all replicas before the next one."""
+    """Append each batch in its own request, after all replicas have acknowledged the previous one."""
     for batch in batches:
         records = [SimpleRecord(message.timestamp, None, message.value) for message in batch.messages]
         data = build_batch(records, codec=Codec[(COMPRESSION[batch.partition] or "none").upper()])
@@ -132,7 +135,7 @@ def _clause_of(special: int, dialect: Dialect) -> str:
 
 
 def _content_mismatches(name: str, partition: Partition, sent: list[Batch]) -> Iterator[Mismatch]:
-    """Check that the log holds the batches that were produced; otherwise the other checks prove little."""
+    """Check that the log has the batches that were produced; otherwise the other checks prove little."""
     stored = [
         [(record.timestamp, record.value) for record in batch]
         for segment in partition.segments
@@ -154,6 +157,6 @@ def _compared(clause: str, name: str, answered: OffsetResult, looked_up: OffsetR
 
 @contextmanager
 def _copied(directory: Path) -> Iterator[Path]:
-    """Return a copy of a directory, because a broker's files are evidence."""
+    """Provide a copy of a directory, because the broker's own files must not be changed."""
     with tempfile.TemporaryDirectory(prefix="kidx-copy-") as temporary:
         yield Path(shutil.copytree(directory, Path(temporary) / directory.name))

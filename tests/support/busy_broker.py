@@ -1,4 +1,4 @@
-"""Broker under mixed load, for programs that read its files at the same time."""
+"""Broker under mixed load, for tests of programs that read its files at the same time."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ CONFIG = {
     "file.delete.delay.ms": "500",
 }
 HIGH_WATERMARKS_SECONDS = 6
-"""Seconds to wait for the high watermarks, which a broker writes every 5 s."""
+"""Maximum time in seconds until a broker, which does so every 5 s, has written the high watermarks."""
 
 
 def traffic(
     bootstrap: str, seconds: float, rate: int, sizes: dict[str, str], *, may_expire: bool = False
 ) -> dict[str, int]:
-    """Write to all topics at a rate, create and delete others, and return the end of each partition.
+    """Write to all topics at a rate, create and delete other topics, and return the end of each partition.
 
-    The producer is idempotent, so a batch that is sent again after a restart of the broker is in the log once.
+    The producer is idempotent: a batch that is sent again after a restart of the broker is in the log only once.
 
     Args:
         bootstrap: address of the broker.
         seconds: duration.
         rate: records per second.
-        sizes: properties of the topics.
-        may_expire: True if records may expire in the producer, as they do on a machine that is too busy for the rate.
-            Otherwise all records have to be written.
+        sizes: topic configurations.
+        may_expire: True if records may expire in the producer, as on a machine that is too busy for the rate; False if
+            all records must be written.
     """
     kafka = kafka_python()
     admin = kafka.KafkaAdminClient(bootstrap_servers=bootstrap, request_timeout_ms=LIMIT_MS)
@@ -92,7 +92,7 @@ def traffic(
 
 
 def ends_of(bootstrap: str, places: list[tuple[str, int]]) -> dict[str, int]:
-    """Return the end of each partition. An expired record may be in the log all the same: only the broker knows."""
+    """Return the end of each partition, from the broker, because an expired record may be in the log nevertheless."""
     kafka = kafka_python()
     consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, request_timeout_ms=LIMIT_MS)
     try:
@@ -103,7 +103,7 @@ def ends_of(bootstrap: str, places: list[tuple[str, int]]) -> dict[str, int]:
 
 
 def start_again(broker: LocalBroker) -> None:
-    """Start a broker that was stopped or killed. On a busy machine the first try may fail."""
+    """Start a broker that was stopped or killed; try again if the first attempt fails, as on a busy machine."""
     for _ in range(3):
         with contextlib.suppress(BrokerError):
             return broker.start()

@@ -1,4 +1,4 @@
-"""Broker under mixed load, and ``kidx verify`` in a loop over its files: no check may find a fault.
+"""Broker under mixed load, whose files ``kidx verify`` checks in a loop; no check may find a fault.
 
 ``python tests/support/churn.py 3.9.2 --looks 120 --evidence DIR`` checks 120 times, and copies each partition with a
 finding.
@@ -68,7 +68,7 @@ def settings(home: Path, release: str) -> dict[str, object]:
         "log.segment.delete.delay.ms": 1500,
         "log.initial.task.delay.ms": 500,
     }
-    if int(release[0]) < 4:  # which takes no less than 1 MiB
+    if int(release[0]) < 4:  # these releases accept no value below 1 MiB
         config |= {"offsets.topic.segment.bytes": 20_000, "transaction.state.log.segment.bytes": 20_000}
     if release.startswith("2."):
         return config
@@ -144,10 +144,10 @@ class _Driver(threading.Thread):
         client.append(topic, self._batch(topic, self._draw.randint(1, 5)))
 
     def _transact(self, client: Client) -> None:
-        """Begin, continue or end a transaction; several are open at a time, and some are left to be fenced."""
+        """Begin, continue or end a transaction; several are open at a time, and some are never ended, but fenced."""
         name = f"tx-{self._draw.randrange(4)}"
         if name not in self._open:
-            producer = client.init_producer(name)  # fences, and so aborts, what is open
+            producer = client.init_producer(name)  # fences, and so aborts, an open transaction
             self._open[name] = (producer, self._draw.choice(_COMMITTED), 0)
             client.join_transaction(self._open[name][1], name, producer)
         producer, topic, sequence = self._open[name]
@@ -166,7 +166,7 @@ class _Driver(threading.Thread):
             del self._open[name]
 
     def _commit_offsets(self, client: Client) -> None:
-        """Run a transaction over the topic of the groups' offsets."""
+        """Commit offsets of a group in a transaction."""
         name, group = "tx-offsets", "churn"
         producer = client.init_producer(name)
         common = {
@@ -228,14 +228,14 @@ class Churned:
 
 
 def churn(release: str, looks: int, *, seed: int = 0, limit: float = 900.0, evidence: Path | None = None) -> Churned:
-    """Check the files of a busy broker that is restarted and killed periodically.
+    """Check the files of a busy broker that is periodically restarted and killed.
 
     Args:
         release: The release of the broker.
-        looks: The number of checks; fewer if the time is up.
+        looks: The number of checks; fewer are made if the time is up.
         seed: The seed of the load.
         limit: The time limit in seconds.
-        evidence: The directory for copies of the partitions with a finding.
+        evidence: The directory for copies of the partitions with a finding; None for no copies.
     """
     result, started = Churned(release), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kidx-churn-") as temporary:
@@ -267,7 +267,7 @@ def churn(release: str, looks: int, *, seed: int = 0, limit: float = 900.0, evid
 def _pass_on(broker: LocalBroker, number: int, looks: int) -> str:
     """Kill or stop the broker in turn, after every quarter of the checks."""
     every = max(4, looks // 4)
-    if not broker.running:  # it dies where a directory is moved while retention renames in it
+    if not broker.running:  # the broker dies if a directory is moved while retention renames files in it
         broker.kill()
         return "died"
     if number % every != every - 1:
@@ -282,7 +282,7 @@ def _pass_on(broker: LocalBroker, number: int, looks: int) -> str:
 
 
 def _remove_duplicates(home: Path, found: Verification, release: str, result: Churned) -> None:
-    """Remove one of two directories of a partition, which a kill during a move leaves: the broker would not start.
+    """Remove one of two directories of a partition, which a kill during a move leaves, so that the broker can start.
 
     Raises:
         AssertionError: the prediction of the start does not name the partition.

@@ -1,4 +1,4 @@
-"""Server on loopback that advertises versions, and then hangs, closes, or sends wrong replies, as a test wants."""
+"""Server on the loopback interface that advertises versions, and then hangs, closes or sends wrong replies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OFFERED = {
 
 
 def requests_on(connection):
-    """Yield the requests of a connection: API key, version, correlation id."""
+    """Yield API key, version and correlation id of each request on a connection."""
     with contextlib.suppress(OSError):
         while True:
             (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
@@ -44,9 +44,11 @@ def api_versions(offered=OFFERED):
 
 @contextmanager
 def server(reply, offered=OFFERED):
-    """Start a server that advertises versions, and sends ``reply(connection, request)`` for every other request.
+    """Start a server that advertises versions, and calls a function for every other request.
 
-    If the reply is None, it closes the connection.
+    Args:
+        reply: Function of the connection and the request that sends a reply; None to close the connection instead.
+        offered: The advertised versions.
     """
     listening = socket.create_server((HOST, 0))
     threads = []

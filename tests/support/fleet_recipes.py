@@ -1,7 +1,7 @@
-"""Log directories of healthy brokers that ``kidx verify`` once called broken. A real broker made each.
+"""Recorder of log directories of healthy brokers that ``kidx verify`` once called broken.
 
-``python tests/support/fleet_recipes.py F1 F2 ...`` re-creates ``tests/golden-fleet/F1.tar.xz`` and so on. Timestamps
-and random ids differ between recordings; the property that a case tests does not.
+``python tests/support/fleet_recipes.py F1 F2 ...`` creates ``tests/golden-fleet/F1.tar.xz`` and so on with a real
+broker. Timestamps and random ids differ between recordings; the property that a case tests does not.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def unpacked(case: str, directory: Path) -> Iterator[Path]:
 
 
 def pack(case: str, directories: dict[str, Path], wanted: Callable[[str], bool]) -> Path:
-    """Write an archive of log directories; equal files give an equal archive.
+    """Write an archive of log directories. Equal files give equal archives.
 
     Args:
         case: The name of the case.
         directories: The log directories, by their names in the archive.
-        wanted: Predicate that returns True if a partition directory of this name is part of the case.
+        wanted: Function that returns True if a partition directory with this name belongs to the case.
     """
     ARCHIVES.mkdir(exist_ok=True)
     target = ARCHIVES / f"{case}{ARCHIVE}"
@@ -82,7 +82,7 @@ def pack(case: str, directories: dict[str, Path], wanted: Callable[[str], bool])
 
 
 def keyed(*keys: str, value: bytes = b"x" * 40, **options: object) -> bytes:
-    """Return a batch with a record for each key and the present time, which markers of transactions have, too."""
+    """Return a batch with a record for each key and with the present time, like the markers of transactions."""
     return build_batch([(time.time_ns() // 1_000_000, key.encode(), value) for key in keys], **options)
 
 
@@ -107,7 +107,7 @@ def cleaned_to(directory: Path, topic: str) -> int:
 
 
 def metadata_log() -> None:
-    """Make F1: the log of KRaft's metadata after a clean stop. Its beginning was deleted after a snapshot."""
+    """Make F1: the log of KRaft's metadata, whose beginning was deleted after a snapshot; after a clean stop."""
     with tempfile.TemporaryDirectory() as temporary:
         home = Path(temporary, "broker")
         config = {
@@ -128,10 +128,11 @@ def metadata_log() -> None:
 
 
 def aborted_over_a_boundary() -> None:
-    """Make F2: transactions aborted after the compacted part of a log and begun inside it; after a clean stop.
+    """Make F2: transactions that begin in the compacted part of a log and are aborted after it; after a clean stop.
 
-    ``gap``: only the marker of one transaction remains. ``stable``: the beginning of a transaction that was open when
-    another was aborted was removed, so the log does not determine the last stable offset.
+    In topic ``gap``, only the marker of one transaction remains. In topic ``stable``, the beginning of a transaction
+    was removed that was open when another transaction was aborted, so the log does not determine the last stable
+    offset.
     """
     with LocalBroker("3.9.2", config=CLEANER) as broker, broker.connect() as client:
         topics = ("gap", "stable")
@@ -155,7 +156,7 @@ def aborted_over_a_boundary() -> None:
         write("stable", "stable")  # in a second segment, which remains active
         write("stable", "other")
         client.end_and_await_marker("stable", "other", producers["other"], commit=False)
-        # Another epoch aborts the open transaction; for such a producer no empty batch preserves its sequence number.
+        # A new epoch aborts the open transaction; then no empty batch is kept for the producer's sequence number.
         for topic in topics:
             client.init_producer(topic)
         for topic in topics:
@@ -165,10 +166,10 @@ def aborted_over_a_boundary() -> None:
 
 
 def deleted_records() -> None:
-    """Make F3: records deleted less than 60 s ago.
+    """Make F3: records that were deleted less than 60 s ago.
 
-    ``live``: copied immediately. ``killed``: the broker was killed afterwards. ``again``: it was started and stopped
-    after that. ``follower``: a replica, whose broker was killed, too.
+    ``live`` was copied immediately. ``killed`` was copied after the broker was killed, ``again`` after another start
+    and stop. ``follower`` is a replica whose broker was killed, too.
     """
     config = {"log.segment.index.bytes": 1024}
     with tempfile.TemporaryDirectory() as temporary:
@@ -186,7 +187,7 @@ def deleted_records() -> None:
                     client.await_leader(name)
                     fill(client, name, 30)
                 assert client.delete_records("cut", 33) is None
-                assert client.delete_records("epochs", 70) is None  # the first epoch is gone from the checkpoint
+                assert client.delete_records("epochs", 70) is None  # the checkpoint loses the first epoch
                 shutil.copytree(broker.log_dir, copies["live"])
             broker.kill()
             shutil.copytree(broker.log_dir, copies["killed"])
@@ -220,7 +221,7 @@ def deleted_topics() -> None:
 
 
 def strays() -> None:
-    """Make F5: a stray partition, unknown to its cluster at start-up; after a clean stop."""
+    """Make F5: a partition that is unknown to its cluster at the start, and becomes a stray; after a clean stop."""
     config = {"log.segment.index.bytes": 1024, "log.initial.task.delay.ms": 600_000}
     with LocalBroker("3.9.2", config=config) as broker:
         with broker.connect() as client:
@@ -256,9 +257,9 @@ def superseded_ends() -> None:
 
 
 def moved_replica() -> None:
-    """Make F7: a compacted topic that was moved to another disk in calls of many batches; after a clean stop.
+    """Make F7: a compacted topic that was moved to another disk in appends of many batches; after a clean stop.
 
-    The entry of the aborted transaction names the transaction that began after its marker.
+    The entry of the aborted transaction contains the first offset of a transaction that began after its marker.
     """
     with tempfile.TemporaryDirectory() as temporary:
         home = Path(temporary, "broker")
@@ -295,7 +296,7 @@ def move(client: Client, topic: str, place: Path, target: Path) -> None:
 
 
 def half_an_entry() -> None:
-    """Make F8: a broker killed, or its files read, between two fields of an entry of a ``.timeindex``.
+    """Make F8: a ``.timeindex`` as a kill between writing the two fields of an entry leaves it.
 
     No kill hits that moment reliably, so the second field is reset to the zeros of the preallocated file.
     """
@@ -315,9 +316,9 @@ def half_an_entry() -> None:
 
 
 def killed_in_an_append() -> None:
-    """Make F9: a broker killed between the batches of an append by a move to another disk, and its ``.txnindex``.
+    """Make F9: a broker that was killed while a move to another disk appended batches, without its ``.txnindex``.
 
-    No kill hits that moment reliably, so the file is emptied.
+    No kill hits the moment before the index is written reliably, so the file is emptied.
     """
     with tempfile.TemporaryDirectory() as temporary:
         home = Path(temporary, "broker")
@@ -357,7 +358,7 @@ RECIPES: Final[dict[str, Callable[[], None]]] = {
 
 
 def main(names: Iterable[str]) -> None:
-    """Make the named archives, or all."""
+    """Make the archives of these cases; by default all."""
     for name in names or RECIPES:
         RECIPES[name]()
         sys.stdout.write(f"{name} {(ARCHIVES / f'{name}.tar.xz').stat().st_size} bytes\n")

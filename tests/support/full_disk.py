@@ -1,7 +1,7 @@
-"""Run of ``kidx repair`` or ``rebuild`` on a small file system with ever more free blocks, until it succeeds.
+"""Runs of ``kidx repair`` or ``rebuild`` on a small file system, each with more free blocks, until one succeeds.
 
-A program for a mount namespace: ``unshare -m`` (or ``-Urm``) ``python full_disk.py KIND PLACE PARTITION``. For every
-number of free blocks it prints a line of JSON: exit code, stderr, the state of the files.
+The program needs a mount namespace: ``unshare -m`` (or ``-Urm``) ``python full_disk.py KIND PLACE PARTITION``. For each
+number of free blocks it prints a line of JSON: exit code, standard error, and the state of the files.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def content(directory: Path) -> dict[str, bytes]:
 
 
 def is_half(path: Path) -> bool:
-    """Return True if an index file was made without its pair, or a directory without a file."""
+    """Return True if an index file was made without the other one, or a directory without a file."""
     if path.is_dir():
         return path.parts[-1] != "lost+found" and not any(path.iterdir())
     return path.suffix == ".index" and not path.with_suffix(".timeindex").exists()
 
 
 def fill(disk: Path, blocks: int, size: int) -> None:
-    """Fill the file system except for this number of blocks."""
+    """Fill the file system until only this number of blocks is free."""
     with (disk / "filler").open("wb", buffering=0) as file:
         free = os.statvfs(disk)
         left = free.f_bavail * free.f_frsize // size - blocks
@@ -60,7 +60,7 @@ def fill(disk: Path, blocks: int, size: int) -> None:
 
 
 def perform(words: list[str], err: Path) -> int:
-    """Run a command line in its own process, and return its exit code; minus the signal that ended it."""
+    """Run a command in its own process. Return its exit code, or minus the number of the signal that ended it."""
     pid = os.fork()
     if pid == 0:
         descriptor = os.open(err, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -85,7 +85,7 @@ def main(command: str, kind: str, place: Path, partition: Path) -> None:
     """Print the result for every number of free blocks."""
     from kidx.verify import verify_paths
 
-    verify_paths([partition], processes=1)  # loads the kernels once, for all later processes
+    verify_paths([partition], processes=1)  # compiles the kernels into the cache of all later processes
     disk = mount(kind, place)
     for blocks in range(200):
         log = Path(shutil.copytree(partition, disk / "logs" / partition.name))

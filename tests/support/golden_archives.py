@@ -1,4 +1,4 @@
-"""Golden files, which are stored packed; tests read them next to their archives: ``tests/golden/3.9.2``."""
+"""Golden files, which are stored in archives; tests read them next to the archives, as in ``tests/golden/3.9.2``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ UNPACKED = GOLDEN / ".unpacked.json"
 
 
 def unpack_golden() -> None:
-    """Unpack the archives that are new or have changed since they were unpacked."""
+    """Unpack the archives that are new, or that have changed since they were last unpacked."""
     known = json.loads(UNPACKED.read_text("utf-8")) if UNPACKED.exists() else {}
     archives = {path.name.removesuffix(ARCHIVE): path for path in GOLDEN.glob(f"*{ARCHIVE}")}
     sums = {name: hashlib.sha256(path.read_bytes()).hexdigest() for name, path in sorted(archives.items())}

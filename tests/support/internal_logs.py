@@ -1,7 +1,7 @@
-"""Recorder of the internal logs of a broker: ``python internal_logs.py RELEASE DIRECTORY``; it packs them, too.
+"""Recorder of a broker's internal logs: ``python internal_logs.py RELEASE DIRECTORY`` records and packs them.
 
-Consumer groups that join, commit, leave and expire; transactions; with KRaft the cluster's metadata and a snapshot of
-it.
+They contain consumer groups that join, commit, leave and expire, and transactions. With KRaft, the metadata of the
+cluster and a snapshot are recorded, too.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def transact(client: object) -> None:
 
 
 def record(release: str, directory: Path) -> None:
-    """Start a broker of the release, give it work, and save its logs below ``directory``."""
+    """Start a broker of the release, let clients use it, and save its internal logs below ``directory``."""
     with LocalBroker(release, config=CONFIG) as broker:
         with broker.connect() as client:
             for topic in ("orders", "payments"):
@@ -74,7 +74,7 @@ def record(release: str, directory: Path) -> None:
             )
             admin.close()
             client.delete_topic("payments")
-        time.sleep(3)  # a snapshot is written aside
+        time.sleep(3)  # a snapshot is written in the background
         broker.stop()
         for place in (broker.log_dir, broker.directory / "metadata"):
             for partition in sorted(place.glob("__*-*")) if place.exists() else ():

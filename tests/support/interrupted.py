@@ -1,4 +1,4 @@
-"""Interrupt of a kidx or conformance command, as a terminal does it: all its processes get the signal."""
+"""Interrupt of a kidx or conformance command as by a terminal: all its processes receive the signal."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Interrupted(NamedTuple):
 
 
 def session_of(pid: int) -> list[int]:
-    """Return the processes of a session that run."""
+    """Return the running processes of a session."""
     found = []
     for place in Path("/proc").iterdir():
         if place.name.isdecimal():
@@ -53,7 +53,7 @@ def catches(pid: int, number: int) -> bool:
 
 
 def until(happens, process) -> bool:
-    """Wait for a condition; return False if the process ends, or hangs, before."""
+    """Wait until a condition is true; return False if the process ends or hangs before."""
     end = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < end:
         if happens():
@@ -76,11 +76,11 @@ def interrupt(
     Args:
         module: The module of the program, such as ``kidx``.
         arguments: The arguments of the program.
-        number: The number of the signal.
-        seconds: The delay between the moment from which the program handles signals, and the signal.
+        number: The signal.
+        seconds: The delay before the signal, counted from the moment at which the program handles signals.
         workers: The number of worker processes that must run before the delay begins.
-        alone: True to signal the first process only, as ``timeout`` and ``kill`` do.
-        terminal: True to connect its standard output and errors to a terminal.
+        alone: True to send the signal only to the first process, like ``timeout`` and ``kill``.
+        terminal: True to connect standard output and standard error to a terminal.
     """
     ours, theirs = pty.openpty() if terminal else (None, subprocess.PIPE)
     with subprocess.Popen(
@@ -110,7 +110,7 @@ def interrupt(
 
 
 def _heed() -> None:
-    """Restore the default handler: a background job of a shell ignores interrupts, and its children inherit that."""
+    """Restore the default handler, because a background job of a shell ignores interrupts, and so do its children."""
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
 

@@ -1,7 +1,7 @@
-"""Kills of a repair before each writing system call, and a check of the files: ``interrupted_repair.py DIRECTORY``.
+"""Kill of a repair before each writing system call, and a check of the files: ``interrupted_repair.py DIRECTORY``.
 
-Python reports such calls to audit hooks before it makes them, except writes to open files and syncs, which are wrapped
-here. Each repair is a forked process, and is killed as ``kill -9`` does it.
+Python reports these calls to audit hooks before it makes them. Writes to open files and syncs are not reported, and are
+wrapped here. Each repair runs in a forked process, which is killed as by ``kill -9``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WRAPPED = ("fsync", "fdatasync", "write", "pwrite", "ftruncate", "posix_fallocat
 
 
 class Watch:
-    """Counter of writing calls, which ends the process before the call with this number."""
+    """Counter of writing calls, which kills the process before the call with a given number."""
 
     def __init__(self, deadly):
         self.deadly, self.calls = deadly, []
@@ -61,7 +61,7 @@ class Watch:
 
 
 def repair(directory, deadly):
-    """Repair in a child process; return True if it finished, and the calls."""
+    """Repair in a child process; return True if it finished, and the calls that it made."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:

@@ -1,4 +1,4 @@
-"""Builds of Kafka from the locked jars: a directory of links, complete or with changes."""
+"""Builds of Kafka from the locked jars: a directory of links to them, complete or with changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def build_at(
         directory: The target; created if it does not exist.
         release: The release whose jars are linked.
         group: The group of jars.
-        named: Function from the name of a jar to its new name; None omits the jar.
+        named: Function of the name of a jar that returns its new name, or None to omit the jar.
     """
     directory.mkdir(parents=True, exist_ok=True)
     for jar in class_path(release, group):

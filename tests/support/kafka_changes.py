@@ -1,6 +1,6 @@
-"""Changes of the bytecode of Kafka 4.3.1, each with the machine that must find it.
+"""Changes of the bytecode of Kafka 4.3.1, each with the machine that must detect it.
 
-A comparison is named by its jump instruction: ``if (a < b)`` jumps over its block at ``>=``.
+A comparison is named by its jump instruction. ``if (a < b)`` jumps over its block if ``a >= b``, so it is named ``>=``.
 """
 
 from __future__ import annotations

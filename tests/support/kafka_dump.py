@@ -1,6 +1,6 @@
-"""A release's own ``kafka-dump-log`` (``DumpLogSegments``), run in this process; the oracle for ``kidx dump``.
+"""Run of a release's own ``kafka-dump-log`` (``DumpLogSegments``) in this process: the oracle for ``kidx dump``.
 
-Kafka opens index files read-only but creates missing ones, so pass it copies.
+Kafka opens index files read-only but creates missing ones, so tests pass copies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Dumped(NamedTuple):
 
 
 class _Streams:
-    """Java's standard streams, redirected to memory. Scala remembers the first stream, so all runs share one."""
+    """Java's standard streams, redirected to memory. Scala keeps the first stream, so all runs share one."""
 
     def __init__(self) -> None:
         jpype = start_jvm()
@@ -57,10 +57,10 @@ def kafka_dump(release: str, *arguments: str) -> Dumped:
 
     Args:
         release: The locked release.
-        arguments: A valid command line, because an invalid one makes it end the process.
+        arguments: A valid command line; Kafka ends the process after an invalid one.
 
     Raises:
-        ToolError: No Java, or the jars are not available.
+        ToolError: Java or the jars are not available.
         TypeError: The release has no such class.
     """
     streams = _streams()

@@ -1,7 +1,8 @@
-"""Findings in Kafka: their declarations, and their JUnit tests on a release or on one with the fixes applied.
+"""Findings in Kafka: their declarations, and runs of their JUnit tests on a release, with or without the fixes.
 
-Tests and fixes are compiled against the locked jars of the release that they run on. A fix is a small class of ours
-before the jars, and a few changed calls in Kafka's class files that lead to it; Kafka's sources are not needed.
+Tests and fixes are compiled against the locked jars of the release on which they run. A fix consists of a small class
+that precedes the jars on the class path, and of a few calls in Kafka's class files that are redirected to it. The
+sources of Kafka are not needed.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ class Patch:
 
     Attributes:
         within: class and method, e.g. ``org/apache/kafka/storage/internals/log/LogSegment.recover``.
-        by: our static method, e.g. ``fixes/FullIndex.append``; the receiver of what it replaces is its first argument.
-        call: call that is replaced, e.g. ``java/nio/file/Files.exists``; empty if the method's whole body is replaced.
+        by: static method of the fix, e.g. ``fixes/FullIndex.append``; its first argument is the receiver of the
+            replaced call.
+        call: call that is replaced, e.g. ``java/nio/file/Files.exists``; empty to replace the whole body of the method.
     """
 
     within: str
@@ -61,13 +63,13 @@ class Finding:
         number: number of its page.
         name: name of its page.
         title: title, as of a ticket.
-        clauses: ids of the clauses that state what Kafka does.
-        cost: what it costs a user, in one sentence.
-        rank: place by cost, 1 for the highest.
+        clauses: ids of the clauses that describe the behaviour of Kafka.
+        cost: consequence for a user, in one sentence.
+        rank: rank by consequence, 1 for the worst.
         tests: JUnit tests, ``Class.method``.
         affected: range of releases on which the tests fail.
         unaffected: range of releases on which they pass; empty if no release does.
-        curiosity: True if nobody loses anything.
+        curiosity: True if the finding has no consequence for anybody.
         fixed: release to whose class files the fix is applied; empty if there is no fix.
         patches: the fix.
     """
@@ -87,15 +89,15 @@ class Finding:
 
     @property
     def page(self) -> Path:
-        """Path of its page."""
+        """Path of the finding's page."""
         return ROOT / f"{self.number:02}-{self.name}.md"
 
     def fails_on(self, release: str) -> bool:
-        """Return True if its tests have to fail on a release."""
+        """Return True if the finding's tests must fail on a release."""
         return release in parse_range(self.affected)
 
     def passes_on(self, release: str) -> bool:
-        """Return True if its tests have to pass on a release."""
+        """Return True if the finding's tests must pass on a release."""
         return bool(self.unaffected) and release in parse_range(self.unaffected)
 
 
@@ -113,12 +115,12 @@ def _finding(row: Mapping[str, Any]) -> Finding:
 
 
 def results(release: str, directory: Path, *, fixed: bool = False) -> dict[str, str]:
-    """Run the tests that a release can have, and return what each said: nothing if it passed.
+    """Run the tests for a release. Return the result of each: an empty text if it passed, otherwise the error.
 
     Args:
         release: release whose jars are used.
         directory: an empty directory.
-        fixed: True to run only the tests of the findings that are fixed there, with their fixes applied.
+        fixed: True to run only the tests of findings with a fix for this release, with the fixes applied.
     """
     chosen = [
         each
@@ -138,7 +140,7 @@ def results(release: str, directory: Path, *, fixed: bool = False) -> dict[str, 
 
 
 def patched_jars(release: str, numbers: Iterable[int], directory: Path) -> list[Path]:
-    """Return the class path of a release to whose class files the fixes of some findings are applied.
+    """Return the class path of a release, with class files to which the fixes of some findings are applied.
 
     Args:
         release: the release.
@@ -167,7 +169,7 @@ def compile_java(sources: Iterable[Path], jars: Iterable[Path], target: Path) ->
 
 
 def run_tests(path: list[Path], classes: Path, directory: Path) -> dict[str, str]:
-    """Run the JUnit tests among compiled classes, and return what each said: nothing if it passed.
+    """Run the JUnit tests among compiled classes. Return the error of each test; empty if it passed.
 
     Args:
         path: class path.
@@ -181,7 +183,7 @@ def run_tests(path: list[Path], classes: Path, directory: Path) -> dict[str, str
     done = subprocess.run(
         [*java, *junit, "-cp", joined, "--reports-dir", reports],
         cwd=directory,
-        env={**os.environ, "LC_ALL": "C.UTF-8"},  # Java finds no name for a file that its locale cannot say
+        env={**os.environ, "LC_ALL": "C.UTF-8"},  # Java cannot open a file whose name its locale cannot encode
         capture_output=True,
         text=True,
         check=False,
@@ -197,7 +199,7 @@ def run_tests(path: list[Path], classes: Path, directory: Path) -> dict[str, str
 
 
 def apply(patches: Iterable[Patch], jars: Iterable[Path], target: Path) -> None:
-    """Write Kafka's class files with patches applied below a directory."""
+    """Write Kafka's class files, with patches applied, below a directory."""
     by_class: dict[str, list[Patch]] = {}
     for patch in patches:
         by_class.setdefault(patch.within.rpartition(".")[0], []).append(patch)
@@ -212,7 +214,7 @@ def apply(patches: Iterable[Patch], jars: Iterable[Path], target: Path) -> None:
 
 
 def _change(node: Any, method: Any, patch: Patch) -> int:
-    """Apply a patch to a method, and return how many places changed."""
+    """Apply a patch to a method; return the number of changed places."""
     if str(method.name) != patch.within.rpartition(".")[2]:
         return 0
     owner, _, ours = patch.by.rpartition(".")
@@ -234,7 +236,7 @@ def _is_call(instruction: Any, call: str) -> bool:
 
 
 def _replace_body(node: Any, method: Any, owner: str, ours: str) -> int:
-    """Give a method's name to one that calls ours; the old one is called ``…$unfixed`` from then on."""
+    """Replace a method by one that calls the fix; rename the old one to ``…$unfixed``."""
     types, new = asm_class("Type"), asm_class("tree.MethodNode")
     call, load, plain = (asm_class(f"tree.{name}InsnNode") for name in ("Method", "Var", ""))
     added = new(method.access, method.name, method.desc, method.signature, None)
@@ -252,5 +254,5 @@ def _replace_body(node: Any, method: Any, owner: str, ours: str) -> int:
 
 
 def locked(text: str) -> list[str]:
-    """Return the locked releases of a range."""
+    """Return the locked releases in a range."""
     return [release for release in RELEASES if text and release in parse_range(text)]

@@ -1,4 +1,4 @@
-"""Traces that kill mutants: a file per kind of mutant, a document per line, sorted by the mutant's name."""
+"""Traces that kill mutants: one file per kind of mutant, with one document per line, sorted by the mutant's name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.operations.trace import Trace
 
 
 def load_kills(path: Path) -> dict[str, Trace]:
-    """Return the trace of each mutant by its name; empty if the file does not exist."""
+    """Return the traces by the name of the mutant that each kills; empty if the file does not exist."""
     if not path.exists():
         return {}
     kills: dict[str, Trace] = {}
@@ -19,6 +19,6 @@ def load_kills(path: Path) -> dict[str, Trace]:
 
 
 def keep_kill(path: Path, name: str, trace: Trace) -> None:
-    """Write the trace that kills a mutant to the file; replace an older one."""
+    """Write the trace that kills a mutant to the file, and replace an older trace of the mutant."""
     kills = sorted((load_kills(path) | {name: trace}).items())
     path.write_text("".join(json.dumps({"kills": name} | kill.to_json()) + "\n" for name, kill in kills), "utf-8")

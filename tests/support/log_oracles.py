@@ -1,4 +1,4 @@
-"""Locksteps that check more than agreement: results against an oracle, and rejected calls."""
+"""Lockstep that also checks results of lookups against an oracle."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class OracleLockstep(LogLockstep):
 
     Args:
         subjects, scratch, releases: As in the base class.
-        tolerates: Called with a wrong result; True tolerates it.
+        tolerates: Callback that receives a wrong result, and returns True to tolerate it.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class OracleLockstep(LogLockstep):
         self.seen: Counter[WrongAnswer] = Counter()
 
     def perform(self, operation: Operation) -> LogObservation:
-        """Execute an operation as in the base class; a wrong result raises, too.
+        """Execute an operation as in the base class, and check the result against the oracle.
 
         Raises:
             DivergenceError: A participant differs from the reference, or the reference from the oracle.

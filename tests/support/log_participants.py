@@ -1,4 +1,4 @@
-"""Participants of a log lockstep that differ from their release: checked against another release, or a follower."""
+"""Participants of a log lockstep that are compared with another release, or act as followers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class CheckedAgainst:
-    """A release's own log, checked against the behaviour of another release."""
+    """Log of one release that is compared with the reference of another release."""
 
     def __init__(self, log: JvmLog, release: str) -> None:
         self._log = log
@@ -30,7 +30,7 @@ class CheckedAgainst:
 
 
 class Follower(CheckedAgainst):
-    """A log that gets, as a follower, the bytes that its leader of the same release has appended."""
+    """Log that appends, as a follower, the batches that its leader of the same release has appended."""
 
     followers = None  # it does not execute the others' operations
 
@@ -41,7 +41,7 @@ class Follower(CheckedAgainst):
         self._config = LogConfig()
 
     def perform(self, operation: Operation) -> LogObservation:
-        """Append as a follower: the leader's batches carry offsets, epoch and timestamps."""
+        """Append as a follower: the leader's batches have offsets, epoch and timestamps."""
         name, arguments = operation
         if name == "open_log":
             self._config = LogConfig.of_topic(UNLIMITED | arguments[0])

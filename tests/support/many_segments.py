@@ -1,4 +1,4 @@
-"""Topic of a broker with tiers: many small segments, most of them in remote storage alone."""
+"""Topic of a broker with tiered storage: many small segments, most of them only in remote storage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 TOPIC: Final = "many"
 FIRST: Final = 4_000_000_000_000
-"""Timestamp of the first records, milliseconds, above the timestamps of transaction markers."""
+"""Timestamp of the first records in milliseconds, which is later than the timestamps of transaction markers."""
 _SETTINGS: Final = {
     "remote.storage.enable": "true",
     "index.interval.bytes": "1",
@@ -36,10 +36,10 @@ _CODECS: Final = (Codec.NONE, Codec.NONE, Codec.GZIP, Codec.ZSTD, Codec.LZ4)
 
 
 class Answered(NamedTuple):
-    """Answers of a broker, and the records that its consumers read.
+    """Results of a broker, and the records that its consumers read.
 
     Attributes:
-        answers: answers of ListOffsets, by target.
+        answers: results of ListOffsets, by target.
         read: records by isolation level: offset, timestamp, key and value.
     """
 
@@ -48,7 +48,7 @@ class Answered(NamedTuple):
 
 
 def run(release: str, directory: Path, *, segments: int) -> Answered:
-    """Fill a topic, wait until its old segments are remote alone, ask the broker, read everything, and stop it."""
+    """Fill a topic, wait until its old segments are only in remote storage, query everything, and stop the broker."""
     with tiered_broker(release, directory) as broker:
         with broker.connect() as client:
             stamps = _produce(client, batches=5 * segments)
@@ -73,7 +73,7 @@ def run(release: str, directory: Path, *, segments: int) -> Answered:
 
 
 def _produce(client: Client, batches: int) -> list[int]:
-    """Append batches whose times ascend on the whole, with late records and aborted transactions; return the times."""
+    """Append batches with mostly ascending timestamps, late records and aborted transactions; return the timestamps."""
     client.create_topic(TOPIC, _SETTINGS)
     client.await_leader(TOPIC)
     producer = client.init_producer("aborts")
@@ -104,7 +104,7 @@ def _produce(client: Client, batches: int) -> list[int]:
 
 
 def _await_local_deletion(client: Client, segments: int) -> None:
-    """Wait until the local log start no longer moves."""
+    """Wait until the local log start offset no longer changes."""
     ends, since, start = time.monotonic() + _LIMIT_SECONDS, time.monotonic(), 0
     while time.monotonic() < since + _STEADY_SECONDS or start < segments:
         assert time.monotonic() < ends, f"the local log still begins at {start}"
@@ -115,13 +115,13 @@ def _await_local_deletion(client: Client, segments: int) -> None:
 
 
 def _patiently(client: Client, target: int) -> OffsetResult:
-    """Ask again after a time-out, which a busy machine causes."""
+    """Query a target, and repeat the query after a timeout, which a busy machine causes."""
     answer = client.list_offset(TOPIC, target)
     return client.list_offset(TOPIC, target) if answer.error == "REQUEST_TIMED_OUT" else answer
 
 
 async def _consume(bootstrap: str, isolation: str) -> list[tuple[int, int, bytes | None, bytes | None]]:
-    """Return what a consumer reads from the beginning to the end."""
+    """Return the records that a consumer reads from the beginning to the end."""
     partition = TopicPartition(TOPIC, 0)
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap, isolation_level=isolation, enable_auto_commit=False, fetch_max_wait_ms=2000

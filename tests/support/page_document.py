@@ -1,4 +1,4 @@
-"""A page, parsed as a browser does it."""
+"""HTML page, parsed as a browser parses it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from html.parser import HTMLParser
 
 
 class Document(HTMLParser):
-    """Parser of a page that collects balanced tags, ids, links, and fetched resources."""
+    """Parser that collects balanced tags, ids, links and fetched resources of a page."""
 
     VOID = frozenset({"meta", "link", "input", "br"})
 

@@ -1,4 +1,4 @@
-"""The pages for readers: README.md, CONTRIBUTING.md and the pages below docs/, and the blocks of code on them."""
+"""Pages for readers (README.md, CONTRIBUTING.md and the pages below docs/), and the blocks of code on them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def the_block(language: str, *, page: str = "", containing: str = "") -> str:
 
 
 def command_lines(*, page: str = "") -> list[tuple[str, str]]:
-    """Return (page, command line) for each command of ours on the pages; continuation lines are joined."""
+    """Return page and command line of each kidx or conformance command on the pages; continuation lines are joined."""
     return [
         (block.page, line.strip().removeprefix("$ "))
         for block in BLOCKS

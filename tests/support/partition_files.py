@@ -1,6 +1,6 @@
 """Reader of a partition's files, which checks them against invariants.
 
-Nothing here queries a broker: ``broker_scenario`` compares the files with a broker's responses.
+No module here queries a broker: ``broker_scenario`` compares the files with a broker's responses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Found = tuple[int, int, int | None]
 
 
 class Segment:
-    """A segment after a clean stop: all its batches, and its indexes opened read-only."""
+    """Segment after a clean stop: all its batches, and its indexes opened read-only."""
 
     def __init__(self, log: Path, dialect: Dialect) -> None:
         self.log = log
@@ -52,11 +52,11 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """Return the largest timestamp in its time index, by which a lookup chooses its segment."""
+        """Return the largest timestamp in the time index, by which a lookup chooses a segment."""
         return self.time_index.last_entry.timestamp
 
     def batches_from(self, position: int) -> Iterator[RecordBatch]:
-        """Yield the batches in the file from a byte position on, which must be the start of a batch."""
+        """Yield the batches of the file from a byte position on, at which a batch must start."""
         return iter_batches(self.data, position, source=str(self.log))
 
     def batch_at(self, position: int) -> RecordBatch | None:
@@ -65,7 +65,7 @@ class Segment:
         return self.batches[place] if place >= 0 and self._positions[place] == position else None
 
     def mismatches(self) -> Iterator[Mismatch]:
-        """Check the files against the clauses that concern them alone."""
+        """Check each file of the segment against the clauses."""
         end = self.batches[-1].position + self.batches[-1].size_in_bytes if self.batches else 0
         if end != len(self.data):
             yield Mismatch("RB-4", str(self.log), f"batches up to the end, {len(self.data)}", f"batches up to {end}")
@@ -85,7 +85,8 @@ class Segment:
                 yield Mismatch("OI-3", path, f"an entry behind {before}", str(entry))
         for entry in entries:
             batch = self.batch_at(entry.position)
-            # Every append here is one batch, so both append dialects must name its last offset and its start.
+            # Every append here is one batch, so both the entries per append and those per batch have its last offset
+            # and its start.
             if batch is None or entry.offset != batch.last_offset:
                 found = f"a batch that ends with {batch.last_offset}" if batch else "no batch"
                 yield Mismatch("SEG-5", path, f"{entry} points at the batch that ends with it", found)
@@ -97,7 +98,7 @@ class Segment:
             if not (before.timestamp < entry.timestamp and before.offset <= entry.offset):
                 yield Mismatch("TI-3", path, f"an entry behind {before}", str(entry))
         for entry in entries:
-            # The batch with that offset reaches the timestamp, and is the first to do so (SEG-6).
+            # The batch with that offset has this timestamp, and is the first that has it or a later one (SEG-6).
             reached = next((b for b in self.batches if b.max_timestamp >= entry.timestamp), None)
             if reached is None or not (
                 reached.max_timestamp == entry.timestamp and reached.base_offset <= entry.offset <= reached.last_offset
@@ -113,15 +114,15 @@ class Segment:
 
 
 class Partition:
-    """A partition's directory after a clean stop; a context manager.
+    """Directory of a partition after a clean stop; a context manager.
 
     Args:
-        directory: the files, which should be a copy: they are only read, and no other program may write them.
-        dialect: the release that wrote them.
+        directory: a copy of the directory, which is only read, and which no other program may change.
+        dialect: the dialect of the release that wrote the files.
 
     Raises:
         OSError: a file is missing or cannot be read.
-        KidxError: a batch that cannot be read.
+        KidxError: a batch cannot be read.
     """
 
     def __init__(self, directory: Path, dialect: Dialect) -> None:
@@ -139,11 +140,11 @@ class Partition:
 
     @property
     def log_start_offset(self) -> int:
-        """Return the first offset of the log, of which nothing was deleted."""
+        """Return the first offset of the log, from which nothing was deleted."""
         return self.segments[0].base_offset
 
     def mismatches(self) -> Iterator[Mismatch]:
-        """Check every segment against its clauses, and the segments against each other."""
+        """Check every segment against the clauses, and the offsets of adjacent segments."""
         for segment in self.segments:
             yield from segment.mismatches()
         for before, segment in pairwise(self.segments):
@@ -156,7 +157,7 @@ class Partition:
     # -- results, through the indexes only -------------------------------------------------------------------------
 
     def answer(self, target: int) -> OffsetResult:
-        """Return the result for a timestamp or a special one."""
+        """Return the result for a timestamp or a special target."""
         found = self._first_record(target) if target >= 0 else self._special(target)
         return OffsetResult(target) if found is None else OffsetResult(target, *found)
 
@@ -186,7 +187,7 @@ class Partition:
         return None  # nothing is tiered
 
     def _max_timestamp(self, epoch: int) -> Found | None:
-        segment = max(self.segments, key=lambda s: s.largest_timestamp)  # the first on ties
+        segment = max(self.segments, key=lambda s: s.largest_timestamp)  # the first of equal ones
         largest, offset = segment.time_index.last_entry
         if self.dialect.max_lookup == "remembered":
             return offset, largest, epoch

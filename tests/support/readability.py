@@ -1,4 +1,4 @@
-"""Script for a browser: the texts of a page that have too little contrast."""
+"""Script for a browser, which returns the texts of a page that have too little contrast."""
 
 from __future__ import annotations
 
@@ -41,4 +41,4 @@ UNREADABLE = """() => {
   }
   return [...new Set(found)];
 }"""
-"""Texts with less contrast than WCAG 2.2 asks for at level AA."""
+"""The texts with less contrast than level AA of WCAG 2.2 requires."""

@@ -1,4 +1,4 @@
-"""Remote storage as ``LocalTieredStorage`` lays it out, made of the older segments of a local partition."""
+"""Remote storage in the layout of ``LocalTieredStorage``, made from the older segments of a local partition."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def copy_segments(partition: Path, remote: Path, count: int, *, topic_id: str = 
 
 
 def delete_local(partition: Path, count: int) -> None:
-    """Delete the first ``count`` local segments, and note that the log begins with the first of them."""
+    """Delete the first ``count`` local segments, and keep their first offset as the log start offset."""
     bases = bases_of(partition)
     for base in bases[:count]:
         for path in partition.glob(f"{base:020d}.*"):

@@ -1,4 +1,4 @@
-"""Runs of one server by a test."""
+"""Runs of one server in a test."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conformance.runs.server_run import ServerRunContext, run_server
 
 
 def results_of(kind, releases, name, traces, ledger, *, amount=None, seed=1, sink=None, announce=None, **plan):
-    """Return the results of a class of runs, with an amount of work that replaces the amount of the profile."""
+    """Return the results of runs of a class; ``amount`` replaces the amount of work in the profile."""
     profile = PROFILES["dev"] if amount is None else replace(PROFILES["dev"], **{kind.machine: amount})
     whole = Plan(tuple(releases), (name,), (kind.machine,), profile, traces, **plan)
     silent = lambda _: None  # noqa: E731

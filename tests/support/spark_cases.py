@@ -1,6 +1,6 @@
-"""Program that reads a log directory with whatever Spark is importable, and prints each result as a line of JSON.
+"""Program that reads a log directory with the installed Spark, and prints each result as a line of JSON.
 
-``python tests/support/spark_cases.py DIRECTORY PLACE``: ``DIRECTORY`` has topic ``t``; ``PLACE`` is for output.
+``python tests/support/spark_cases.py DIRECTORY PLACE``: ``DIRECTORY`` has topic ``t``, and ``PLACE`` is for output.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def table(spark, data):
 
 
 def cases(spark, data, place):
-    """Yield names of cases, and functions that return their results."""
+    """Yield name and function of each case; the function returns the result."""
     yield "rows", lambda: len(read(spark, data).collect())
     yield "count", lambda: read(spark, data).count()
     yield "committed", lambda: read(spark, data, isolationLevel="read_committed").count()

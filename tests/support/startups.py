@@ -1,4 +1,4 @@
-"""Log directories of a broker of KRaft, and the prediction of its start."""
+"""Log directories of a KRaft broker, and predictions of its start."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ HOUR_MS = 3_600_000
 ID = "UAlnBWn7S5uwafXHT96cYw"
 PROPERTIES = "version=1\ncluster.id=c1\nnode.id=1\n"
 ELSEWHERE = ", if KRaft's own log is elsewhere"
-"""End of the answer for log directories of KRaft without its own log."""
+"""End of the answer for log directories that do not include KRaft's own log."""
 CONFIG = LogConfig(segment_ms=HOUR_MS, index_interval_bytes=200, segment_index_bytes=1200)
 
 
 def fill(directory, segments=4, batches=6, repeat=20, begin=EPOCH_MS):
-    """Write a log as a broker does: a segment per hour, 12 offsets each; the values are numbers, repeated."""
+    """Write a log as a broker does, with a segment per hour and 12 offsets per segment; values repeat a number."""
     with UnifiedLog(directory, CONFIG, dialect=RELEASE, clock=lambda: EPOCH_MS) as log:
         for number in range(segments * batches):
             segment, batch = divmod(number, batches)
@@ -62,7 +62,7 @@ def fill_partitions(directory, count):
 
 
 def stop_cleanly(filled, target, ends):
-    """Make a log directory of a broker of KRaft with some partitions, after a clean stop at these ends."""
+    """Make a log directory of a KRaft broker from some partitions, after a clean stop with these end offsets."""
     shutil.copytree(filled, target)
     (target / "meta.properties").write_text(PROPERTIES)
     (target / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":9}')

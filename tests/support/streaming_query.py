@@ -1,4 +1,4 @@
-"""Start of a streaming query on a machine that may be too busy for Spark."""
+"""Start of a streaming query, repeated if the machine is too busy for Spark."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from __future__ import annotations
 def begin(sink, wait="processAllAvailable"):
     """Start the query of a writer, and wait until it has read the existing records.
 
-    Spark gives the Python of a streaming source 10 s to start, and no setting changes that: on a machine that is too
-    busy for it, the query is started again.
+    Spark gives the Python process of a streaming source 10 s to start, and no setting changes that. On a machine that
+    is too busy for it, the query is started again.
 
     Args:
         sink: writer.

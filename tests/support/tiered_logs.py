@@ -1,4 +1,4 @@
-"""Recorder of a broker's tiers with their metadata: ``python tiered_logs.py RELEASE DIRECTORY``; it packs them, too.
+"""Recorder of a broker's tiers and their metadata, as an archive: ``python tiered_logs.py RELEASE DIRECTORY``.
 
 ``copying`` has a segment whose copy has begun, ``deleting`` one whose deletion has; both have copied and deleted ones.
 """
@@ -45,13 +45,13 @@ KEPT = re.compile(rf"remote/.*|data/{TOPIC}-0/.*|data/{METADATA}-0/.*\.log|data/
 
 
 def states(data: Path) -> list[SegmentState | None]:
-    """Return the states of the topic's segments, as the metadata have them."""
+    """Return the states of the topic's segments according to the metadata."""
     metadata = read_metadata([(Store(str(data)), str(data))])
     return [each.state for partition in metadata.partitions.values() for each in partition.segments.values()]
 
 
 def catch(broker: LocalBroker, state: SegmentState, directory: Path, deadline: Deadline) -> None:
-    """Save both tiers while a segment is in a short-lived state; the broker is stopped in the meantime."""
+    """Save both tiers while a segment is in a short-lived state; the broker is paused in the meantime."""
     group = broker._process.pid  # type: ignore[union-attr]
     while True:
         if state in states(broker.log_dir):
@@ -86,7 +86,7 @@ def produce(client: Client, first: int, end: int) -> None:
 
 
 def record(release: str, directory: Path) -> None:
-    """Run a broker until each state has been there, and save both tiers below ``directory``."""
+    """Run a broker until each state has occurred, and save both tiers below ``directory``."""
     deadline = Deadline(LIMIT_S)
 
     def wait(condition: Callable[[], bool]) -> None:

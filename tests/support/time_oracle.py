@@ -1,8 +1,8 @@
 """Oracle for searches by time that shares no code with kidx.
 
-It works on the plain list of records that a consumer may see. The result for a timestamp is *the first record whose
-timestamp is not smaller*. The result for "the largest timestamp" is the first record that has it. Indexes, segments and
-cached state play no part. Where Kafka's result differs, :func:`disagreement` returns the kind of error.
+It uses only the list of records that a consumer may see. The result for a timestamp is the first record whose timestamp
+is not smaller. The result for the largest timestamp is the first record that has it. Indexes, segments and cached state
+are not used. If a result of Kafka differs, :func:`disagreement` returns the kind of error.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Why = Literal[
 
 
 def visible_records(directory: Path, start: int, end: int) -> list[ConsumerRecord]:
-    """Return the records of a log's files with offsets from ``start`` up to ``end``, in order."""
+    """Return the records of a log's files with offsets from ``start`` (inclusive) to ``end`` (exclusive), in order."""
     files = sorted(directory.glob("*.log"))
     found = [record for number, file in enumerate(files) for record in records_of(file.read_bytes(), number)]
     return [record for record in found if start <= record.offset < end]
@@ -58,7 +58,7 @@ def disagreement(
 
 
 def _difference(right: ConsumerRecord, timestamp: int, found: ConsumerRecord | None) -> Why:
-    """Return the kind of error of a result with another record than the right one."""
+    """Return the kind of error of a result whose record is not the right one."""
     if timestamp == right.timestamp and (found is None or found.timestamp != timestamp):
         return "wrong-offset"
     if found is not None and found.offset > right.offset:

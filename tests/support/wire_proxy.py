@@ -1,5 +1,5 @@
 # ruff: noqa: ARG001, RET503 -- a defect has one signature, and leaves alone what it is not about
-"""Proxy in front of a real broker that rewrites responses to ListOffsets and Fetch: planted defects."""
+"""Proxy of a real broker that plants defects in the responses to ListOffsets and Fetch."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NOTHING = (0, -1, -1, -1)
 
 @dataclass
 class Asked:
-    """Request that a defect may answer differently, and the broker's state of its topic."""
+    """Request to which a defect may respond differently, and the broker's state of its topic."""
 
     version: int
     isolation: int
@@ -44,7 +44,7 @@ class Asked:
 
     @property
     def batches(self):
-        """Return all batches that a fetch returns, and those that one has returned before they were deleted."""
+        """Return all batches that a fetch returns, or that an earlier fetch returned before they were deleted."""
         return self._once("batches", self._fetched)
 
     def _fetched(self):
@@ -57,7 +57,7 @@ class Asked:
         return [known[base] for base in sorted(known)]
 
     def _once(self, what, ask):
-        """Query the broker once, until its state changes."""
+        """Return a result from the broker, which is cached until the broker's state changes."""
         key = self.topic, what
         if key not in self.cache:
             self.cache[key] = ask()
@@ -109,7 +109,7 @@ class Proxy:
 
     @contextmanager
     def spoiling(self, *, answers=None, fetches=None):
-        """Apply a defect to responses to ListOffsets or to Fetch in the block, and count them from 0."""
+        """Apply a defect in the block to responses to ListOffsets or to Fetch, whose numbers count from 0."""
         self.defect, self.spoils_fetch, self.spoilt = answers, fetches, 0
         try:
             yield self
@@ -208,7 +208,7 @@ def _header(form, version):
 
 
 def _encoded(answers, reply, version):
-    answers._header = None  # decoding drops it, and encoding needs it
+    answers._header = None  # decoding removes the header, and encoding needs one
     return reply[: _header(answers, version)] + bytes(answers.encode(version=version))
 
 
@@ -216,7 +216,7 @@ def _encoded(answers, reply, version):
 
 
 def record(found, was):
-    """Return a result with this record, in the epoch of the right one."""
+    """Return a result with this record, with the leader epoch of the correct result."""
     return NOTHING if found is None else (0, found.offset, found.timestamp, was[3])
 
 
@@ -252,13 +252,13 @@ def base_of_batch(asked, was):
 
 
 def next_offset_between(asked, was):
-    """Be off by one where the target is between two timestamps."""
+    """Return an offset that is one too large if the target is between two timestamps."""
     if asked.is_time and was[1] >= 0 and was[2] != asked.target:
         return (0, was[1] + 1, *was[2:])
 
 
 def nothing_before_first(asked, was):
-    """Let a target before the first timestamp overflow."""
+    """Return no record for a target before the first timestamp."""
     if asked.is_time and asked.target < min(r.timestamp for r in asked.records):
         return NOTHING
 
@@ -301,19 +301,19 @@ def latest_is_last(asked, was):
 
 
 def latest_ignores_isolation(asked, was):
-    """Return the high watermark to committed reads."""
+    """Return the high watermark to clients with read_committed."""
     if asked.target == -1 and was[0] == 0:
         return (0, asked.end, *was[2:])
 
 
 def time_ignores_isolation(asked, was):
-    """Return undecided records to committed reads."""
+    """Return undecided records to clients with read_committed."""
     if asked.is_time and asked.isolation and was[1] < 0:
         return record(next((r for r in asked.records if r.timestamp >= asked.target), None), was)
 
 
 def debugger_is_consumer(asked, was):
-    """Show as replica -2 no more to a reader of committed records than to a consumer."""
+    """Return to replica -2 with read_committed only what a consumer gets."""
     if asked.target == -1 and asked.replica == -2 and asked.isolation and was[0] == 0:
         return (0, asked.stable, *was[2:])
 
@@ -331,7 +331,7 @@ def largest_is_newest(asked, was):
 
 
 def largest_is_producers(asked, was):
-    """Return the producer's largest timestamp of a topic with LogAppendTime."""
+    """Return the producer's largest timestamp although the topic has LogAppendTime."""
     if asked.target == -3 and was[1] >= 0:
         batch = asked.batch_of(was[1])
         if batch.timestamp_type.name == "LOG_APPEND_TIME":
@@ -339,7 +339,7 @@ def largest_is_producers(asked, was):
 
 
 def time_is_producers(asked, was):
-    """Search by the producer's timestamps in a topic with LogAppendTime."""
+    """Search by the producer's timestamps although the topic has LogAppendTime."""
     if asked.is_time and was[1] >= 0:
         batch = asked.batch_of(was[1])
         if batch.timestamp_type.name == "LOG_APPEND_TIME":
@@ -347,31 +347,31 @@ def time_is_producers(asked, was):
 
 
 def nothing_has_target(asked, was):
-    """Return no record, with the target as timestamp."""
+    """Return the target as the timestamp of a missing record."""
     if asked.is_time and was == NOTHING:
         return (0, -1, asked.target, -1)
 
 
 def nothing_is_end(asked, was):
-    """Return the log end offset where no record qualifies."""
+    """Return the log end offset if no record is found."""
     if asked.is_time and was == NOTHING:
         return (0, asked.end, -1, -1)
 
 
 def nothing_is_error(asked, was):
-    """Return an error where no record qualifies."""
+    """Return an error if no record is found."""
     if asked.is_time and was == NOTHING:
         return (1, -1, -1, -1)
 
 
 def nothing_has_epoch(asked, was):
-    """Return no record, with a leader epoch."""
+    """Return a leader epoch if no record is found."""
     if asked.is_time and was == NOTHING and asked.version >= 4:
         return (0, -1, -1, 0)
 
 
 def another_epoch(asked, was):
-    """Return records with an epoch that never existed."""
+    """Return records with a leader epoch that never existed."""
     if asked.is_time and was[1] >= 0 and asked.version >= 4:
         return (*was[:3], 7)
 
@@ -419,7 +419,7 @@ def newer_epoch_is_fenced(asked, was):
 
 
 def goes_on_to_later_segments(asked, was):
-    """Return a record where Kafka finds none although one qualifies: documented, but not what Kafka returns."""
+    """Return a record of a later segment if Kafka finds none. KIP-79 documents this, but Kafka does not do it."""
     if asked.is_time and was == NOTHING and asked.start:
         return record(next((r for r in visible(asked) if r.timestamp >= asked.target), None), (0, 0, 0, 0))
 
@@ -472,22 +472,22 @@ DEFECTS = {
     unknown_has_epoch: {"LO-25"},
     newer_epoch_is_taken: {"LO-26"},
 }
-"""Defects that break a documented promise, with the clauses that may report them."""
+"""Defects that violate what is documented, with the clauses that may be reported."""
 OTHER_ERRORS: dict = {
     doubles_are_out_of_range: "LO-24",
     unknown_is_out_of_range: "LO-25",
     newer_epoch_is_fenced: "LO-26",
 }
-"""Defects that return another error than the protocol documents, with the clause that reports it."""
+"""Defects that return another error than the documented one, with the clause that is reported."""
 NOT_KAFKAS: dict = {
     goes_on_to_later_segments: {"LO-23"},
     unknown_is_latest: {"LO-15c", "LO-10", "LO-3a", "LO-4", "LO-5"},
 }
-"""Defects whose result differs from Kafka's only."""
+"""Defects whose result is documented, but differs from the result of Kafka."""
 
 
 def stamped_is_as_created(part):
-    """Return batches of a topic with LogAppendTime with the producer's timestamps, as CreateTime."""
+    """Return batches of a topic with LogAppendTime as batches with CreateTime, with the producer's timestamps."""
     found = bytearray()
     stamped = [batch for batch in iter_memory_batches(part.records or b"") if not batch.is_control]
     if not any(batch.timestamp_type.name == "LOG_APPEND_TIME" for batch in stamped):
@@ -509,7 +509,7 @@ def damaged(part):
 
 
 def without_leader_epochs(part):
-    """Return batches with leader epoch -1, which no leader assigns; their checksum does not cover it."""
+    """Return batches with leader epoch -1, which no leader assigns; the checksum does not cover the epoch."""
     batches = [bytearray(batch.to_bytes()) for batch in iter_memory_batches(part.records or b"")]
     for data in batches:
         struct.pack_into(">i", data, 12, -1)

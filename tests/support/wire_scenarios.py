@@ -1,4 +1,4 @@
-"""Scenarios for topics of a ``wire:`` broker, by which every planted defect is detected."""
+"""Scenarios for topics of a ``wire:`` broker, with which every planted defect is detected."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SCENARIO = (
     batch(T + 2 * HOUR + 10, producer="b"),
     batch(T + 2 * HOUR + 20),
 )
-"""Scenario with segments, backward and equal timestamps, deleted records, an aborted and an open transaction."""
+"""Scenario with segments, descending and equal timestamps, deletions, an aborted and an open transaction."""
 HIDDEN = (
     SCENARIO[0],
     batch(T + 50, T + 80, T + 20),
@@ -49,7 +49,7 @@ STAMPED = (
     Operation("end_transaction", ("a", True)),
     batch(T + 30),
 )
-"""Scenario with LogAppendTime, also in the marker of a transaction, which its coordinator sends without it."""
+"""Scenario with LogAppendTime. The coordinator sends the marker of a transaction without it."""
 REBUILT = (
     Operation("create_topic", (COMMON | {"message.timestamp.type": "CreateTime", "compression.type": "gzip"},)),
     batch(T + 50, T + 80),
@@ -59,7 +59,7 @@ SCENARIOS = (SCENARIO, HIDDEN, UNDECIDED, STAMPED)
 
 
 def run_scenarios(name, release, scratch, scenarios, versions=()):
-    """Run the scenarios on a subject that pip fetches, and return the lockstep.
+    """Run the scenarios on a subject that pip installs, and return the lockstep.
 
     After each step the lockstep has sent every query, in these versions.
     """

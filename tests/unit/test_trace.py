@@ -265,7 +265,7 @@ def test_every_operation_of_the_machines_is_accepted(name):
         (Operation("rename", ("../0.index",)), "not a path inside"),
         (OPEN._replace(args=("offset", "0.index", 0, 64, 1)), "writable is 1, not true or false"),
         (OPEN._replace(args=("other", "0.index", 0, 64, True)), "kind is 'other'"),
-        (OPEN._replace(args=("time", "0.index", 0, 64, True)), "opens a file of kind time"),
+        (OPEN._replace(args=("time", "0.index", 0, 64, True)), "kind is 'time'; a trace of the offset machine"),
     ],
 )
 def test_a_step_that_no_machine_records_is_rejected(operation, said):
@@ -343,7 +343,7 @@ def test_any_file_is_a_trace_or_rejected(tmp_path_factory, document):
 @pytest.mark.parametrize("damage", [("swap_ranges", [0, 1, 0]), ("flip_bit", [0, 9]), ("cut_file", []), ("", [])])
 def test_corruptions_of_other_machines_have_the_arguments_of_an_index_file(damage):
     step = Operation("damage_log_file", ("00000000000000000000.index", *damage))
-    with pytest.raises(StepError, match="step 1, 'damage_log_file': invalid arguments of a file operation"):
+    with pytest.raises(StepError, match="step 1, 'damage_log_file': the arguments of its file operation are invalid"):
         check_steps("log", [step])
 
 

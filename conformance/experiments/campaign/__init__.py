@@ -1,1 +1,1 @@
-"""Campaign on Spark: release × machine × seed as tasks."""
+"""Campaign on Spark: one task for each release, machine and seed."""

@@ -1,11 +1,11 @@
-"""Campaign on Spark: release × machine × seed; each cell is a task that runs the harness and writes its event stream.
+"""Campaign on Spark: one task, called a cell, for each release, machine and seed. It writes the event stream of a run.
 
-A cell's stream, ``DIRECTORY/<release>-<machine>-<seed>/events.ndjson``, is a shard that ``conformance report``
-combines; the traces of all cells are in ``DIRECTORY/traces``. It appears as a whole when the cell is done: a worker
-that dies leaves only its temporary directory, and Spark assigns the cell to another. When a campaign is restarted, it
-runs the cells that are missing, that had an error, or that the time limit cut short. Every divergence has its trace
-and replay command, as in a run on one machine, where ``--kafka RELEASE --machine NAME --seed N`` does exactly the same
-as the cell.
+The stream of a cell, ``DIRECTORY/<release>-<machine>-<seed>/events.ndjson``, is a shard that ``conformance report``
+combines. The traces of all cells are in ``DIRECTORY/traces``. A stream appears as a whole when its cell is done. A
+worker that dies leaves only a temporary directory, and Spark assigns its cell to another worker. A restarted campaign
+runs the cells that are missing, that had an error, or that the time limit ended early. Every divergence has a trace and
+a replay command, as in a run on one machine. ``conformance run`` with ``--kafka RELEASE --machine NAME --seed N``
+executes the same examples as the cell.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Name of its directory."""
+        """Name of the cell's directory."""
         return f"{self.release}-{self.machine}-{self.seed}"
 
 
@@ -60,11 +60,11 @@ class Campaign:
     Attributes:
         directory: directory with a shard for every cell, the traces, and ``tables/*.parquet``.
         report: all shards combined.
-        done: cells that have been completed, now or before.
+        done: cells that have been completed, by this or an earlier attempt.
         cut: cells that the time limit ended early; their results until then are in the report.
-        errors: reason why a cell failed, by its name.
-        left: cells for which there was no time.
-        seconds: time of this attempt.
+        errors: reason why a cell failed, by the name of the cell.
+        left: cells that were not started because the time was up.
+        seconds: duration of this attempt.
     """
 
     directory: Path
@@ -77,14 +77,14 @@ class Campaign:
 
     @property
     def exit_code(self) -> int:
-        """0: all conforms; 1: something diverges; 2: a cell failed, or had too little time."""
+        """Exit code: 0 if everything conforms, 1 if there is a divergence, 2 if a cell failed or was not completed."""
         if self.report.divergences:
             return 1
         return 2 if self.errors or self.left or self.cut or not self.done else 0
 
 
 def cells_of(plan: Plan, seeds: Sequence[int]) -> list[Cell]:
-    """Return the grid, machine by machine: cells that take about the same time are neighbours."""
+    """Return all cells, machine by machine, so that adjacent cells take about the same time."""
     return [Cell(release, machine, seed) for machine in plan.machines for seed in seeds for release in plan.releases]
 
 
@@ -94,15 +94,15 @@ def run_on_spark(
     """Run every cell of a plan.
 
     Args:
-        spark: a session; every worker needs Java, the harness and the directory.
-        plan: run plan; its ``max_time`` limits the whole campaign, its ``traces`` are replaced by the directory.
-        seeds: random seeds; there is one cell for each seed, release and machine.
+        spark: session; every worker needs Java, the harness and the directory.
+        plan: run plan; ``max_time`` limits the whole campaign, and ``traces`` is replaced by the directory.
+        seeds: random seeds; each gets a cell for each release and machine.
         directory: directory that driver and workers share.
-        progress: called with the number of finished cells.
+        progress: callback that receives the number of finished cells, and their total.
 
     Raises:
-        ToolError: brokers are requested, which have their own ports and processes; the directory contains another
-            campaign or cannot be written; or a cell's worker died as often as the session allows.
+        ToolError: the plan has brokers, which need separate ports and processes; the directory contains another
+            campaign or cannot be written; or the worker of a cell died as often as the session allows.
     """
     if any(map(is_server, plan.implementations)):
         raise ToolError("--engine spark does not support brokers; run -i broker with --engine local")
@@ -129,7 +129,7 @@ def run_on_spark(
 
 
 def _check_same(directory: Path, plan: Plan) -> None:
-    """Record the parameters of the campaign, or raise ToolError if the directory has a campaign with others."""
+    """Record the parameters of the campaign. Raise ToolError if the directory has a campaign with other parameters."""
     directory.mkdir(parents=True, exist_ok=True)
     about = {
         "implementations": plan.implementations,
@@ -143,14 +143,14 @@ def _check_same(directory: Path, plan: Plan) -> None:
     if not path.exists():
         path.write_text(f"{text}\n", "utf-8")
         return
-    before, now = json.loads(path.read_text("utf-8")), json.loads(text)  # both with lists for tuples
+    before, now = json.loads(path.read_text("utf-8")), json.loads(text)  # both have lists instead of tuples
     changed = [name for name in now if before.get(name) != now[name]]
     if changed:
         raise ToolError(f"{directory} has a campaign with other {', '.join(changed)}; choose another directory")
 
 
 def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float | None, name: str) -> None:
-    """Run one cell in a worker. A cell that fails records the reason; only a dying worker fails the task."""
+    """Run one cell in a worker. If the cell fails, the reason is recorded; only a worker that dies fails the task."""
     cell, target = cells[name], directory / name
     left = None if deadline is None else deadline - time.time()
     if _state(directory, name) == "done" or (left is not None and left <= 0):
@@ -162,7 +162,7 @@ def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float
         with NdjsonWriter(working) as writer:
             run(own, writer)
     except StaleExpectationError:
-        pass  # other cells may show the known divergence
+        pass  # a stale expectation is no error here, because other cells may show the divergence
     except ToolError as error:
         (working / _ERROR).write_text(str(error), "utf-8")
     if _state(directory, name) in {"cut", "error"}:
@@ -176,7 +176,7 @@ def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float
 
 
 def _state(directory: Path, name: str) -> _State:
-    """Return the state of a cell, determined from its files."""
+    """Return the state of a cell, which its files show."""
     if not (directory / name).is_dir():
         return "left"
     if (directory / name / _ERROR).exists():

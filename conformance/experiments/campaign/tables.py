@@ -30,7 +30,7 @@ RESULTS: Final = pa.schema([
     ("seconds", pa.float64()),
     ("divergences", pa.int64()),
     ("verdict", pa.string()),
-    ("cut", pa.bool_()),  # by the time limit: a later run of the campaign repeats the cell
+    ("cut", pa.bool_()),  # True if the time limit ended the cell early; a later attempt repeats it
 ])  # fmt: skip
 CLAUSES: Final = pa.schema([*_CELL, ("clause", pa.string()), ("verdict", pa.string()), ("steps", pa.int64())])
 DIVERGENCES: Final = pa.schema([
@@ -38,7 +38,7 @@ DIVERGENCES: Final = pa.schema([
     ("clauses", pa.list_(pa.string())),
     ("failure", pa.string()),  # JSON, as in the trace
     ("steps", pa.list_(pa.string())),
-    ("trace", pa.string()),  # the trace itself, so that the table is enough to replay
+    ("trace", pa.string()),  # the whole trace, so that a row can be replayed without files
     ("replay", pa.string()),
 ])  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Named jobs as Spark tasks, one each: a task writes its results where driver and workers can read them."""
+"""Jobs as Spark tasks, one task each. A task writes its results to a directory that driver and workers share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ POLLED: Final = 0.5
 """Seconds between two checks of the progress."""
 
 Progress = Callable[[int, int], None]
-"""Function called with the number of finished jobs, and their total."""
+"""Function that receives the number of finished jobs, and their total."""
 
 
 def run_each(
@@ -24,23 +24,24 @@ def run_each(
     progress: Progress | None = None,
     is_done: Callable[[str], bool] | None = None,
 ) -> None:
-    """Run every job in a separate task; a job whose worker dies is repeated by another.
+    """Run every job in a separate task; a job whose worker dies is repeated by another worker.
 
     Args:
-        spark: a session.
+        spark: session.
         names: names of the jobs.
-        do: function that does one job; sent to the workers, so it must be picklable. Repeating a job must be harmless.
-        progress: called periodically.
-        is_done: returns True if a job has been done, determined from its results; needed for progress.
+        do: function that does the job with a name. It is sent to the workers, so it must be picklable. It may be called
+            more than once for a job.
+        progress: callback that is called periodically.
+        is_done: function that returns True if the results of a job exist; needed for progress.
 
     Raises:
-        Exception: the error of Spark when a task has failed as often as the session allows.
+        Exception: a task has failed as often as the session allows; Spark raises the error.
     """
     wanted = list(names)
     if not wanted:
         return
 
-    # An RDD, because Python functions of a DataFrame need pandas.
+    # A DataFrame needs pandas to call a Python function; an RDD does not.
     tasks = spark.sparkContext.parallelize(wanted, len(wanted))
     if progress is None or is_done is None:
         tasks.foreach(do)

@@ -1,15 +1,18 @@
 """Comparison of the files of one log's replicas after clean stops: the logs must be equal, and the indexes right.
 
-The logs of all replicas must be the same, batch for batch. Their indexes need not be. Each is one of:
+The logs of all replicas must be the same, batch for batch. The index files may differ. Each index file is:
 
-* *exact*: byte-identical with what a recovery of the segment writes;
+* *exact*: byte-identical with the file that a recovery of the segment writes;
 * *sound*: different, but every lookup has the right result (:mod:`conformance.experiments.golden.soundness`) and a rule
   of the release allows the difference:
 
-  - SEG-3: a follower appends the batches of one fetch, and up to 3.9.0 (and 4.0.0) an append has one entry at most. The
-    entries of such a file show which batches came together; a grouping must exist that explains all of them.
-  - SEG-7: after a restart or a truncation the first batch gets no entry.
-  - SEG-9: up to 3.6 a leader stores the record with the largest timestamp, and others the last one in its batch.
+  - SEG-3: a follower appends the batches of one fetch together, and up to 3.9.0 (and in 4.0.0) an append has at most
+    one
+    entry. The entries of such a file must fit some grouping of the batches into appends.
+  - SEG-7: the first batch after a restart or a truncation has no entry.
+  - SEG-9: up to 3.6, a leader indexes the offset of the record with the largest timestamp, other replicas the last
+    offset
+    of its batch.
 
 * *broken*: anything else.
 """
@@ -42,7 +45,15 @@ _ENTRY: Final = struct.Struct(">ii")
 
 @dataclass(frozen=True, slots=True)
 class IndexFile:
-    """Index file of a replica: its verdict, why it is not exact, and True if its leader has the same bytes."""
+    """Index file of a replica.
+
+    Attributes:
+        replica: id of the broker.
+        name: name of the file, with its partition's directory.
+        verdict: result of the comparison.
+        why: the rule that allows the file not to be exact, with details; otherwise empty.
+        as_leader: True if the leader's file has the same bytes.
+    """
 
     replica: int
     name: str
@@ -60,15 +71,15 @@ class Segment:
 
     @property
     def base_offset(self) -> int:
-        """Base offset, from the names of its files."""
+        """Base offset, which the names of the segment's files contain."""
         return int(self.log.stem)
 
     def holds(self, offset: int) -> bool:
-        """Return True if it has records before and after an offset."""
+        """Return True if the segment has records both before and after an offset."""
         return bool(self.batches) and self.base_offset < offset < self.batches[-1].next_offset
 
     def bytes_of(self, suffix: str) -> bytes:
-        """Return the content of one of its files; empty if it does not exist."""
+        """Return the content of one of the segment's files; empty if it does not exist."""
         path = self.log.with_suffix(suffix)
         return path.read_bytes() if path.exists() else b""
 
@@ -80,10 +91,10 @@ def compare_replicas(
 
     Args:
         topic: expected state of the topic.
-        leader: the broker that led it last.
-        directories: directory of its partition, by broker.
+        leader: the broker that led the partition last.
+        directories: directory of the partition, by broker.
         dialect: rules of the release.
-        interval: its ``index.interval.bytes``.
+        interval: ``index.interval.bytes`` of the topic.
 
     Raises:
         OSError, KidxError: a log cannot be read.
@@ -132,7 +143,7 @@ def _segments(directory: Path) -> list[Segment]:
 
 
 def _stored(segments: Iterable[Segment]) -> list[tuple[int, int, int, int]]:
-    """Return what identifies a batch in every replica: its offsets, leader epoch and checksum."""
+    """Return offsets, leader epoch and checksum of each batch, which must be equal in every replica."""
     return [
         (batch.base_offset, batch.last_offset, batch.partition_leader_epoch, batch.crc)
         for segment in segments
@@ -166,7 +177,7 @@ def _verdict(
 
 
 def _why(topic: Topic, replica: int, segment: Segment, suffix: str, dialect: Dialect, interval: int) -> str:
-    """Return the rule by which an index may differ from what recovery writes; empty if none allows it."""
+    """Return the rule that allows an index to differ from the file that recovery writes; empty if none does."""
     for offset in topic.interrupted.get(replica, ()):
         if segment.holds(offset):
             return f"SEG-7: broker {replica} was interrupted at offset {offset}"
@@ -182,15 +193,15 @@ def _why(topic: Topic, replica: int, segment: Segment, suffix: str, dialect: Dia
 
 
 def grouped(segment: Segment, interval: int) -> str:
-    """Return how batches must have been appended together for an ``.index`` that has one entry per append (SEG-3).
+    """Return how the batches must have been grouped into appends, if ``.index`` has one entry per append (SEG-3).
 
-    An entry (offset, position) is an append from that position up to the batch that ends with the offset. It was
-    written because more than ``interval`` bytes had been appended since the preceding entry. If the next append has no
-    entry, then no more than that had been appended since this one. Batches between two entries may have come in any
-    grouping.
+    An entry (offset, position) belongs to an append from that position up to the batch that ends with the offset. The
+    entry was written because more than ``interval`` bytes had been appended since the previous entry. If the next
+    append has no entry, at most that many bytes had been appended since this one. Batches between two entries may have
+    been grouped in any way.
 
     Returns:
-        A description, or an empty text if no grouping explains the entries, or none is needed: each is one batch.
+        A description; empty if no grouping explains the entries, or if each entry belongs to a single batch.
     """
     ends = {batch.last_offset: batch.position + batch.size_in_bytes for batch in segment.batches}
     starts = {batch.position: number for number, batch in enumerate(segment.batches)}

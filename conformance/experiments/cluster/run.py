@@ -1,4 +1,4 @@
-"""Run of one release's cluster, from its start to the verdict on its files."""
+"""Run of a cluster of one release, from its start to the verdict on its files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ClusterResult:
-    """Result for a cluster: the numbers of lookups, the verdict on each index file, and the mismatches."""
+    """Result for a cluster.
+
+    Attributes:
+        release: release of the brokers.
+        mode: ``"kraft"`` or ``"zookeeper"``.
+        seed: seed of the produced records.
+        records: number of produced records.
+        answers: number of results of lookups.
+        followers_answers: number of results of lookups on followers.
+        refusals: number of lookups that followers rejected, as they must.
+        files: verdict on each index file.
+        ready_seconds: time until all brokers were ready.
+        seconds: duration of the run.
+        mismatches: results, files and findings that are wrong.
+    """
 
     release: str
     mode: Mode
@@ -49,12 +63,12 @@ class ClusterResult:
 
     @property
     def differing(self) -> int:
-        """Number of index files of followers that differ from their leader's bytes."""
+        """Number of index files of followers that differ from the leader's file."""
         return sum(not file.as_leader for file in self.files)
 
     @property
     def reasons(self) -> Counter[str]:
-        """Number of files that are not exact, by the clause that allows it."""
+        """Number of files that are not exact, by the clause of the rule that allows it."""
         return Counter(file.why.partition(":")[0] for file in self.files if file.why)
 
     def to_json(self) -> dict[str, Any]:
@@ -71,18 +85,18 @@ def run_cluster(
     progress: Callable[[Step], None] | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> ClusterResult:
-    """Start a cluster of three, run the scenario, stop it, and compare the files of its brokers.
+    """Start a cluster of three brokers, run the scenario, stop the cluster, and compare the files of its brokers.
 
     Args:
         release: a locked release.
         seed: seed of the produced records.
         mode: ``"kraft"`` or ``"zookeeper"``; by default the usual mode of the release.
-        base: parent of its directory.
-        progress: called with the progress of fetching jars.
-        say: called with a line of text for each activity.
+        base: parent of the cluster's directory.
+        progress: callback that receives the progress of fetching jars.
+        say: callback that receives a line of text for each activity.
 
     Raises:
-        BrokerError: a broker did not start, died, or did not fulfil a request in time; the message names its log.
+        BrokerError: a broker did not start, died, or did not execute a request in time; the message contains its log.
     """
     started = time.monotonic()
     with LocalCluster(release, mode=mode, base=base, progress=progress) as cluster:

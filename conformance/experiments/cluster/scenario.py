@@ -1,16 +1,17 @@
-"""Scenario of a cluster of three, with lookups on its brokers after each step.
+"""Scenario of a cluster of three brokers, with lookups on its brokers after each step.
 
-Two topics: ``replicated`` on all three brokers, led by 1, and ``diverging`` on 1 and 2. The steps are:
+There are two topics: ``replicated`` on all three brokers, led by 1, and ``diverging`` on 1 and 2. The steps are:
 
 1. *replicated*: both topics are appended to, and followers fetch.
 2. *unclean restart*: broker 3 is killed. It restarts after more was appended, recovers its log and catches up.
-3. *leader change*: broker 2 is stopped cleanly, then 1, the leader, appends to ``diverging`` alone and is killed. Now 3
-   leads ``replicated``, and 2, restarted, leads ``diverging`` without the records that only 1 has.
-4. *truncation*: more is appended to both; 1 restarts, truncates the records that no other broker has, and follows.
+3. *leader change*: broker 2 is stopped cleanly. Then broker 1, the leader, appends to ``diverging`` alone and is
+  killed. Now 3 leads ``replicated``, and 2, after a restart, leads ``diverging`` without the records that only 1 has.
+4. *truncation*: more is appended to both topics. Broker 1 restarts, truncates the records that no other broker has, and
+  follows.
 
-After each step every running broker is queried. The leader's results by time must match a scan of the produced
-records. Each follower must return the error of its release. Each follower is also queried as a debugger, which it
-must answer from its own index files as the leader does.
+After each step every running broker is queried. The leader's results by time must match a scan of the produced records.
+Each follower must return the error of its release. Each follower is also queried with the replica id of the debug
+consumer. It must then return the leader's results, from its own index files.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ REPLICATED: Final = "replicated"
 DIVERGING: Final = "diverging"
 REPLICAS: Final = {REPLICATED: (1, 2, 3), DIVERGING: (1, 2)}
 RECORDS: Final = 80
-"""Number of records in each portion."""
+"""Number of records that are appended at a time."""
 MAX_TARGETS: Final = 120
-"""Maximum number of timestamps looked up on each broker, for each topic after each step."""
+"""Maximum number of timestamps that are looked up on each broker, for each topic after each step."""
 TIMEOUT_S: Final = 45.0
 
 CONFIG: Final = {
-    # Segments roll by the records' time. If a full index caused the roll, then in 3.9.1, and in 4.0.1 and
-    # later, the entries of one fetch would not fit, and the broker would give up the replica (SEG-4).
+    # Segments roll by the records' timestamps, before an index is full. With a full index, 3.9.1, 3.9.2, and 4.0.1 and
+    # later would fail to append all batches of a fetch, and the broker would mark the replica as failed (LG-28).
     "segment.ms": "700",
     "segment.index.bytes": "4096",
     "index.interval.bytes": "200",
@@ -62,9 +63,10 @@ _END: Final = -1
 
 @dataclass(slots=True)
 class Topic:
-    """Expected state of a topic's log: the timestamps of its records in order, and the interruptions of its replicas.
+    """Expected state of a topic's log.
 
     Attributes:
+        name: name of the topic.
         timestamps: timestamp of every record that is not truncated, by offset.
         interrupted: offsets at which a broker was restarted or its log truncated, by broker.
         led: ranges of offsets that a broker appended as the leader, by broker.
@@ -77,17 +79,26 @@ class Topic:
 
     @property
     def end(self) -> int:
-        """Offset of the next record."""
+        """Log end offset."""
         return len(self.timestamps)
 
     def expected(self, target: int) -> tuple[int, int] | None:
-        """Return the first record at or after a time (LO-6), as offset and timestamp."""
+        """Return offset and timestamp of the first record at or after a time (LO-6), or None."""
         return next(((offset, time) for offset, time in enumerate(self.timestamps) if time >= target), None)
 
 
 @dataclass(slots=True)
 class ClusterScenarioResult:
-    """Result of the scenario: the numbers of lookups and rejections, and the mismatches."""
+    """Result of the scenario.
+
+    Attributes:
+        topics: expected state of each topic at the end, by name.
+        answers: number of results of lookups.
+        followers_answers: number of results of lookups on followers.
+        refusals: number of lookups that followers rejected, as they must.
+        truncated_to: offset to which broker 1 truncated its log; -1 before.
+        mismatches: results that are wrong.
+    """
 
     topics: dict[str, Topic]
     answers: int = 0
@@ -100,10 +111,15 @@ class ClusterScenarioResult:
 def run_cluster_scenario(
     cluster: LocalCluster, *, seed: int = 0, say: Callable[[str], None] = lambda _: None
 ) -> ClusterScenarioResult:
-    """Run the scenario on a started cluster, which is running at the end.
+    """Run the scenario on a started cluster, which still runs at the end.
+
+    Args:
+        cluster: the cluster.
+        seed: seed of the produced records.
+        say: callback that receives a line of text for each activity.
 
     Raises:
-        BrokerError: a broker died, or did not fulfil a request in time.
+        BrokerError: a broker died, or did not execute a request in time.
     """
     return _ClusterScenario(cluster, seed, say).run()
 
@@ -146,7 +162,7 @@ class _ClusterScenario:
             self._append(DIVERGING, acks=1)
             del result.topics[DIVERGING].timestamps[kept:]
             result.truncated_to = kept
-            # Under load, 3 may be out of the in-sync replicas, from which the next leader is elected.
+            # Under load, broker 3 may be out of the in-sync replicas, from which the next leader is elected.
             self._await_state(REPLICATED, lambda state: state.in_sync == {1, 3}, "3 to be in sync")
             self._kill(1)
             self._start(2)
@@ -176,7 +192,7 @@ class _ClusterScenario:
                 client.close()
 
     def _controller(self) -> Client:
-        """Return a client of the controller, once a running broker names one that runs."""
+        """Return a client of the controller, as soon as a running broker names one that runs."""
         deadline = Deadline(TIMEOUT_S)
         while True:
             for member in self._cluster.running:
@@ -209,7 +225,7 @@ class _ClusterScenario:
     # -- topics ----------------------------------------------------------------------------------------------------
 
     def _await_state(self, topic: str, holds: Callable[[PartitionState], bool], what: str) -> PartitionState:
-        """Wait until a running broker returns a matching state of a partition."""
+        """Wait until a running broker returns a state for which ``holds`` is true, and return the state."""
         deadline = Deadline(TIMEOUT_S)
         while True:
             for member in self._cluster.running:
@@ -220,7 +236,7 @@ class _ClusterScenario:
                 raise self._late(topic, what)
 
     def _leader(self, topic: str) -> tuple[int, int]:
-        """Return the leader and its epoch, once it confirms them itself."""
+        """Return the leader and its epoch, as soon as the leader itself returns them."""
         deadline = Deadline(TIMEOUT_S)
         while True:
             state = self._await_state(topic, lambda state: self._runs(state.leader), "a leader")
@@ -247,8 +263,8 @@ class _ClusterScenario:
     def _await_replicas(self, topic: Topic, members: list[Member]) -> tuple[int, int]:
         """Wait until all logs have the right end in one leader epoch, and return the leader and the epoch.
 
-        The leader must know the end, too: before, its last records are invisible. A controller that notices late that
-        a broker was away raises the epoch: then the wait begins again.
+        The leader must also return this end, because its last records are invisible before. A controller that notices
+        late that a broker was away raises the epoch; then the wait begins again.
         """
         deadline = Deadline(TIMEOUT_S)
         while True:
@@ -282,7 +298,7 @@ class _ClusterScenario:
         self._say(f"{when}: {result.answers} results and {result.followers_answers} of followers in all")
 
     def _check_topic(self, topic: Topic, when: str) -> bool:
-        """Look up the timestamps of a topic; return False if there are mismatches, but its epoch has risen."""
+        """Look up the timestamps of a topic; return False if mismatches may be due to a new leader epoch."""
         mismatches = self._result.mismatches
         known = len(mismatches)
         members = [member for member in self._cluster.running if member.node_id in REPLICAS[topic.name]]

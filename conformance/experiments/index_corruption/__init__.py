@@ -1,10 +1,10 @@
-"""Index corruption: what a broker does with index files that were deleted, truncated or falsified while it was stopped.
+"""Index corruption: what a broker does if index files were deleted, truncated or changed while it was stopped.
 
-A broker is stopped, cleanly or with ``kill -9``. Each of many topics has one index file corrupted in a different way
+A broker is stopped, cleanly or with ``kill -9``. One index file of each of many topics is corrupted in a different way
 (:mod:`conformance.experiments.index_corruption.corruptions`). The broker starts again. The experiment records whether
 it starts, what it rebuilds, what ``offsetsForTimes`` returns, and how many records a consumer would miss or read twice
-(:mod:`conformance.experiments.index_corruption.consumer_cost`). kidx loads a copy of the corrupt files under the rules
-of that release and predicts all of it; the two are compared.
+(:mod:`conformance.experiments.index_corruption.consumer_cost`). kidx opens a copy of the corrupt files in the dialect
+of the release and predicts all of this; the predictions are compared with the results.
 """
 
 from __future__ import annotations

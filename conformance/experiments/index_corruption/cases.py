@@ -1,4 +1,4 @@
-"""Cases: a corruption, the file and the segment that it applies to, and how the broker was stopped."""
+"""Cases of the experiment: each is a corruption of one file of one segment, after one kind of stop."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TIME_ONLY: Final[dict[str, Damage]] = {
 
 
 class Case(NamedTuple):
-    """One corruption of one file of one segment, after one kind of stop."""
+    """Corruption of one file of one segment, after one kind of stop."""
 
     shutdown: Shutdown
     place: Place
@@ -41,7 +41,7 @@ class Case(NamedTuple):
     damage: str
 
     def file(self, directory: Path) -> Path:
-        """Return the file in a partition's directory: of the active segment, or of the preceding segment."""
+        """Return the path of the file in a partition's directory."""
         logs = sorted(directory.glob("*.log"))
         return logs[-1 if self.place == "active" else -2].with_suffix(self.suffix)
 

@@ -1,4 +1,4 @@
-"""Cost of wrong responses for a consumer that seeks to the returned offset."""
+"""Cost of wrong results of ``offsetsForTimes`` for a consumer that seeks to the returned offset."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class ConsumerCost(NamedTuple):
 
     Attributes:
         lookups: The number of lookups.
-        wrong: The number of wrong responses.
-        missed: The records at or after the target's time that the consumer never reads; all of them if the response is
-            empty or an error.
-        reread: The records before the correct position that it reads (again).
+        wrong: The number of wrong results.
+        missed: The number of records at or after the target's time that the consumer never reads; all of them if there
+            is no result or an error.
+        reread: The number of records before the correct position that the consumer reads although it need not.
     """
 
     lookups: int
@@ -37,12 +37,12 @@ NOTHING: Final = ConsumerCost(0, 0, 0, 0)
 
 
 def oracle_offset(records: Iterable[OffsetTimestamp], target: int) -> int | None:
-    """Return the offset of the first record, in log order, that is not earlier than the target."""
+    """Return the offset of the first record, in log order, whose timestamp is not below the target, or None."""
     return next((record.offset for record in records if record.timestamp >= target), None)
 
 
 def cost_of(records: Sequence[OffsetTimestamp], answers: Sequence[OffsetResult]) -> ConsumerCost:
-    """Compare responses with the result of a scan of the whole log."""
+    """Return the cost of the results, which are compared with a scan of the whole log."""
     end = records[-1].offset + 1 if records else 0
     wrong = missed = reread = 0
     for answer in answers:
@@ -59,5 +59,5 @@ def cost_of(records: Sequence[OffsetTimestamp], answers: Sequence[OffsetResult])
 
 
 def targets_of(records: Iterable[OffsetTimestamp]) -> list[int]:
-    """Return every timestamp of the log, and the timestamps around it."""
+    """Return every timestamp of the log, and the timestamps one millisecond before and after it, in order."""
     return sorted({record.timestamp + step for record in records for step in (-1, 0, 1)})

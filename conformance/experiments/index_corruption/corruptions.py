@@ -1,6 +1,6 @@
-"""Corruptions of an index file, one function each; each takes the path and the size of an entry.
+"""Corruptions of an index file, one function each, which takes the path and the size of an entry.
 
-A killed broker leaves a preallocated tail of zeros after the entries: only the entries are corrupted.
+The index of a killed broker has a preallocated tail of zeros after the entries. Only the entries are corrupted.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ OFFSET_ENTRY: Final = 8
 TIME_ENTRY: Final = 12
 _TIMESTAMP: Final = struct.Struct(">q")
 _SHIFT_MS: Final = 150
-"""Half of the time that a segment spans here."""
+"""Half of the time span of a segment in this experiment."""
 
 Damage = Callable[[Path, int], None]
 
@@ -40,7 +40,7 @@ def rename(path: Path, size: int) -> None:
 
 
 def empty(path: Path, size: int) -> None:
-    """Truncate the file to nothing, as a full disk does."""
+    """Truncate the file to 0 bytes, as a full disk does."""
     del size
     path.write_bytes(b"")
 
@@ -64,21 +64,21 @@ def fill_with_zeros(path: Path, size: int) -> None:
 
 
 def flip_bit(path: Path, size: int) -> None:
-    """Flip one bit of the last third of an entry in the middle: a position, or an offset, changes by 64."""
+    """Flip one bit in the last third of an entry in the middle, so that its position, or its offset, changes by 64."""
     data = bytearray(path.read_bytes())
     data[entries_of(data, size) // 2 * size + size - 1] ^= 64
     path.write_bytes(data)
 
 
 def flip_high_bit(path: Path, size: int) -> None:
-    """Flip one bit of the first third of an entry in the middle: an offset, or a timestamp, changes by far."""
+    """Flip one bit in the first third of an entry in the middle, so that its offset or timestamp changes by far."""
     data = bytearray(path.read_bytes())
     data[entries_of(data, size) // 2 * size + 1] ^= 64
     path.write_bytes(data)
 
 
 def shift_timestamps_back(path: Path, size: int) -> None:
-    """Write earlier timestamps than the log has, as after a restore of an older copy."""
+    """Write earlier timestamps than the log has, as after the restore of an older index."""
     _shift(path, size, -_SHIFT_MS)
 
 

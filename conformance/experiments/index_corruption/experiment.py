@@ -1,11 +1,11 @@
-"""Experiment with one release: three starts of one broker, a topic for each case, and kidx's predictions.
+"""Experiment with one release: one broker that starts three times, a topic for each case, and kidx's predictions.
 
-1. All topics get the same records, three segments of them. The broker is stopped cleanly, and the files of the cases
-   with a clean stop are corrupted.
-2. The broker is started, queried and appended to; the topics of the other cases get more records. The broker is killed,
-   and their files are corrupted. Everything before the clean stop is known to be on disk, so only the active segment
-   needs recovery.
-3. The broker is started, queried and appended to again, and stopped.
+1. All topics get the same records, in three segments. The broker is stopped cleanly, and the files of the cases with a
+  clean stop are corrupted.
+2. The broker is started, queried and appended to. The topics of the other cases get more records. The broker is killed,
+  and the files of these cases are corrupted. All records before the clean stop are known to be on disk, so only the
+  active segment needs a recovery.
+3. The broker is started, queried, appended to and stopped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Repair = Literal["kept", "rebuilt", "emptied", "gone"]
 
 SEGMENTS: Final = 3
 BATCHES: Final = 12
-"""Batches in a segment, of two records each; every second batch has an entry."""
+"""Number of batches in a segment. Each has two records; every second batch has an index entry."""
 HOUR_MS: Final = 3_600_000
 _LATE_MS: Final = 45
 _APPENDS: Final = 4
@@ -63,13 +63,16 @@ class Outcome:
     """Result of one case.
 
     Attributes:
-        broker_starts: True if the partition has a leader again; else ``error`` is the reason.
-        repair: The state of the corrupt file after the queries: unchanged, rebuilt from the log, re-created without
-            entries, or missing.
-        cost: The consumer's cost of the responses, before anything was appended.
-        bad_fetches: The number of offsets for which a fetch does not return the record with that offset.
+        release: The release of the broker.
+        case: The case.
+        broker_starts: True if the partition has a leader after the start.
+        repair: The state of the corrupt file after the queries: kept unchanged, rebuilt from the log, re-created
+            without entries (emptied), or missing (gone).
+        cost: The consumer's cost of the results, before anything was appended.
+        bad_fetches: The number of offsets at which a fetch does not return the record with that offset.
         appends: ``"ok"``, or the name of the error that a producer gets.
-        as_predicted: True if kidx has the same responses, files and errors; else ``differences`` lists the differences.
+        differences: The differences from kidx's predictions of results, files and errors.
+        error: The reason why the partition has no leader; empty if it has one.
     """
 
     release: str
@@ -164,7 +167,7 @@ class _Experiment:
         return [topic for topic in self.topics if topic.case.shutdown == shutdown]
 
     def _round(self, shutdown: Shutdown) -> None:
-        """Stop the broker this way, corrupt the files, start it, and record what can be observed."""
+        """Stop the broker, corrupt the files, start the broker again, and record the results."""
         if not self._of(shutdown):
             return
         self.running.stop(clean=shutdown == "clean")
@@ -183,7 +186,7 @@ class _Experiment:
     # -- contents of the topics ------------------------------------------------------------------------------------
 
     def _produce(self, topic: _Topic, start: int, batches: int) -> None:
-        """Produce a segment: timestamps increase, and every fourth batch has one late record."""
+        """Append a segment whose timestamps increase, except for one late record in every fourth batch."""
         rows = [
             [[start + 25 * n, None, 60], [start + 25 * n + (10 if n % 4 else -_LATE_MS), None, 60]]
             for n in range(batches)
@@ -243,7 +246,7 @@ class _Experiment:
         self._compare_files(topic, "after the start")
 
     def _fetch(self, topic: _Topic) -> int:
-        """Fetch at every offset, as a consumer that seeks to it does; return the number of unexpected records."""
+        """Fetch at every offset, as after a seek; return the number of fetches with a wrong first record."""
         offsets = [record.offset for record in topic.records]
         found = self.running.client.fetch_each(topic.name, offsets)
         for offset, fetched in zip(offsets, found, strict=True):
@@ -255,7 +258,7 @@ class _Experiment:
         return sum(fetched.offset != offset for offset, fetched in zip(offsets, found, strict=True))
 
     def _append(self, topic: _Topic) -> str:
-        """Append a few batches, so that an index entry is due; return ``"ok"`` or the error."""
+        """Append a few batches, so that an index entry is due; return ``"ok"`` or the name of the error."""
         start = max(record.timestamp for record in topic.records) + 100
         for number in range(_APPENDS):
             data = build_batch(records_of([[start + 10 * number, None, 60]]))
@@ -288,7 +291,7 @@ class _Experiment:
 
 
 def _predicted_fetch(reference: ReferencePartition, offset: int) -> int | None:
-    """Return the offset of the first record that a fetch returns, or None if it fails or returns none."""
+    """Return the offset of the first record that a fetch returns; None if it fails or returns no record."""
     try:
         found = reference.fetch(offset)
     except (KidxError, OSError):
@@ -297,7 +300,7 @@ def _predicted_fetch(reference: ReferencePartition, offset: int) -> int | None:
 
 
 def _repair(damaged: bytes | None, after: bytes | None, suffix: str) -> Repair:
-    """Return the fate of a corrupt file; its preallocated tail does not count."""
+    """Return what the start has done to a corrupt file; the preallocated tail is ignored."""
     size = OFFSET_ENTRY if suffix == ".index" else TIME_ENTRY
     if after is None:
         return "gone"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from conformance.experiments.index_corruption.experiment import Outcome
 
 _HEADINGS: Final = ("shutdown", "segment", "file", "corruption")
-"""Headings of a case's shutdown, place, suffix and corruption."""
+"""Headings of the columns for a case's shutdown, place, suffix and corruption."""
 _LEGEND: Final = """\
 A cell states what the broker does with the file (*kept* unchanged, *rebuilt* from the log, re-created but *emptied*,
 *gone*), or that it *does not start*. What the worst lookup costs the consumer follows: records that it never reads

@@ -1,1 +1,1 @@
-"""Mutation testing of the harness: how soon it finds planted defects, artificial ones and re-created bugs of Kafka."""
+"""Mutation testing of the harness: the number of examples until it finds planted defects and old bugs of Kafka."""

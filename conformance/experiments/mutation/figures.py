@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 def figures_to(
     directory: Path | None, machines: Sequence[str], *, profile: str, seed: int = 0
 ) -> Iterator[Callable[[Measured], None]]:
-    """Yield a function that accepts the rows, and end the stream after them; without a directory, discard the rows.
+    """Provide a function that writes rows to a stream of events. Without a directory, the function discards them.
 
-    The header names neither implementations nor releases, because the rows are not about any cell of the matrix.
+    The header contains neither implementations nor releases, because the rows are not about a cell of the matrix.
 
     Args:
-        directory: directory of the stream.
+        directory: directory of the stream, or None.
         machines: names of the measured machines.
         profile: profile that sets the steps per example, or another description of the choice of examples.
         seed: the first random seed.

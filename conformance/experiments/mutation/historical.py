@@ -1,4 +1,4 @@
-"""Real bugs of Kafka's indexes, each re-created as a mutant, to measure how soon the machines would have found it."""
+"""Bugs that Kafka's indexes had, re-created as mutants, to measure how soon the machines would have found them."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownBug:
-    """Ticket of a bug.
+    """Ticket of a bug, and the mutant that re-creates it.
 
     Attributes:
         ticket: e.g. ``"KAFKA-588"``.
         title: description of the bug.
         affected: affected releases, as text.
-        fixed: the first release without it, or a note that no fix is known.
+        fixed: the first release without the bug, or a note that no fix is known.
         recreation: ``"the bug"`` if the mutant does exactly what Kafka did, else ``"analogy: ..."`` with the
             difference.
         mutant: name of the mutant.
-        read: sources: commits and pull requests of apache/kafka, notes on Kafka's behaviour.
-        shown: regression traces in which an affected release shows it, as ``"log/log-..."``.
+        read: sources: commits and pull requests of apache/kafka.
+        shown: regression traces in which an affected release shows the bug, as ``"log/log-..."``.
         doubt: reason why the entry is not verified; empty if it is.
     """
 
@@ -51,17 +51,17 @@ class KnownBug:
 
     @property
     def is_the_bug(self) -> bool:
-        """True if the mutant does exactly what Kafka did, not something similar."""
+        """True if the mutant does exactly what Kafka did, False if it does something similar."""
         return self.recreation == "the bug"
 
     @property
     def link(self) -> str:
-        """Page of the ticket."""
+        """Address of the ticket."""
         return f"https://issues.apache.org/jira/browse/{self.ticket}"
 
     @property
     def planted(self) -> Mutant:
-        """The mutant itself."""
+        """Mutant that re-creates the bug."""
         return MUTANTS[self.mutant]
 
 

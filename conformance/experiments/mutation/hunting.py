@@ -1,4 +1,4 @@
-"""Search for a mutant: the number of examples that a machine needs to kill it, counted as in a run."""
+"""Search for one mutant: the number of examples that a machine needs to kill it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from conformance.lockstep import Divergence
 
 MAX_EXAMPLES: Final = 2_000
-"""Number of examples within which every mutant must be killed."""
+"""Number of examples in which every mutant must be killed."""
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class KillResult:
         seed: random seed of the run.
         examples: number of the example that killed it, from 1; None if it survived.
         seconds: duration of the search.
-        steps: operations up to the divergence, as text; only the necessary ones if shrinking was requested.
-        aspects: differing aspects.
+        steps: operations up to the divergence, as text; only the necessary ones if they were shrunk.
+        aspects: aspects of the divergence.
         clauses: clauses of the last step.
-        expected: the reference's first differing aspect.
-        actual: the mutant's first differing aspect.
+        expected: first aspect according to the reference.
+        actual: first aspect according to the mutant.
     """
 
     mutant: str

@@ -41,22 +41,22 @@ class MutantScore:
 
     @property
     def survived(self) -> bool:
-        """True if it survived with at least one seed."""
+        """True if the mutant survived with at least one seed."""
         return any(hunt.examples is None for hunt in self.hunts)
 
     @property
     def median(self) -> float | None:
-        """Median of the examples to kill over the seeds; None if it survived."""
+        """Median, over the seeds, of the examples until the mutant was killed; None if it survived."""
         return None if self.survived else median(hunt.examples or 0 for hunt in self.hunts)
 
     @property
     def worst(self) -> int | None:
-        """Maximum of the examples to kill over the seeds; None if it survived."""
+        """Maximum, over the seeds, of the examples until the mutant was killed; None if it survived."""
         return None if self.survived else max(hunt.examples or 0 for hunt in self.hunts)
 
     @property
     def figures(self) -> dict[str, int | float | str]:
-        """Machine, examples to kill for each seed or ``survived``, and their median and maximum."""
+        """Machine, examples until the kill (or ``survived``) for each seed, and their median and maximum."""
         seeds = {f"seed {hunt.seed}": hunt.examples or "survived" for hunt in self.hunts}
         middle = "survived" if self.median is None else f"{self.median:g}"
         return {"machine": self.mutant.machine, **seeds, "median": middle, "worst": self.worst or "survived"}
@@ -78,7 +78,11 @@ class MutantScore:
 
 
 def chosen_mutants(patterns: Sequence[str] = ("*",), machines: Sequence[str] = ()) -> tuple[Mutant, ...]:
-    """Return the mutants whose names match one of the patterns, of these machines (of all if none is named).
+    """Return the mutants of these machines whose names match one of the patterns.
+
+    Args:
+        patterns: patterns with ``*`` and ``?``.
+        machines: names of machines; empty for all.
 
     Raises:
         ToolError: no mutant matches.
@@ -112,19 +116,19 @@ def measure(
         profile: profile that sets the steps per example.
         limit: maximum number of examples, for each mutant and seed.
         jobs: number of worker processes; the number of processors if None.
-        tell: called with each result.
-        step_timeout: maximum seconds for a step.
+        tell: callback that receives each result.
+        step_timeout: maximum duration of a step in seconds.
 
     Raises:
-        WorkerHangError: a step of a mutant hangs; the error names the mutant.
+        WorkerHangError: a step of a mutant hangs; the message contains the mutant.
     """
     mutants = list(mutants)
     found: dict[tuple[str, int], KillResult] = {}
     options: dict[str, Any] = {"profile": profile, "limit": limit}
     workers = jobs or os.cpu_count() or 1
-    # The workers must not inherit this process's state, for instance a running virtual machine.
+    # The workers must not inherit the state of this process, for instance a running Java virtual machine.
     context = multiprocessing.get_context("spawn" if workers > 1 else None)
-    # Not a scratch directory, which a forked process would remove when it ends.
+    # A scratch directory is unsuitable, because a forked process would remove it at its end.
     with TemporaryDirectory(prefix="kidx-") as directory, WorkerPool(workers, context) as pool:
         messages = Path(directory)
         options |= {"step_timeout": step_timeout, "messages": messages}
@@ -143,7 +147,7 @@ def measure(
 
 
 def _hunt_by_name(name: str, seed: int, options: dict[str, Any]) -> KillResult:
-    """Search for a mutant in a worker: a step that hangs is written to a file, and ends the process."""
+    """Search for a mutant in a worker. A step that hangs is written to a file and ends the process."""
     mutant, own = MUTANTS[name], dict(options)
     messages, step_timeout = own.pop("messages"), own.pop("step_timeout")
 

@@ -1,8 +1,9 @@
 """Every point at which a process can be killed while a segment appends, truncates, resizes or becomes inactive.
 
-An operation changes its files in an order, log first. At a crash point the files before it are complete, the files
-after it unchanged, and the file in between has none of its new bytes, the first ones, or only the last ones:
-pages reach a disk in any order. The segment is reopened with exactly these bytes, queried, and recovered, in lockstep.
+An operation changes its files in an order, the log first. At a crash point, the files before one file in this order are
+complete, and the files after it are unchanged. The file itself has none of its new bytes, the first ones, or only the
+last ones, because pages reach a disk in any order. The segment is opened with exactly these files, queried, recovered
+and queried again, in lockstep.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _BASE: Final = 100
 _SIZE: Final = 96
 _INTERVAL: Final = 100
-"""Size of two batches: the last one has no entries yet, so that both an append and a roll have some to write."""
+"""Size of two batches. The last batch then has no entries, so that both an append and a roll have entries to write."""
 _OPENING: Final = (_BASE, _INTERVAL, _SIZE, 0)
 
 Files = tuple[bytes | None, ...]
@@ -52,7 +53,7 @@ CRASHING: Final = {
     "resize": Operation("resize_indexes", (48,)),
     "roll": Operation("become_inactive"),
 }
-"""Interrupted operations; a roll is represented by its effect on the old segment."""
+"""Interrupted operations. ``roll`` is the part of a roll that changes the old segment."""
 AFTERWARDS: Final = (
     Operation("check_segment", (False,)),
     Operation("read_next_offset"),
@@ -65,7 +66,7 @@ AFTERWARDS: Final = (
     _append(_BASE + 20, 5000),
     Operation("close_segment"),
 )
-"""Queries on the files as the crash left them, then a recovery and queries on its result."""
+"""Queries on the files that the crash has left, then a recovery and queries on its result."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,11 @@ class CrashPoint:
 
     Attributes:
         operation: the interrupted operation, a key of :data:`CRASHING`.
-        file: suffix of the file that it was writing.
-        how: ``nothing``, ``prefix`` or ``torn``; ``all`` if everything was written and nothing closed.
+        file: suffix of the file that the operation was writing.
+        how: new content of that file: ``nothing``, ``prefix`` or ``torn`` (only the end); ``all`` if all files are
+            complete and the process was killed before it closed them.
         at: number of bytes from the start of the file that had been written.
-        files: the contents, in the order of the suffixes.
+        files: contents of the files, in the order of their suffixes.
     """
 
     operation: str
@@ -87,7 +89,7 @@ class CrashPoint:
     files: Files
 
     def operations(self) -> tuple[Operation, ...]:
-        """Return the whole example."""
+        """Return the operations of the whole example."""
         written = tuple(
             Operation("damage_segment_file", (suffix, "write_file", [content.hex()]))
             for suffix, content in zip(SUFFIXES, self.files, strict=True)
@@ -97,7 +99,7 @@ class CrashPoint:
 
 
 def crash_points(operation: str, before: Files, after: Files) -> Iterator[CrashPoint]:
-    """Yield every state between ``before`` and ``after``."""
+    """Yield every state of the files between ``before`` and ``after``."""
     for number, suffix in enumerate(SUFFIXES):
         for how, at, content in _between(before[number], after[number]):
             yield CrashPoint(operation, suffix, how, at, (*after[:number], content, *before[number + 1 :]))
@@ -105,7 +107,7 @@ def crash_points(operation: str, before: Files, after: Files) -> Iterator[CrashP
 
 
 def _between(before: bytes | None, after: bytes | None) -> Iterator[tuple[str, int, bytes]]:
-    """Yield the possible contents of a file that was being changed."""
+    """Yield each kind of partial content of a file that was being changed, its number of new bytes, and the content."""
     if before is None or after is None or before == after:
         return
     longest = max(len(before), len(after))
@@ -113,7 +115,7 @@ def _between(before: bytes | None, after: bytes | None) -> Iterator[tuple[str, i
     changed = [at for at in range(longest) if old[at] != new[at]] or [min(len(before), len(after))]
     first, end = changed[0], changed[-1] + 1
     yield "nothing", first, before
-    # The length of a file changes atomically, before bytes are written into it or after bytes are truncated.
+    # The length of a file changes atomically: before its new bytes are written, or after bytes are cut off.
     length = len(after)
     for at in range(first + 1, end):
         yield "prefix", at, (new[:at] + old[at:])[: max(at, length if length <= len(before) else at)]
@@ -124,7 +126,15 @@ def _between(before: bytes | None, after: bytes | None) -> Iterator[tuple[str, i
 
 @dataclass(frozen=True)
 class CrashResult:
-    """Result for the crash points of one operation in one release; ``failure`` is the first divergence."""
+    """Result for all crash points of one operation in one release.
+
+    Attributes:
+        release: the release.
+        operation: the interrupted operation.
+        points: number of crash points.
+        steps: number of executed steps.
+        failure: the first divergence, or None.
+    """
 
     release: str
     operation: str
@@ -161,7 +171,7 @@ def explore_crashes(
 
 
 def _images(lockstep: Any, operation: Operation) -> tuple[Files, Files]:
-    """Return the files before and after an uninterrupted operation."""
+    """Return the files before and after an operation that is not interrupted."""
     with lockstep.example():
         for earlier in SETUP:
             lockstep.perform(earlier)

@@ -1,7 +1,7 @@
 """Every sequence of a few operations, in lockstep, instead of random sequences of all operations.
 
-Bugs that need three steps are found by trying all of them. The alphabet is small because it has one operation of each
-kind: appends, lookups and truncations use the same few offsets, and the file holds three entries.
+A bug that needs three steps is found if all sequences of three steps are executed. There are few operations: one of
+each kind. Appends, lookups and truncations use the same few offsets, and the file has space for three entries.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from conformance.lockstep import Lockstep
 
 AlphabetOperation = tuple[Operation, ...]
-"""Operations that are always executed together: mostly a single one, two for reopening."""
+"""Operations that are always executed together: one, or two for reopening."""
 
 _BASE: Final = 10
 
@@ -44,7 +44,7 @@ _OPENINGS: Final = {
 
 
 def alphabet(kind: str) -> list[AlphabetOperation]:
-    """Return the alphabet for an index of one kind."""
+    """Return the operations from which sequences for one kind of index are formed."""
     opening = _OPENINGS[kind]
     reopen: list[AlphabetOperation] = [(Operation("close"), opening), (Operation("crash"), opening)]
     if kind == "offset":
@@ -99,7 +99,7 @@ class SequenceResult:
         kind: kind of the index.
         sequences: number of executed sequences.
         steps: number of executed steps.
-        failure: the first divergence, shrunk; or None.
+        failure: the first divergence, shrunk, or None.
     """
 
     kind: str
@@ -109,7 +109,7 @@ class SequenceResult:
 
 
 def sequences(kind: str, length: int) -> Iterator[tuple[Operation, ...]]:
-    """Yield every sequence of this length, after the opening. Shorter sequences are prefixes of these."""
+    """Yield every sequence of this length, after an opening. Shorter sequences are prefixes of these."""
     for word in product(alphabet(kind), repeat=length):
         yield (_OPENINGS[kind], *(operation for letter in word for operation in letter))
 
@@ -127,11 +127,11 @@ def check_all_sequences(
 
     Args:
         kind: ``offset``, ``time`` or ``transaction``.
-        length: number of elements of a sequence.
+        length: number of operations in a sequence, after the opening.
         releases: releases whose dialects and classes are used.
-        implementations: specifications such as ``jvm``.
-        progress: called while jars are fetched.
-        tell: called periodically with the number of finished sequences.
+        implementations: ``-i`` arguments such as ``"jvm"``.
+        progress: callback that receives the progress of fetching jars.
+        tell: callback that periodically receives the number of finished sequences.
 
     Raises:
         ToolError: an implementation is not available here.

@@ -1,4 +1,4 @@
-"""Cases: a corruption, how the broker was stopped, and whether it needs a separate start."""
+"""Cases of the experiment: each is a corruption after one kind of stop."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 class Case(NamedTuple):
-    """One corruption.
+    """Corruption of the files of a stopped broker.
 
     Attributes:
         name: A description of the corruption.
-        shutdown: How the broker was stopped.
+        shutdown: The way in which the broker was stopped.
         do: The function that corrupts the files.
-        alone: True if it concerns more than its partition, and so gets a separate broker.
+        alone: True if the corruption affects more than one partition, and so gets a separate copy and start.
     """
 
     name: str
@@ -37,7 +37,7 @@ _ACTIVE: Final = {"clean": 36, "killed": 72}
 _ALL: Final = (".log", ".index", ".timeindex")
 
 _ANY: Final[dict[str, Callable[[int], Damage]]] = {
-    # By the base offset of the active segment: after either kind of stop.
+    # After either kind of stop; each function receives the base offset of the active segment.
     "nothing": lambda _: do.nothing,
     "all producer snapshots deleted": lambda _: do.delete("*.snapshot"),
     "all producer snapshots are garbage": lambda _: do.overwrite("*.snapshot", b"hello"),

@@ -1,7 +1,7 @@
 """Corruptions of the files of a stopped broker, one function each.
 
-A function takes a :class:`Site`. Corruptions of one partition change nothing outside its directory and its lines of the
-checkpoints, so that many can share a start.
+Each takes a :class:`Site`. A corruption of one partition changes nothing outside the partition's directory and its
+lines in the checkpoints, so that many corruptions can share a start.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SIZE_AT, _MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _DELTA_AT, _COUNT_AT, _RECORDS_AT 
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 OTHER_ID: Final = "AAAAAAAAAAAAAAAAAAAAZw"
-"""Id of no topic."""
+"""Topic id that no topic has."""
 
 
 class Site(NamedTuple):
@@ -63,12 +63,12 @@ Damage = Callable[[Site], None]
 
 
 def nothing(site: Site) -> None:
-    """Change nothing: an intact partition is predicted, too."""
+    """Change nothing, so that the start of an intact partition is predicted, too."""
     del site
 
 
 def delete(*names: str) -> Damage:
-    """Delete files of the partition by patterns."""
+    """Delete the files of the partition that match one of the patterns."""
 
     def do(site: Site) -> None:
         for name in names:
@@ -98,7 +98,7 @@ def overwrite(pattern: str, data: bytes) -> Damage:
 
 
 def cut(base: int, size: int, suffix: str = ".log") -> Damage:
-    """Keep the first bytes; with a negative size, all but the last."""
+    """Keep the first bytes of a file. With a negative size, delete the last bytes."""
 
     def do(site: Site) -> None:
         path = site.file(base, suffix)
@@ -151,7 +151,7 @@ def make_directory(name: str) -> Damage:
 
 
 def batch(base: int, number: int, change: Callable[[bytearray], None], *, checksum: bool = False) -> Damage:
-    """Change a batch of a segment in place; with ``checksum``, correct its checksum, too."""
+    """Change a batch of a segment in place; with ``checksum``, also correct the batch's checksum."""
 
     def do(site: Site) -> None:
         path = site.file(base)
@@ -195,7 +195,7 @@ def set_byte(at: int, value: int) -> Callable[[bytearray], None]:
 
 
 def set_base(offset: int) -> Callable[[bytearray], None]:
-    """Set the base offset, which the checksum does not cover."""
+    """Set the base offset of a batch, which the checksum does not cover."""
     return lambda data: _LONG.pack_into(data, 0, offset)
 
 
@@ -231,7 +231,7 @@ def both(*damages: Damage) -> Damage:
 
 
 def set_offset(checkpoint: str, offset: int | None) -> Damage:
-    """Set the partition's line of a checkpoint; None removes it."""
+    """Set the partition's line in a checkpoint; delete the line if the offset is None."""
 
     def do(site: Site) -> None:
         path = site.log_dir / checkpoint
@@ -246,7 +246,7 @@ def set_offset(checkpoint: str, offset: int | None) -> Damage:
 
 
 def in_log_dir(name: str, text: str | bytes | None) -> Damage:
-    """Write a file of the partition's log directory; None deletes it."""
+    """Write a file of the partition's log directory; delete the file if the text is None."""
 
     def do(site: Site) -> None:
         path = site.log_dir / name
@@ -259,7 +259,7 @@ def in_log_dir(name: str, text: str | bytes | None) -> Damage:
 
 
 def in_metadata_dir(name: str, text: str | bytes | None) -> Damage:
-    """Write a file of the log directory with KRaft's own log; None deletes it."""
+    """Write a file of the log directory that contains KRaft's own log; delete the file if the text is None."""
 
     def do(site: Site) -> None:
         in_log_dir(name, text)(site._replace(partition=site.metadata))
@@ -268,12 +268,12 @@ def in_metadata_dir(name: str, text: str | bytes | None) -> Damage:
 
 
 def replace_in_log_dir(name: str, old: str, new: str) -> Damage:
-    """Replace the line of a file of the log directory that begins with a text."""
+    """Replace each line that begins with ``old``, in a file of the partition's log directory."""
     return lambda site: _replace(site.log_dir / name, old, new)
 
 
 def replace(name: str, old: str, new: str) -> Damage:
-    """Replace the line of a file of the partition that begins with a text."""
+    """Replace each line that begins with ``old``, in a file of the partition."""
     return lambda site: _replace(site.partition / name, old, new)
 
 
@@ -318,13 +318,13 @@ def remove_partition(site: Site) -> None:
 
 
 def empty_log_dir(site: Site) -> None:
-    """Delete all that the log directory holds, as if another disk were mounted there."""
+    """Delete the content of the log directory, as if an empty disk were mounted there."""
     for path in site.log_dir.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def copy_directory_id(site: Site) -> None:
-    """Give the log directory the ``directory.id`` of the other one, as a copy of a disk has it."""
+    """Give the log directory the ``directory.id`` of the other log directory, as if it were a copy of that disk."""
     properties = site.log_dir / "meta.properties"
     lines = (site.metadata.parent / "meta.properties").read_text("utf-8").splitlines()
     (line,) = (line for line in lines if line.startswith("directory.id="))
@@ -336,7 +336,7 @@ def copy_directory_id(site: Site) -> None:
 
 
 def in_kraft_log(damage: Damage) -> Damage:
-    """Apply a corruption to KRaft's own log instead."""
+    """Apply a corruption to KRaft's own log instead of the partition."""
     return lambda site: damage(site._replace(partition=site.metadata))
 
 
@@ -368,5 +368,5 @@ def flip_kraft_record(number: int) -> Damage:
 
 
 def name_of(number: int) -> str:
-    """Return the name of the directory of a case's partition."""
+    """Return the name of the directory of the partition with this number."""
     return f"{TOPIC}-{number}"

@@ -1,4 +1,4 @@
-"""Experiment with one release: two prepared directories, one copy for all harmless cases, and one per other case."""
+"""Experiment with one release: prepares two directories, corrupts copies of them and starts a broker with each copy."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from kidx.startup import Start
 
 _FEW: Final = 4
-"""Number of partitions of a broker with a single corruption."""
+"""Number of partitions of a broker whose corruption affects more than one partition."""
 
 
 _SOME: Final = 16
-"""Number of partitions with which a broker still starts quickly."""
+"""Maximum number of partitions with which a broker still starts quickly."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +41,11 @@ class Outcome:
 
     Attributes:
         release: The release of the broker.
-        case: The corruption.
-        answer: The answer of ``kidx verify`` to "may I start the broker?".
+        case: The case.
+        answer: The answer of ``kidx verify``: may the broker be started?
         predicted: The predicted state of the broker, its log directories and the corrupt partition.
         happened: The actual state, in the same format.
-        said: The broker's error line if it did not start.
+        said: The first error in the broker's log if the broker did not start.
     """
 
     release: str
@@ -67,7 +67,7 @@ def try_starts(
     report: Callable[[str], None] = lambda _: None,
     predictor: Callable[..., Start | None] = predict,
 ) -> list[Outcome]:
-    """Corrupt directories of a release's broker, start it with each, and return predictions and results.
+    """Corrupt copies of a broker's directories, start the broker with each, and return predictions and results.
 
     Args:
         release: The release of the broker.
@@ -156,12 +156,12 @@ class _Experiment:
 
 
 def _elsewhere(original: Path) -> int:
-    """Return a partition that is not in the log directory with KRaft's own log."""
+    """Return the number of a partition that is not in the log directory with KRaft's own log."""
     return next(number for number in range(_FEW) if (original / LOG_DIRS[1] / name_of(number)).is_dir())
 
 
 def _corrupt(root: Path, number: int, case: Case) -> Site:
-    """Corrupt a partition, and return its place afterwards."""
+    """Corrupt a partition; return its site afterwards, because the corruption may have moved it."""
     site = _site(root, number)
     assert site is not None
     case.do(site)
@@ -178,13 +178,13 @@ def _number(site: Site) -> int:
 
 
 def _affects_others(start: Start, site: Site) -> bool:
-    """Return True if a corruption affects other partitions: the broker or a log directory fails."""
+    """Return True if the broker, or a log directory, is predicted to fail because of this partition."""
     blockers = [*start.fatal, *start.offline.values()]
     return any(each.path == site.partition or site.partition in each.path.parents for each in blockers)
 
 
 class _Log:
-    """Corrupt log before the start: its end, and the number of bytes of each segment that are batches."""
+    """Log before the start: its end, and the number of bytes of complete batches in each segment."""
 
     def __init__(self, directory: Path) -> None:
         self.is_there = directory.is_dir()
@@ -192,7 +192,7 @@ class _Log:
         self.sizes = {base: _complete_size(directory / file_name(base, ".log"), size) for base, size in sizes.items()}
 
     def words(self, after: Mapping[int, int | None], end: int | None) -> str:
-        """Describe the log after the start; bytes that are no batch do not count."""
+        """Describe the log after the start; bytes after the last complete batch are ignored."""
         kept = {base: None if (size := after.get(base)) is None else min(size, was) for base, was in self.sizes.items()}
         changes = [
             f"{base} {'deleted' if size is None else 'emptied' if not size else f'cut to {size}'}"
@@ -203,7 +203,7 @@ class _Log:
 
 
 def _complete_size(path: Path, size: int) -> int:
-    """Return the number of bytes of complete batches, whether valid or not."""
+    """Return the number of bytes of complete batches, whether or not they are valid."""
     end = 0
     with contextlib.suppress(KidxError):
         for batch in file_batches(path):
@@ -215,7 +215,7 @@ _STATES: Final = {"stray": "stray, starts empty", "empty": "no log, starts empty
 
 
 def _predicted(start: Start, site: Site, log: _Log) -> str:
-    """Format the prediction."""
+    """Return the prediction as text."""
     if start.fatal:
         return "does not start"
     said = _offline([path.name for path in start.offline])
@@ -232,7 +232,7 @@ def _predicted(start: Start, site: Site, log: _Log) -> str:
 
 
 def _happened(observed: Observed, partition: Partition, site: Site, log: _Log) -> str:
-    """Format the observed result like a prediction."""
+    """Return the observed result as text, in the format of a prediction."""
     if not observed.started:
         return "does not start"
     said = _offline(observed.offline)

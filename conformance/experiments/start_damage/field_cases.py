@@ -1,4 +1,4 @@
-"""Cases that operators met: files of other partitions, links, marks of a stop, KRaft's own log, strange names."""
+"""Cases from operation: files of other partitions, links, ``.kafka_cleanshutdown``, KRaft's log, odd names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALL: Final = (".log", ".index", ".timeindex")
 
 
 def _neighbour(site: Site) -> Path:
-    """Return the directory of a partition of the other topic; consecutive cases use different partitions."""
+    """Return the directory of a partition of the other topic. Consecutive cases use different partitions."""
     number = int(site.partition.name.rpartition("-")[2]) % NEIGHBOURS
     return next(path for name in LOG_DIRS if (path := site.root / name / f"{NEIGHBOUR}-{number}").is_dir())
 
@@ -34,7 +34,7 @@ def _exchange(one: Path, other: Path) -> None:
 
 
 def _exchanged(base: int, suffixes: Iterable[str]) -> Damage:
-    """Exchange files of a segment with files of a partition of another topic."""
+    """Exchange files of a segment with the same files of a partition of the other topic."""
 
     def change(site: Site) -> None:
         for suffix in suffixes:
@@ -44,7 +44,7 @@ def _exchanged(base: int, suffixes: Iterable[str]) -> Damage:
 
 
 def _overwritten(base: int, suffixes: Iterable[str]) -> Damage:
-    """Copy files of a segment from another topic's partition."""
+    """Overwrite files of a segment with the same files of a partition of the other topic."""
 
     def change(site: Site) -> None:
         for suffix in suffixes:
@@ -58,19 +58,19 @@ def _exchange_directories(site: Site) -> None:
 
 
 def _take_the_id(site: Site) -> None:
-    """Take the topic id of another topic."""
+    """Replace ``partition.metadata`` by the file of the other topic, which has that topic's id."""
     shutil.copy(_neighbour(site) / "partition.metadata", site.partition)
 
 
 def _linked(site: Site) -> None:
-    """Move the partition elsewhere, and replace it by a link."""
+    """Move the partition's directory out of the log directory, and replace it by a symbolic link."""
     target = site.root / site.partition.name
     shutil.move(site.partition, target)
     site.partition.symlink_to(target)
 
 
 def _dangling(base: int, suffix: str) -> Damage:
-    """Replace a file by a link to a file that does not exist."""
+    """Replace a file by a symbolic link to a file that does not exist."""
 
     def change(site: Site) -> None:
         path = site.file(base, suffix)
@@ -81,7 +81,7 @@ def _dangling(base: int, suffix: str) -> Damage:
 
 
 def _mark(*names: str, text: str | None) -> Damage:
-    """Write the mark of a clean stop into log directories; None deletes it."""
+    """Write ``.kafka_cleanshutdown`` in log directories; delete it if the text is None."""
 
     def change(site: Site) -> None:
         for name in names:
@@ -95,7 +95,7 @@ def _mark(*names: str, text: str | None) -> Damage:
 
 
 def _cut_metadata(part: float) -> Damage:
-    """Keep the first part of KRaft's own log, and no snapshot of it."""
+    """Keep the first part of KRaft's own log, and delete its snapshots."""
 
     def change(site: Site) -> None:
         do.delete_snapshots(site)
@@ -106,7 +106,7 @@ def _cut_metadata(part: float) -> Damage:
 
 
 def _without(key: str) -> Damage:
-    """Delete the line of a property of the log directory."""
+    """Delete the line of a property from ``meta.properties`` of the log directory."""
 
     def change(site: Site) -> None:
         path = site.log_dir / "meta.properties"
@@ -132,7 +132,7 @@ def _file_in_log_dir(name: str) -> Damage:
 
 
 def _of_a_partition(base: int) -> dict[str, Damage]:
-    """Return the corruptions of one partition, by the base offset of the active segment."""
+    """Return the corruptions of one partition, given the base offset of the active segment."""
     return {
         "a sealed .log exchanged with another topic": _exchanged(12, [".log"]),
         "a sealed .index exchanged with another topic": _exchanged(12, [".index"]),
@@ -201,6 +201,6 @@ OF_A_PARTITION: Final[dict[Shutdown, dict[str, Damage]]] = {
     "clean": _of_a_partition(36),
     "killed": _of_a_partition(72),
 }
-"""Corruptions that concern one partition, by name, for each kind of stop."""
+"""Corruptions that affect one partition, by name, for each kind of stop."""
 OF_A_BROKER: Final[dict[Shutdown, dict[str, Damage]]] = {"clean": _OF_A_BROKER, "killed": _OF_KILLS}
-"""Corruptions that get a separate broker."""
+"""Corruptions that affect more than one partition, by name, for each kind of stop."""

@@ -1,4 +1,4 @@
-"""Observation of a broker that starts with a corrupt directory, from outside."""
+"""Observation of a broker that starts with a corrupt directory: its responses, its log and its files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _EQUAL_WITH_ERRORS: Final = 20
 """The same if some partitions are not served: the controller checks the leaders every five seconds."""
 _PAUSE: Final = 0.5
 _MAX_ROUNDS: Final = 40
-"""Maximum number of rounds."""
+"""Maximum number of rounds of queries."""
 
 
 _Answer = tuple[int | None, int | None, str]

@@ -1,7 +1,7 @@
-"""Log directories to be corrupted: one after a clean stop, one after ``kill -9``, the same for every case.
+"""Directories to be corrupted: one after a clean stop and one after ``kill -9``, the same for every case.
 
-All partitions have the same batches: four segments before the clean stop, three after it. The broker writes no recovery
-point between the clean stop and the kill, so that the three count as not flushed.
+All partitions have the same batches: four segments before the clean stop, and three after it. The broker writes no
+recovery point between the clean stop and the kill, so that the last three segments count as not flushed.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Shutdown = Literal["clean", "killed"]
 
 TOPIC: Final = "damaged"
 NEIGHBOUR: Final = "neighbour"
-"""Another topic, which has larger records."""
+"""Name of another topic, which has larger records."""
 NEIGHBOURS: Final = 12
-"""Partitions of the other topic."""
+"""Number of partitions of the other topic."""
 SEGMENTS: Final = {"clean": 4, "killed": 3}
-"""Number of segments of a partition before the clean stop, and after it."""
+"""Number of segments of a partition that are written before the clean stop, and between it and the kill."""
 BATCHES: Final = 6
-"""Batches in a segment, of two records each."""
+"""Number of batches in a segment; each has two records."""
 SEGMENT_OFFSETS: Final = 2 * BATCHES
 END: Final[Mapping[Shutdown, int]] = {"clean": 4 * SEGMENT_OFFSETS, "killed": 7 * SEGMENT_OFFSETS}
-"""End of every intact partition."""
+"""Log end offset of every intact partition."""
 HOUR_MS: Final = 3_600_000
 LOG_DIRS: Final = ("data", "other")
 """Log directories of the broker; the first also contains KRaft's own log."""
@@ -50,13 +50,13 @@ _SETTINGS: Final = {
 def broker_at(
     release: str, directory: Path, kind: type[LocalBroker] = LocalBroker, *, is_prepared: bool = False
 ) -> LocalBroker:
-    """Return a broker with two log directories below ``directory``, not started.
+    """Return a broker with two log directories below ``directory``; the broker is not started.
 
     Args:
         release: The release of the broker.
         directory: The broker's directory.
         kind: The class of the broker.
-        is_prepared: True if its directories will be corrupted; it then writes no recovery point on its schedule.
+        is_prepared: True if the directories will be corrupted; then the broker writes no recovery point on a schedule.
     """
     first, *_ = dirs = [directory / name for name in LOG_DIRS]
     config: dict[str, Any] = {
@@ -64,7 +64,7 @@ def broker_at(
         "metadata.log.dir": first,
         "log.flush.offset.checkpoint.interval.ms": HOUR_MS,
         "log.flush.start.offset.checkpoint.interval.ms": HOUR_MS,
-        "log.initial.task.delay.ms": HOUR_MS if is_prepared else 30_000,  # delays the first checkpoints, too
+        "log.initial.task.delay.ms": HOUR_MS if is_prepared else 30_000,  # also delays the first checkpoints
         "metadata.log.max.record.bytes.between.snapshots": 1024,
         "log.cleaner.backoff.ms": 1000,
         # With a new directory.id, partitions may have no leader before this check, which runs every 300 s by default.
@@ -75,11 +75,11 @@ def broker_at(
 
 @dataclass(slots=True)
 class Prepared:
-    """Both directories of one release.
+    """Directories of one release.
 
     Attributes:
         release: The release of the broker.
-        directories: The directories of a broker, by how it was stopped.
+        directories: The broker's directories after each kind of stop.
     """
 
     release: str
@@ -111,7 +111,7 @@ def prepare(release: str, base: Path, partitions: int) -> Prepared:
         with broker.connect() as client:
             _fill(client, broker, partitions, SEGMENTS["clean"], SEGMENTS["killed"])
         broker.kill()
-        broker.close(keep=True)  # ZooKeeper, too
+        broker.close(keep=True)  # also stops ZooKeeper
         result.directories["killed"] = _copied(source, base / "killed")
     shutil.rmtree(source)
     return result

@@ -40,7 +40,7 @@ def to_json(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
 
 
 def merged(path: Path, outcomes: Iterable[Outcome]) -> list[Outcome]:
-    """Merge new outcomes into the outcomes of a file of :func:`to_json`; new ones replace the same cases.
+    """Merge new outcomes into the outcomes of a JSON file; they replace outcomes of the same case and release.
 
     Raises:
         ToolError: The file cannot be read, or has another format.

@@ -1,1 +1,1 @@
-"""Running broker as an implementation, and the reference that it is compared with."""
+"""Running broker as an implementation, and the reference with which it is compared."""

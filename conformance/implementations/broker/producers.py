@@ -1,4 +1,4 @@
-"""Producers of one topic: plain, corrupt and transactional batches."""
+"""Producers of one topic, which send plain, corrupt and transactional batches."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class Sent(NamedTuple):
 
     @property
     def error(self) -> str | None:
-        """Error of the response, or None; the two errors of batches that are too large have one name."""
+        """Error of the response, or None; both errors of batches that are too large have the same name."""
         return "too large" if self.appended.error in _TOO_LARGE else self.appended.error
 
 
 @dataclass(slots=True)
 class _Transactional:
-    """Transactional producer: its identity, as the coordinator assigned it, and its next sequence number."""
+    """Transactional producer: its identity, which the coordinator has assigned, and its next sequence number."""
 
     producer: Producer
     sequence: int = 0
@@ -45,17 +45,17 @@ class _Transactional:
 
 @dataclass(slots=True)
 class TopicProducers:
-    """Producers of one topic of one partition. Each method takes the client, which a restart may replace.
+    """Producers of one topic with one partition. Each method takes the client, which changes after a restart.
 
     Args:
-        topic: The name of the topic, which transactional ids begin with.
+        topic: The name of the topic, with which transactional ids begin.
     """
 
     topic: str
     _known: dict[str, _Transactional] = field(default_factory=dict)
 
     def append(self, client: Client, rows: list[list[Any]], codec: str, producer: str | None = None) -> Sent:
-        """Send a batch, as part of a producer's transaction if one is named; the transaction begins if necessary."""
+        """Send a batch, with a producer as part of the producer's transaction, which is begun if necessary."""
         records, fields, transactional_id = records_of(rows), {}, None
         if producer is not None:
             transactional_id = self.id_of(producer)
@@ -68,7 +68,7 @@ class TopicProducers:
         return Sent(data, records, appended)
 
     def append_corrupt(self, client: Client, rows: list[list[Any]]) -> Sent:
-        """Send a batch with one bit of its last byte flipped."""
+        """Send a batch in which one bit of the last byte is flipped."""
         records = records_of(rows)
         data = bytearray(build_batch(records))
         data[-1] ^= 1
@@ -84,7 +84,7 @@ class TopicProducers:
         return {name: known.producer for name, known in self._known.items() if known.is_open}
 
     def renew(self, client: Client, producer: str) -> None:
-        """Request the next epoch after an end; its response shows that the coordinator has recorded the end.
+        """Request the next epoch after a transaction; the response shows that the coordinator recorded its end.
 
         Then the coordinator writes no second marker after a crash.
         """

@@ -1,7 +1,7 @@
 """Reference of the broker machine: one partition, implemented by kidx in the dialect of the release.
 
-The machine passes in what it cannot make a broker do: the leader's epoch, the broker's clock, the contents of its
-checkpoint files, and whether retention has run. Everything else is kidx's own.
+The machine passes the values that it cannot control in a broker: the leader's epoch, the broker's clock, the content of
+the checkpoint files, and whether retention has run. kidx determines everything else.
 """
 
 from __future__ import annotations
@@ -31,7 +31,13 @@ Files = dict[str, bytes]
 
 
 class Checkpoints(NamedTuple):
-    """Files that a broker finds when it starts: the mark of a clean shutdown, and the checkpoints of its logs."""
+    """Files that a broker finds when it starts.
+
+    Attributes:
+        clean: True if the mark of a clean shutdown exists.
+        recovery_point: The offset in the checkpoint of recovery points.
+        log_start_offset: The offset in the checkpoint of log start offsets.
+    """
 
     clean: bool
     recovery_point: int
@@ -44,14 +50,14 @@ NEW: Final = Checkpoints(clean=True, recovery_point=0, log_start_offset=0)
 class ReferencePartition:
     """Partition as a broker of the release stores it, without a broker.
 
-    The class of the log is a class attribute, so that a mutant is a subclass that replaces it with a defective one.
+    The class of the log is a class attribute, so that a mutant can replace it with a defective class.
 
     Args:
         release: The release of the dialect.
-        directory: The directory of the partition; missing, or with files to load.
-        settings: The settings of the topic, by their names in Kafka.
+        directory: The directory of the partition. It need not exist; existing files are loaded.
+        settings: Topic configurations by their names.
         leader_epoch: The epoch of the broker, which is the leader.
-        checkpoints: The broker's checkpoints of the files.
+        checkpoints: The broker's checkpoints of the partition.
     """
 
     unified_log: type[UnifiedLog] = UnifiedLog
@@ -67,7 +73,7 @@ class ReferencePartition:
         self.log = self._open(checkpoints)
 
     def _open(self, checkpoints: Checkpoints) -> UnifiedLog:
-        # What a broker has recompressed is stored unchanged: its Java may compress differently (LG-58).
+        # Batches that the broker recompressed are stored unchanged, because its Java may compress differently (LG-58).
         settings = {name: value for name, value in self.settings.items() if name != "compression.type"}
         log = self.unified_log(
             self.directory,
@@ -97,7 +103,7 @@ class ReferencePartition:
         Args:
             data: The batch, with 0 as its first offset.
             stamp: The broker's time of the append, for LogAppendTime.
-            from_client: False for a marker of the transaction coordinator.
+            from_client: True for a batch of a client; False for a marker of the transaction coordinator.
         """
         offset = self.log.end_offset
         if from_client and self._wants_keys and _lacks_keys(data):
@@ -117,7 +123,7 @@ class ReferencePartition:
         return offset, None
 
     def append_rebuilt(self, data: bytes) -> None:
-        """Append a batch that a leader recompressed: offsets are final, bytes differ from the producer's (SEG-8).
+        """Append a batch that a leader has recompressed, with its final offset (SEG-8).
 
         Raises:
             KidxError: The batch does not begin at the end of the log.
@@ -126,7 +132,7 @@ class ReferencePartition:
         self.log.update_high_watermark(self.log.end_offset)
 
     def delete_records(self, offset: int) -> str | None:
-        """Move the log start; return the name of the error, or None."""
+        """Move the log start offset; return the name of the error, or None."""
         if "delete" not in self.settings.get("cleanup.policy", "delete"):
             return "POLICY_VIOLATION"
         if offset < DELETE_ALL:
@@ -138,7 +144,7 @@ class ReferencePartition:
         return None
 
     def roll(self, base: int) -> None:
-        """Start a segment at this offset, unless one starts there already."""
+        """Start a segment at this offset, unless a segment starts there."""
         if self.log.segments.active.base_offset != base:
             self.log.roll()
 
@@ -147,7 +153,7 @@ class ReferencePartition:
         self.log.delete_old_segments()
 
     def stop(self, *, clean: bool) -> None:
-        """Close as a clean shutdown does, or release the files as a killed process does."""
+        """Close the log as a clean shutdown does, or release the files as a killed process does."""
         if clean:
             self.log.close()
         else:
@@ -180,7 +186,7 @@ class ReferencePartition:
         return OffsetResult(target, found.offset, found.timestamp, found.leader_epoch)
 
     def fetch(self, offset: int) -> tuple[int, bytes] | None:
-        """Return the position in the file where a fetch from an offset begins, and its data, or None.
+        """Return the position in the file at which a fetch from an offset begins, and the data; or None without data.
 
         Raises:
             KidxError, OSError: The fetch fails.
@@ -198,7 +204,7 @@ class ReferencePartition:
 
 
 def _lacks_keys(data: bytes) -> bool:
-    """Return True if a record has no key; a corrupt batch is rejected for another reason."""
+    """Return True if a record has no key; False for a corrupt batch, which is rejected for another reason."""
     batches = [batch for batch in iter_memory_batches(data) if batch.is_valid]
     return any(record.key is None for batch in batches for record in batch)
 
@@ -206,7 +212,7 @@ def _lacks_keys(data: bytes) -> bool:
 def files_of(directory: Path) -> Files:
     """Return name and content of a partition's files: logs, indexes, and the entries of the leader epochs.
 
-    The header of the leader epochs' file is skipped: a file without an entry has none.
+    The header of the leader epochs' file is omitted, because a file without entries need not exist.
     """
     found: Files = {}
     with os.scandir(directory) as entries:

@@ -1,4 +1,4 @@
-"""Reference side of a topic: the broker's decisions are applied, and everything else is kidx's own."""
+"""Reference of a topic, which repeats the broker's decisions; kidx determines everything else."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class ReferenceTopic:
     """Partition of a topic, implemented by kidx in the dialect of the broker's release.
 
     Args:
-        subject: The topic; it has executed each operation already.
-        partition_type: The class of the partition; a mutant's in a test.
+        subject: The broker's topic, which executes each operation first.
+        partition_type: The class of the partition; a test may pass a defective one.
     """
 
     speaks_kafka = True
@@ -32,11 +32,11 @@ class ReferenceTopic:
         self._type = partition_type
 
     def begin(self, directory: Path) -> None:
-        """Use a directory of the same name as the broker's partition."""
+        """Use a directory with the name of the broker's partition."""
         self._directory = directory / f"{self._subject.topic}-0"
 
     def end(self) -> None:
-        """Do nothing: the topic remains until the broker ends."""
+        """Do nothing, because the topic remains until the broker ends."""
 
     def supports(self, operation: str) -> bool:
         """Return True if there is an operation of that name."""
@@ -47,12 +47,12 @@ class ReferenceTopic:
         return self.partition.files()
 
     def perform(self, operation: Operation) -> Observed:
-        """Execute an operation, and return what a topic shows after it."""
+        """Execute an operation, and return what the broker's topic must show."""
         observed: Observed = getattr(self, f"_{operation.name}")(*operation.args)
         return observed
 
     def take_over(self, batch: RecordBatch, *, rebuilt: bool) -> None:
-        """Append a batch that is in the broker's log, as its leader did."""
+        """Append a batch of the broker's log as the leader did."""
         data = batch.to_bytes()
         if rebuilt:
             self.partition.append_rebuilt(data)
@@ -75,7 +75,7 @@ class ReferenceTopic:
         sent = [(r.timestamp if stamp < 0 else stamp, r.key, r.value) for r in decided.records]
         answer = (self.partition.log.end_offset, None)
         for batch in decided.batches:
-            if sent == [(r.timestamp, r.key, r.value) for r in batch]:  # else the lockstep reports the divergence
+            if sent == [(r.timestamp, r.key, r.value) for r in batch]:  # if not, the lockstep reports the divergence
                 self.take_over(batch, rebuilt=True)
         return {CONTENT: sent, ANSWER: answer}
 

@@ -1,4 +1,4 @@
-"""One topic of a running broker, as the implementation that a lockstep drives."""
+"""One topic of a running broker, as an implementation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CONTENT: Final = "content"
 
 @dataclass(slots=True)
 class BrokerDecision:
-    """Broker's decisions in its last step, which the reference applies.
+    """Decisions of the broker in the last step, which the reference repeats.
 
     Attributes:
         epoch: The leader's epoch.
@@ -34,7 +34,7 @@ class BrokerDecision:
         appended: The broker's response to the batch.
         records: The records that were sent.
         batches: The batches in the log, if the leader or a producer built them.
-        rebuilt: True if the leader recompressed them.
+        rebuilt: True if the leader recompressed the batches.
         ending: The producer whose transaction has ended.
     """
 
@@ -49,7 +49,7 @@ class BrokerDecision:
 
 @dataclass(slots=True, eq=False)
 class BrokerTopic:
-    """Topic of one partition; the broker executes each operation before the reference does.
+    """Topic with one partition; the broker executes each operation before the reference.
 
     Args:
         broker: A running broker.
@@ -80,10 +80,10 @@ class BrokerTopic:
         return self.broker.release
 
     def begin(self, directory: Path) -> None:
-        """Do nothing: the broker owns its files."""
+        """Do nothing, because the broker has its own directory."""
 
     def end(self) -> None:
-        """Do nothing: the topic remains until the broker ends."""
+        """Do nothing, because the topic remains until the broker ends."""
 
     def supports(self, operation: str) -> bool:
         """Return True if there is an operation of that name."""
@@ -114,7 +114,7 @@ class BrokerTopic:
         return self.settings.get("message.timestamp.type") == "LogAppendTime"
 
     def rebuilds(self, codec: str | None) -> bool:
-        """Return True if the leader recompresses batches of a codec, or of any codec for None."""
+        """Return True if the leader recompresses batches with this codec; with None, batches with some codec."""
         name = str(self.settings.get("compression.type", "producer"))
         return name != "producer" and codec != ("none" if name == "uncompressed" else name)
 

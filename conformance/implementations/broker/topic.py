@@ -23,14 +23,14 @@ _RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 _LOG_STARTS: Final = "log-start-offset-checkpoint"
 _CLOSE_LIMIT: Final = 5
 _LINGER_MS: Final = 600_000
-"""Linger time so long that a batch is sent only by a flush."""
+"""Linger time that is so long that a producer sends a batch only when it is flushed."""
 
 
 class RunningBroker:
     """Broker that the machine starts, queries and stops.
 
     Args:
-        broker: A started broker; the caller that started it also ends it.
+        broker: A started broker; the caller must also stop it.
     """
 
     def __init__(self, broker: Broker) -> None:
@@ -47,7 +47,7 @@ class RunningBroker:
 
     @property
     def client(self) -> Client:
-        """Connection, created on first use after a start."""
+        """Connection, which is made on first use after a start."""
         if self._client is None:
             self._client = self._stack.enter_context(self.broker.connect())
         return self._client
@@ -96,7 +96,7 @@ class RunningBroker:
         """Stop the broker cleanly or with SIGKILL.
 
         Raises:
-            BrokerError: It had died, or does not shut down cleanly.
+            BrokerError: The broker has died, or does not shut down cleanly.
         """
         self.disconnect()
         if clean:
@@ -108,17 +108,17 @@ class RunningBroker:
         """Start the broker unless it runs.
 
         Raises:
-            BrokerError: It does not start.
+            BrokerError: The broker does not start.
         """
         if not self.broker.running:
             self.disconnect()
             self.broker.start()
 
     def start(self) -> None:
-        """Start the broker with its present files.
+        """Start the broker with its existing files.
 
         Raises:
-            BrokerError: It does not start.
+            BrokerError: The broker does not start.
         """
         self.broker.start()
 
@@ -150,7 +150,7 @@ class RunningBroker:
         return [int(path.stem) for path in self.directory(topic).glob("*.log")]
 
     def batches_from(self, topic: str, offset: int) -> list[RecordBatch]:
-        """Return the batches in the log from an offset on, which begins a batch."""
+        """Return the batches in the log from an offset on, at which a batch begins."""
         logs = sorted(self.directory(topic).glob("*.log"), key=lambda path: int(path.stem))
         bases = [int(path.stem) for path in logs]
         first = max((number for number, base in enumerate(bases) if base <= offset), default=0)
@@ -158,7 +158,7 @@ class RunningBroker:
         return [batch for batch in found if batch.base_offset >= offset]
 
     def await_batches(self, topic: str, offset: int) -> list[RecordBatch]:
-        """Return the batches from an offset on, once there is at least one.
+        """Return the batches from an offset on, as soon as there is at least one.
 
         Raises:
             BrokerError: No batch arrives within the time limit.
@@ -180,12 +180,12 @@ class RunningBroker:
 
 
 def _close(producer: Any) -> None:
-    with contextlib.suppress(Exception):  # its flush has already reported records that were not sent
+    with contextlib.suppress(Exception):  # the flush before has already reported records that were not sent
         producer.close(timeout=_CLOSE_LIMIT)
 
 
 def _checkpoint(path: Path) -> dict[str, int]:
-    """Return the offset of partition 0 of every topic in a checkpoint file: a version, a count, and a line for each."""
+    """Return the offset of partition 0 of every topic in a checkpoint file, by topic."""
     try:
         rows = [line.split() for line in path.read_text("utf-8").splitlines()[2:]]
     except FileNotFoundError:

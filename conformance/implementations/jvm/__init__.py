@@ -1,4 +1,4 @@
-"""Kafka's own classes: any number of releases in this process (JPype)."""
+"""Kafka's own classes, of any number of releases in this process (JPype)."""
 
 from conformance.implementations.jvm.index import JvmIndex
 

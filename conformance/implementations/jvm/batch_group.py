@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from conformance.implementations.jvm.step_batch import Language
 
 _SHARE: Final = 0.4
-"""Share of this process's file descriptors for files to compare: the releases need the others for their work."""
+"""Share of this process's file descriptors for files to compare; Kafka's classes need the others."""
 
 
 class JvmBatchGroup:
-    """Members of one kind (see :class:`conformance.implementations.protocol.BatchGroup`).
+    """Group of implementations of one kind (see :class:`conformance.implementations.protocol.BatchGroup`).
 
     Args:
-        language: The encoder of their drivers.
+        language: The encoder of the steps.
         rules: The number of sets of rules.
         members: Implementations, each with a ``driver`` and the number of its set of rules.
     """

@@ -1,4 +1,4 @@
-"""One-line errors about a build's classes: which class or member is missing, and the last release that had it."""
+"""Errors about a build's classes, in one line: the missing class or member, and the last release that has it."""
 
 from __future__ import annotations
 
@@ -23,11 +23,15 @@ def display_name(release: str, build: Build | None) -> str:
 
 
 def probe_build(build: Build, prepare: Callable[[], None]) -> None:
-    """Let a driver find the classes of a build that it needs.
+    """Find the classes of a build that a driver needs.
+
+    Args:
+        build: The build.
+        prepare: A function that makes the driver find its classes.
 
     Raises:
         NotDrivenError: A class or a member is missing.
-        ToolError: A class cannot be loaded: a dependency is missing, or it needs a newer Java.
+        ToolError: A class cannot be loaded: a dependency is missing, or the class needs a newer Java.
     """
     jpype = start_jvm()
     try:

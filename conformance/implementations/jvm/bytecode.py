@@ -1,4 +1,4 @@
-"""Instrumentation of Kafka's class files by ASM, in the running Java; it needs no source of Kafka."""
+"""Instrumentation of Kafka's class files by ASM in the running Java; Kafka's sources are not needed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COMPUTE_MAXS = 1
 
 
 def jars_of(release: str, progress: Progress | None = None, build: Build | None = None) -> list[Path]:
-    """Return the class path of a release's log, or of a build; ASM is downloaded, too.
+    """Return the class path of a release's log, or of a build, with ASM's jars.
 
     Args:
         release: The release.

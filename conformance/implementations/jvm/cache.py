@@ -1,4 +1,4 @@
-"""Kafka's own ``RemoteIndexCache`` of one release, with a remote storage in memory (``StoredIndexes.java``)."""
+"""Kafka's own ``RemoteIndexCache`` of one release, with remote storage in memory (``StoredIndexes.java``)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CACHE_KIND_OF: Final = {
 """Error kinds of exceptions; a class includes its subclasses."""
 
 CACHE_SILENT: Final = frozenset({"kafka", "invalid_number", "invalid_argument", "out_of_bounds", "closed", "io"})
-"""Kinds whose text comes from Java or the operating system, alone or within Kafka's text: it is never compared."""
+"""Kinds whose text comes, wholly or in part, from Java or the operating system; it is never compared."""
 
 _OPERATIONS: Final = performed(CACHE_OPS)
 

@@ -1,6 +1,6 @@
-"""Batches of short cases in one call: their steps, with the expected replies (``Cases.java``).
+"""Batches of short cases that are executed in one call: the steps, with the expected replies (``Cases.java``).
 
-A case is its length in longs and a sequence of steps, as in a :mod:`~conformance.implementations.jvm.step_batch`.
+A case is its length in longs, followed by steps as in a :mod:`~conformance.implementations.jvm.step_batch`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ASKED: Final = 1000
-"""Offset of the number of an operation that changes nothing: its reply has no state."""
+"""Number that is added to the number of an operation that changes nothing; its reply has no state."""
 AS_WRITTEN: Final = -2
-"""Instead of the length of a content to compare with: the content that was written last."""
+"""Value that replaces the length of an expected content: the content that was written last is expected."""
 
 _LONG: Final = struct.Struct("=q")
 _AS_WRITTEN: Final = _LONG.pack(AS_WRITTEN)
@@ -32,7 +32,7 @@ _named: Final = lru_cache(maxsize=256)(lambda code, name: step(code, (), name.en
 
 
 def asked(request: bytes) -> bytes:
-    """Return the beginning of a step whose reply has no state, from the beginning of a step whose reply has one."""
+    """Return the beginning of a step for a reply without a state, from the beginning of a step for a reply with one."""
     return _LONG.pack(_LONG.unpack_from(request)[0] + ASKED) + request[_LONG.size :]
 
 
@@ -51,20 +51,20 @@ class CaseWriter:
 
         Args:
             request: The beginning of the step.
-            reply: The expected reply, or None if no reply is right.
+            reply: The expected reply, or None if any reply is a difference.
         """
         self._parts += (request, *content_parts(reply))
 
     def write(self, name: str, content: bytes | None) -> None:
-        """Add a step that gives a file a content, or removes it."""
+        """Add a step that writes a content to a file; None removes the file."""
         self.perform(_named(WRITE, name), content)
 
     def compare(self, name: str, content: bytes | None) -> None:
-        """Add a check that a file has this content, or does not exist."""
+        """Add a check that a file has this content; None checks that it does not exist."""
         self.perform(_named(COMPARE, name), content)
 
     def compare_as_written(self, name: str) -> None:
-        """Add a check that a file has the content that was written last."""
+        """Add a check that a file still has the content that was last written to it."""
         self._parts += (_named(COMPARE, name), _AS_WRITTEN)
 
     def extend(self, other: CaseWriter) -> None:
@@ -91,12 +91,12 @@ class CaseBuffer:
         self.shared = nio.convertToDirectBuffer(memory)
 
     def reserve(self, capacity: int) -> None:
-        """Ensure a capacity in longs; the content is lost if that needs other memory."""
+        """Ensure a capacity in longs. If new memory is needed, the content is lost."""
         if capacity > len(self.longs):
             self._allocate(2 * capacity)
 
     def fill(self, cases: Iterable[bytes]) -> None:
-        """Write cases, from the beginning."""
+        """Write the cases, from the beginning of the memory."""
         data = np.frombuffer(b"".join(cases), np.int64)
         self.reserve(len(data))
         self.longs[: len(data)] = data
@@ -116,7 +116,11 @@ class JvmCases:
         self._cases = driver_class("Cases")(member.driver, str(directory))
 
     def watch(self, probes: Sequence[Any]) -> None:
-        """Report from now on which cases reach new code: ``probes`` are the arrays of JaCoCo, one per class."""
+        """Report from now on which cases reach new code.
+
+        Args:
+            probes: The arrays of JaCoCo, one for each class.
+        """
         jpype = start_jvm()
         self._cases.watch(jpype.JArray(jpype.JBoolean, 2)(probes))
 
@@ -131,9 +135,9 @@ class JvmCases:
         return np.array(self._cases.execute(buffer.shared, count), np.int32).reshape(count, 2)
 
     def performing(self) -> int:
-        """Return the number of the case in progress, from 0 on; for another thread, such as a watchdog."""
+        """Return the number (from 0) of the case in progress; another thread may call this, such as a watchdog."""
         return int(self._cases.executing())
 
     def begun(self) -> int:
-        """Return the number of started operations of that case, without those on files; for another thread."""
+        """Return how many operations of that case have begun, without those on files; another thread may call this."""
         return int(self._cases.begun())

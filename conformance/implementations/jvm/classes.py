@@ -1,8 +1,8 @@
-"""Base of Kafka's own classes of one release: one driver, and replies of one format (``Reply.java``).
+"""Base of Kafka's own classes of one release: a driver, and replies in one format (``Reply.java``).
 
-In a lockstep, the classes of every release reply to every step, nearly always like the reference. So the reference
-observation is encoded once for all releases of a dialect and compared with the bytes of the replies; only replies that
-differ are decoded.
+In a lockstep, the classes of every release reply to every step, and nearly every reply equals the reply of the
+reference. The observation of the reference is therefore encoded once for all releases of a dialect, and compared with
+the bytes of the replies; only replies that differ are decoded.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from conformance.operations.op import Op
 
 _HEAD: Final = struct.Struct("=3q")
-"""Error (0 for none, negative for an unknown kind), number of values (negative for none), numbers of the state."""
+"""Error (0: none, negative: unknown kind), size of the value in numbers (negative: none), size of the state."""
 
 _WITHOUT_TEXT: Final = -1
 _ANY_TEXT: Final = -2
 _SILENT: Final = 1 << 8
-"""Offset of the number of a kind whose text is not compared."""
+"""Number that is added to the number of a kind whose text is not compared."""
 
 ObservationType = TypeVar("ObservationType")
 
@@ -44,22 +44,22 @@ class JvmClasses(Generic[ObservationType]):
     """Classes of one release as an implementation (:mod:`conformance.implementations.protocol`).
 
     Args:
-        release: A locked release, or any with a known dialect if there is a build.
-        progress: A callback that is called while jars are downloaded.
-        build: The build whose classes are driven instead of the release's own.
-        loader: The loader of the classes, or None for the shared one.
+        release: A locked release, or with a build any release with a known dialect.
+        progress: A callback that receives the progress of downloads.
+        build: The build whose classes are used instead.
+        loader: The loader of the classes; None for the shared one.
 
     Raises:
-        NotDrivenError: The build lacks something that the driver needs.
-        ToolError: No Java, no jars, or a class with members that the adapter does not know.
+        NotDrivenError: The build lacks a class or member that the driver needs.
+        ToolError: Java or the jars are missing, or a class has members that the adapter does not know.
     """
 
     speaks_kafka = True
 
     driver_name: ClassVar[str]
-    """Name of the driver, of :mod:`conformance.implementations.jvm.driver`."""
+    """Name of the driver's Java class."""
     group: ClassVar[Group]
-    """Group of the release's jars that it needs."""
+    """Group of the release's jars that the classes need."""
     kind_of: ClassVar[Mapping[str, str]]
     """Error kinds of exceptions; a class includes its subclasses."""
     error_kinds: ClassVar[Sequence[str]]
@@ -69,7 +69,7 @@ class JvmClasses(Generic[ObservationType]):
     state: ClassVar[type]
     """Type of the state."""
     observed: Callable[[Outcome, Any], ObservationType]
-    """Type of the observations, of an outcome and a state."""
+    """Type of the observations, which has an outcome and a state."""
     step_of: ClassVar[Requests]
     """Encoder of the operations."""
     any_text: ClassVar[bool] = False
@@ -79,7 +79,7 @@ class JvmClasses(Generic[ObservationType]):
     silent: ClassVar[Collection[str]] = frozenset()
     """Error kinds whose text is not compared."""
     lends: ClassVar[bool] = True
-    """True if its codec libraries are also used by its reference."""
+    """True if the reference also uses the codec libraries of this release."""
 
     row: ClassVar[Row]
     """Encoder and decoder of the state."""
@@ -110,7 +110,7 @@ class JvmClasses(Generic[ObservationType]):
         """Find all classes of a build that the driver needs.
 
         Raises:
-            NotDrivenError: The build lacks one.
+            NotDrivenError: The build lacks a class.
             ToolError: A class of the build cannot be loaded.
         """
         if self.build is not None:
@@ -146,7 +146,7 @@ class JvmClasses(Generic[ObservationType]):
         return self.observation(operation)
 
     def observation(self, operation: Operation) -> ObservationType:
-        """Return the observation of the last operation, which ``operation`` repeats.
+        """Return the observation of the last executed operation, which is ``operation``.
 
         Raises:
             ToolError: A build lacks a class.
@@ -174,7 +174,7 @@ class JvmClasses(Generic[ObservationType]):
 
     @classmethod
     def encode_reply(cls, operation: Operation, observation: Any) -> bytes | None:
-        """Encode the reply for an observation; None if that is impossible, as for a defective reference."""
+        """Encode the reply for an observation; None if it cannot be encoded, as for a defective reference."""
         (error, value, text), state = observation
         try:
             values = None if value is None else ROWS[cls.operations[operation.name].gives].numbers(value)
@@ -186,7 +186,14 @@ class JvmClasses(Generic[ObservationType]):
     def reply_of(
         cls, error: str | None, values: Sequence[int] | None, state: Sequence[int] = (), text: str | None = None
     ) -> bytes:
-        """Encode a reply of an error or the numbers of a value (None: nothing), of a state and of a message."""
+        """Encode a reply.
+
+        Args:
+            error: The error kind, or None.
+            values: The numbers of the value; None if there is no value.
+            state: The numbers of the state.
+            text: The message of the error.
+        """
         words = None if text is None or cls.any_text else text.encode()
         return struct.pack(
             f"={4 + len(values or ()) + len(state)}q",
@@ -199,11 +206,11 @@ class JvmClasses(Generic[ObservationType]):
         ) + (words or b"")
 
     def refusal(self, kind: str, text: str | None) -> Outcome:
-        """Return the outcome of an exception of that kind, with its message unless that is not compared."""
+        """Return the outcome of an exception of this kind, without the message if that is not compared."""
         if kind in self.silent or text is None:
             return Outcome(kind)
         return Outcome(kind, None, self.comparable(text))
 
     def comparable(self, text: str) -> str:
-        """Return a message without the parts that no two implementations have in common."""
+        """Return a message without the parts that differ between any two implementations."""
         return text.replace(f"{self.directory}/", "")

@@ -11,14 +11,14 @@ from kidx.records import Codec
 from kidx.records.codecs import MAX_BORROWED_BYTES, DecompressedStream, ReadMode, StreamEnd
 
 _HEAD: Final = struct.Struct(">BII")
-"""The end of the stream, the number of bytes before it, and the number of blocks with known sizes."""
+"""Kind of the stream's end, number of bytes before it, and number of blocks of known size."""
 
 
 class JvmCodecs:
     """Codec libraries of one release (see :class:`conformance.implementations.protocol.CodecProvider`).
 
     Args:
-        loader: The loader of its classes.
+        loader: The loader of the release's classes.
     """
 
     def __init__(self, loader: Any) -> None:
@@ -35,9 +35,9 @@ class JvmCodecs:
 
     def _decompress(self, codec: Codec, data: bytes, magic: int, *, mode: ReadMode) -> DecompressedStream | None:
         """Decompress the data of a batch of this magic (``wrapForInput``); None if the result is too large."""
-        # For a corrupt piece zstd and snappy return nothing, and reading byte by byte gives the same, wherever pieces
-        # end.
-        # Lz4 returns the part before, but treats an empty block differently if one byte is requested.
+        # For a corrupt stream, zstd and snappy return nothing from the corrupt piece, and reading byte by byte gives
+        # the same result. Lz4 returns the part before the corruption, but treats an empty block differently if one byte
+        # is requested.
         by_record = mode is ReadMode.RECORDS or (mode is ReadMode.PIECES and codec is Codec.LZ4)
         found = self._codecs.decompress(codec, data, magic, by_record, MAX_BORROWED_BYTES)
         if found is None:

@@ -1,7 +1,7 @@
-"""Coverage of Kafka's own bytecode, by JaCoCo, release by release.
+"""Coverage of Kafka's own bytecode by JaCoCo, for each release.
 
-The measured classes are instrumented before they are loaded and come first on the path of a separate class loader; the
-runtime finds them through ``java.util.logging``, which all class loaders share.
+The measured classes are instrumented before they are loaded, and come first on the path of a separate class loader.
+They find JaCoCo's runtime through ``java.util.logging``, which all class loaders share.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.kafka.releases import Group
 
 TOOLS: Final = ("jacoco", "asm", "asm-commons", "asm-tree")
-"""Jars that measure coverage, by their names as tools."""
+"""Names of the tools (as in :mod:`conformance.kafka`) whose jars measure coverage."""
 _LOG: Final = "(?:kafka/log|org/apache/kafka/storage/internals/log)/"
 _OFFSET: Final = f"{_LOG}(?:AbstractIndex|OffsetIndex|OffsetPosition)"
 _TIME: Final = f"{_LOG}(?:AbstractIndex|TimeIndex|TimestampOffset)"
@@ -39,7 +39,7 @@ LOOKED_AT: Final = {
     "transaction": _TRANSACTION,
     "segment": f"{_OFFSET}|{_TIME}|{_TRANSACTION}|{_SEGMENT}|{_RECORDS}",
 }
-"""Instrumented classes, by what is driven: a kind of index, or segments. Their inner classes are included."""
+"""Instrumented classes, including their inner classes: for each kind of index, and for segments."""
 
 
 class ClassCoverage(NamedTuple):
@@ -47,8 +47,8 @@ class ClassCoverage(NamedTuple):
 
     Attributes:
         name: The name of the class.
-        lines: The numbers of reached lines and of all lines.
-        branches: The numbers of reached branches and of all branches; an ``if`` has two.
+        lines: The number of reached lines, and of all lines.
+        branches: The number of reached branches, and of all branches; an ``if`` has two.
     """
 
     name: str
@@ -62,16 +62,16 @@ class KafkaCoverage:
     Args:
         release: The release.
         kind: A key of :data:`LOOKED_AT`.
-        group: The group of its jars.
+        group: The group of the release's jars.
         directory: An empty directory for instrumented classes.
-        progress: A callback that is called while jars are downloaded.
+        progress: A callback that receives the progress of downloads.
         build: The build whose classes are used instead.
 
     Attributes:
-        loader: The loader of the instrumented classes, and of all others of the release.
+        loader: The loader of the instrumented classes, and of the release's other classes.
 
     Raises:
-        ToolError: No Java, or no jars.
+        ToolError: Java or the jars are missing.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class KafkaCoverage:
                     path.write_bytes(bytes(instrumenter.instrument(self._octets(self._classes[name]), name)))
 
     def probes(self) -> list[Any]:
-        """Return an array of booleans for each class that has been used; new classes are appended."""
+        """Return an array of booleans for each class that has been used; arrays of new classes are added at the end."""
         for data in self._store().getContents():
             self._probes.setdefault(int(data.getId()), data.getProbes())
         return list(self._probes.values())
@@ -124,7 +124,7 @@ class KafkaCoverage:
         return store
 
     def classes(self) -> list[ClassCoverage]:
-        """Return the coverage of each class that has lines, by name."""
+        """Return the coverage of each class that has line numbers, by name."""
         builder = self._java("analysis.CoverageBuilder")()
         analyzer = self._java("analysis.Analyzer")(self._store(), builder)
         for name, data in self._classes.items():
@@ -142,6 +142,6 @@ class KafkaCoverage:
         return sorted(each for each in found if each.lines[1])
 
     def close(self) -> None:
-        """End the runtime; no class can be loaded any more."""
+        """End JaCoCo's runtime; then no instrumented class can be loaded."""
         self._runtime.shutdown()
         self.loader.close()

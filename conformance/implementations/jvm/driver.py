@@ -1,8 +1,8 @@
-"""Compiler and loader of the Java side of this package, at its first use.
+"""Compiler and loader of the Java classes of this package, which are compiled when they are first used.
 
-The drivers are a few small Java classes that execute one operation and read the state after it in one call from Python.
-A machine with only Python has no ``javac``, so they are compiled by Eclipse's compiler, a jar like any other, into the
-cache; the directory's name is the hash of all inputs of the classes, so another version is compiled separately.
+The drivers are a few small Java classes. In one call from Python, they execute one operation and read the state. A
+machine with only Python has no ``javac``, so Eclipse's compiler, which is a jar, compiles them into the cache. The name
+of the directory is the hash of everything that affects the classes, so that another version is compiled separately.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ JAVA_LEVEL = "17"
 
 @cache
 def driver_class(name: str) -> Any:
-    """Return a class of our Java package, e.g. ``IndexDriver``."""
+    """Return a class of the harness's Java package, e.g. ``IndexDriver``."""
     return start_jvm().JClass(f"conformance.{name}", loader=_driver_loader())
 
 
@@ -56,18 +56,19 @@ def connected_driver(
     """Return a driver of a release's classes that writes the observation of each operation into ``reply``.
 
     Args:
-        name: The driver class, which takes a class loader, a map of exceptions, a buffer and the operations.
-        release: The release whose classes are driven.
+        name: The driver class. Its constructor takes a class loader, a map of exceptions, a buffer and the operations.
+        release: The release whose classes are used.
         group: The group of the release's jars.
-        kinds: The number of an exception in a reply, by the name of its class.
-        operations: The operations of the driver; their positions are their numbers.
-        reply: A buffer shared with Java; it must live as long as the driver.
-        progress: A callback that is called while jars are downloaded.
-        build: The build whose classes are driven instead of the release's own.
-        loader: The loader of the classes, or None for the shared one.
+        kinds: For the name of each class of exceptions, its number in a reply.
+        operations: The operations of the driver; the position of an operation is its number.
+        reply: A buffer shared with Java, which must exist as long as the driver.
+        progress: A callback that receives the progress of downloads.
+        build: The build whose classes are used instead.
+        loader: The loader of the classes; None for the shared one.
 
     Raises:
-        ToolError: No Java, or no jars; see :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
+        ToolError: Java or the jars are missing; see
+            :func:`~conformance.implementations.jvm.virtual_machine.release_loader`.
     """
     jpype = start_jvm()
     from jpype import nio  # noqa: PLC0415 -- part of an extra
@@ -100,7 +101,7 @@ def _driver_loader() -> Any:
 
 @cache
 def compiled_classes() -> Path:
-    """Return the directory with the classes of our Java package.
+    """Return the directory with the compiled classes of the harness's Java package.
 
     Raises:
         ToolError: As :func:`driver_class`.
@@ -113,7 +114,7 @@ def _compiled() -> Path:
 
     Raises:
         CacheError: The cache cannot be written.
-        ToolError: The compiler rejected our sources, which is a bug.
+        ToolError: The compiler rejected the sources, which is a bug of the harness.
     """
     sources = sorted(
         (source.name, source.read_bytes()) for source in SOURCES.iterdir() if source.name.endswith(".java")
@@ -129,7 +130,7 @@ def _compiled() -> Path:
                 _compile([directory / name for name, _ in sources], scratch)
             scratch.rename(target)
         except OSError:
-            # Another process was faster: its result is the same.
+            # Another process was faster; its result is the same.
             if not target.is_dir():
                 raise
         finally:
@@ -140,7 +141,7 @@ def _compiled() -> Path:
 
 
 def _digest(sources: Sequence[tuple[str, bytes]], compiler: str, level: str, java: int) -> str:
-    """Return a name for the classes that sources are compiled to.
+    """Return a name for the directory of the classes that are compiled from these sources.
 
     Args:
         sources: Name and content of each source, sorted.

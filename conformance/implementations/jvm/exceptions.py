@@ -1,6 +1,6 @@
-"""Error kinds of the line protocol for Kafka's exceptions: the only table.
+"""Table of the error kinds of Kafka's exceptions, as in the line protocol.
 
-A class includes its subclasses; the closest entry counts.
+An entry for a class includes its subclasses; the entry of the closest superclass is used.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ KIND_OF: Final = {
 _NO_CLASS: Final = "java.lang.NoClassDefFoundError:"
 
 SILENT: Final = frozenset({"read_only", "closed", "buffer_overflow", "out_of_bounds", "io"})
-"""Kinds whose text comes from Java or the operating system, not from Kafka: it is never compared."""
+"""Kinds whose text comes from Java or the operating system, not from Kafka; it is never compared."""
 
 
 def unmapped_exception(name: str, text: object) -> Outcome:
     """Return the outcome of an exception without an error kind: a failure, which differs from every result.
 
-    A build may throw anything. For a locked release it shows that this table lacks an entry, and the steps to reach it.
+    A build may throw any exception. A locked release that throws one shows that this table lacks an entry.
 
     Args:
         name: The name of the implementation.

@@ -42,13 +42,13 @@ class JvmIndex(JvmClasses[Observation]):
         self.takes_negative_sizes = build is None or build.is_kafka
 
     def prepare(self) -> None:
-        """Prepare nothing: a build may have one kind of index and not another (see :meth:`require`)."""
+        """Do nothing, because a build may lack some kinds of index; :meth:`require` finds the classes of one kind."""
 
     def require(self, kind: str) -> None:
         """Find the classes of a kind of index.
 
         Raises:
-            NotDrivenError: A build lacks it.
+            NotDrivenError: A build lacks a class of the kind.
             ToolError: A class of a build cannot be loaded.
         """
         if self.build is not None:

@@ -1,4 +1,4 @@
-"""Classes of a release that can be interrupted at every access to a field, buffer or file (``Switch``)."""
+"""Classes of a release that can be interrupted before every access to a field, a buffer or a file (``Switch``)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _INTERRUPTED: Final = re.compile(rf"{_LOG}/(?:{_INDEXES}|Log|UnifiedLog|LocalLog
 _OF_LOGS: Final = re.compile(rf"{_LOG}/.*\.class|{_RECORDS}.*\.class|{_FILES}")
 _BUFFERS: Final = frozenset({"java/nio/MappedByteBuffer", "java/nio/ByteBuffer", "java/nio/Buffer"})
 _REDIRECTED: Final = frozenset({"getInt(I)I", "getLong(I)J", "putInt(I)", "putLong(J)", "duplicate()", "force()"})
-"""Accesses to a buffer's memory that have a substitute in ``Switch``, by name, parameters and simple result."""
+"""Accesses to a buffer's memory that have a substitute in ``Switch``: name, parameters, type of the result."""
 _LOCKS: Final = frozenset(
     f"java/util/concurrent/locks/{name}"
     for name in ("Lock", "ReentrantLock", "ReentrantReadWriteLock$ReadLock", "ReentrantReadWriteLock$WriteLock")
@@ -51,7 +51,7 @@ _SHARED: Final = re.compile(
     r"|com/github/benmanes/caffeine/cache/Cache|java/util/concurrent/LinkedBlockingQueue"
     r"|java/util/concurrent/Concurrent(?:SkipList|Navigable)Map"
 )
-"""Classes whose methods access what threads share."""
+"""Classes whose methods access data that threads share."""
 _UNMAPPERS: Final = re.compile(r"org/apache/kafka/common/utils/(?:MappedByteBuffers|ByteBufferUnmapper)")
 _SWITCH: Final = "conformance/Switch"
 _PLAIN, _FIELD, _CALL = 0, 4, 5
@@ -74,12 +74,12 @@ def interruptible_classes(
     Args:
         release: The release.
         directory: An empty directory for the instrumented classes.
-        progress: A callback that is called while jars are downloaded.
+        progress: A callback that receives the progress of downloads.
         build: The build whose classes are used instead.
-        change: A function that plants a race in a class (a ``ClassNode``); True if it changed something.
+        change: A function that plants a race in a class (a ``ClassNode``), and returns True if it changed the class.
 
     Raises:
-        ToolError: No Java, no jars, none of the classes, or no class was changed.
+        ToolError: Java, the jars or all of the classes are missing, or no class was changed.
     """
     jars = jars_of(release, progress, build)
     classes = list(kafkas_classes(jars, _INTERRUPTED))
@@ -99,11 +99,11 @@ def interruptible_classes(
 
 
 def interruptible_digest(release: str, progress: Progress | None = None, *, logs: bool = False) -> str:
-    """Return a hash of a release's classes that can be interrupted: releases with the same hash need one run.
+    """Return a hash of a release's classes that can be interrupted; releases with equal hashes need only one run.
 
     Args:
         release: The release.
-        progress: A callback that is called while jars are downloaded.
+        progress: A callback that receives the progress of downloads.
         logs: True to include all classes that a log uses.
     """
     digest = hashlib.sha256()
@@ -113,7 +113,7 @@ def interruptible_digest(release: str, progress: Progress | None = None, *, logs
 
 
 def _interruptible(node: Any) -> bytes:
-    """Return a class file with an interruption point before every access to a field, a buffer or a file."""
+    """Return a class file in which an interruption point precedes every access to a field, a buffer or a file."""
     jpype = start_jvm()
     call, constant = asm_class("tree.MethodInsnNode"), asm_class("tree.LdcInsnNode")
     short = str(node.name).rpartition("/")[2]
@@ -141,7 +141,7 @@ def _interruptible(node: Any) -> bytes:
 
 
 def _access(method: Any, instruction: Any, kind: int, code: int, unchanging: set[str]) -> str:
-    """Return the description of an access to what threads share; empty for other instructions."""
+    """Return the description of an access to data that threads share; empty for other instructions."""
     if kind == _FIELD and code in (_GET_FIELD, _PUT_FIELD) and str(instruction.name) not in unchanging:
         return f"{method.name}: {'read' if code == _GET_FIELD else 'write'} {instruction.name}"
     if kind != _CALL or str(instruction.name) == "<init>":
@@ -153,7 +153,7 @@ def _access(method: Any, instruction: Any, kind: int, code: int, unchanging: set
 
 
 def _redirect(instruction: Any) -> None:
-    """Let a call that locks, unmaps or accesses a buffer's memory go to ``Switch``."""
+    """Redirect a call that locks, unmaps or accesses a buffer's memory to ``Switch``."""
     owner, name, descriptor = str(instruction.owner), str(instruction.name), str(instruction.desc)
     parameters = descriptor[: descriptor.index(")") + 1]
     result = descriptor[len(parameters) :]

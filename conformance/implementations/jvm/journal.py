@@ -1,8 +1,8 @@
-"""Journal of everything that a release's classes write, rename, remove and sync in one directory.
+"""Journal of all writes, renames, removals and syncs of a release's classes in one directory.
 
-These calls in Kafka's bytecode are redirected to ``Journal.java``, by ASM: a write is executed unchanged and then the
-directory is read, a sync also passes the place of its call. The instrumented classes come first on the path of a
-separate class loader, with a copy of the journal.
+Calls in Kafka's bytecode are redirected to ``Journal.java`` by ASM. After a write is executed, the directory is read. A
+sync also passes the place from which it was called. The instrumented classes come first on the path of a separate class
+loader, with a copy of the journal.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _RECORDED: Final = re.compile(
     r"(?:kafka/(?:log|server/checkpoints|server/epoch|utils)"
     r"|org/apache/kafka/(?:common/(?:record|utils)|storage/internals|server/(?:common|util)))/.*\.class"
 )
-"""Classes that are searched for such calls."""
+"""Classes that are searched for these calls."""
 _INDEX: Final = re.compile(r".*/(?:Abstract|Offset|Time)Index\b.*")
-"""Classes that write to a mapped file: every number that they put is an event."""
+"""Classes that write to a mapped file, in which every number that is put is an event."""
 _OWNERS: Final = (
     b"java/nio/channels/FileChannel",
     b"java/nio/channels/GatheringByteChannel",
@@ -101,7 +101,7 @@ class SyncKind(IntEnum):
 
 
 class StepBegins(NamedTuple):
-    """Beginning of the operation with that number."""
+    """Beginning of the operation with this number."""
 
     number: int
 
@@ -114,7 +114,7 @@ class Written(NamedTuple):
 
 
 class Renamed(NamedTuple):
-    """New name of a file: a creation without ``old``, a removal without ``new``, when ``file`` is -1."""
+    """New name of a file. ``old`` is empty for a creation, ``new`` for a removal, whose ``file`` is -1."""
 
     old: str
     new: str
@@ -122,7 +122,10 @@ class Renamed(NamedTuple):
 
 
 class Synced(NamedTuple):
-    """Sync of a file; ``site`` are the methods of Kafka that led to it, the innermost one first."""
+    """Sync of a file.
+
+    ``site`` has the methods of Kafka that led to the sync, the innermost first.
+    """
 
     file: int
     kind: SyncKind
@@ -139,12 +142,12 @@ Event = StepBegins | Written | Renamed | Synced | DirectorySynced
 
 
 class JournalledClasses:
-    """Classes of a release whose work on files is recorded.
+    """Classes of a release whose changes of files are recorded.
 
     Args:
         release: The release.
         directory: An empty directory for the instrumented classes.
-        progress: A callback that is called while jars are downloaded.
+        progress: A callback that receives the progress of downloads.
         build: The build whose classes are used instead.
 
     Attributes:
@@ -152,7 +155,7 @@ class JournalledClasses:
         sites: The places in Kafka's classes that sync, in order.
 
     Raises:
-        ToolError: No Java, no jars, or no place that syncs was found.
+        ToolError: Java or the jars are missing, or no place that syncs was found.
     """
 
     def __init__(
@@ -169,7 +172,7 @@ class JournalledClasses:
         self._journal = start_jvm().JClass("conformance.Journal", loader=self.loader)
 
     def begin(self, directory: Path) -> None:
-        """Start a record of a directory."""
+        """Begin to record the changes in a directory."""
         self._journal.begin(str(directory))
 
     def step(self, number: int) -> None:
@@ -177,10 +180,10 @@ class JournalledClasses:
         self._journal.step(number)
 
     def end(self) -> list[Event]:
-        """End the record, and return its events.
+        """End the record and return its events.
 
         Raises:
-            ToolError: A sync was of an unknown file, so that the record is not exact.
+            ToolError: A file was synced that the record does not know, so that the record is not exact.
         """
         return list(_decoded(bytes(self._journal.end())))
 
@@ -224,7 +227,7 @@ class JournalledClasses:
         return asm_class("tree.MethodInsnNode")(INVOKE_STATIC, _JOURNAL, name, descriptor, False)
 
     def _call(self, call: Any) -> None:
-        """Redirect a call to the journal's method of the same name, with its object as first argument."""
+        """Redirect a call to the journal's method of the same name, which takes the object as its first argument."""
         arguments, _, result = str(call.desc).removeprefix("(").rpartition(")")
         own = "" if int(call.getOpcode()) == INVOKE_STATIC else f"L{call.owner};"
         call.setOpcode(INVOKE_STATIC)
@@ -241,7 +244,7 @@ class JournalledClasses:
             "Ljava/lang/String;": (_DUP, "(Ljava/lang/String;)V"),
         }
         if arguments not in kinds:
-            return  # for a file descriptor, which was opened elsewhere
+            return  # it opens a file descriptor, not a path
         copies, descriptor = kinds[arguments]
         insn = asm_class("tree.InsnNode")
         instructions.insertBefore(call, insn(copies))

@@ -69,11 +69,11 @@ LOG_KIND_OF: Final = {
 """Error kinds of Kafka's exceptions; a class includes its subclasses."""
 
 _SETTINGS: Final = UNLIMITED | {EXPIRATION: EXPIRATION_MS, VERIFICATION: 0}
-"""Settings of a log that ``open_log`` does not set."""
+"""Settings that a log has unless ``open_log`` sets them."""
 
 
 def _of_settings(settings: dict[str, Any]) -> bytes:
-    """Encode settings for Java: names and values, separated by zero bytes."""
+    """Encode topic settings for Java: names and values, separated by zero bytes."""
     settings = _SETTINGS | settings
     require_int(settings["segment.bytes"])
     require_int(settings[EXPIRATION])
@@ -99,7 +99,7 @@ class JvmLog(JvmClasses[LogObservation]):
 
     @property
     def class_name(self) -> str:
-        """Name of the driven Java class."""
+        """Name of the Java class of the log."""
         return str(self.driver.className())
 
     def begin(self, directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""Changes of Kafka's class files that plant a race: a lock that is removed, or a write that comes too early."""
+"""Changes of Kafka's class files that plant a race: a lock is removed, or a write is moved to an earlier point."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 from conformance.implementations.jvm.bytecode import asm_class
 
 Change = Callable[[Any], bool]
-"""Function that changes a class (a ``ClassNode`` of ASM); True if it found the place."""
+"""Function that changes a class (a ``ClassNode`` of ASM), and returns True if it did."""
 
 _LOG: Final = "org/apache/kafka/storage/internals/log/"
 _RUNNABLE: Final = "org/apache/kafka/server/util/LockUtils$ThrowingRunnable"
@@ -18,11 +18,11 @@ _POP, _SWAP, _INTERFACE = 87, 95, 185
 _MONITORS: Final = frozenset({194, 195})
 _LOGS: Final = re.compile(r"(?:kafka/log|org/apache/kafka/storage/internals/log)/(?:Log|UnifiedLog)")
 _JUMP_TARGETS: Final = frozenset({8, 14, 15})
-"""Kinds of instructions that do nothing: labels, frames and line numbers."""
+"""Kinds of instructions that have no effect: labels, frames and line numbers."""
 
 
 def without_guard(class_name: str, method: str, guard: str) -> Change:
-    """Return a change that executes a lambda of a method without the lock.
+    """Return a change after which a lambda in a method is executed without the lock.
 
     Args:
         class_name: name of the class in Kafka's package of the log.
@@ -53,7 +53,7 @@ def without_guard(class_name: str, method: str, guard: str) -> Change:
 
 
 def without_lock(class_name: str, method: str) -> Change:
-    """Return a change that removes the calls of ``lock`` and ``unlock``, and the monitors, of a method."""
+    """Return a change that removes all calls of ``lock`` and ``unlock``, and all monitors, from a method."""
 
     def change(node: Any) -> bool:
         found = False
@@ -71,7 +71,7 @@ def without_lock(class_name: str, method: str) -> Change:
 
 
 def without_monitors(node: Any) -> bool:
-    """Remove all monitors of a log; True if a class has some."""
+    """Remove all monitors of a log; return True if there were any."""
     found = False
     if _LOGS.fullmatch(str(node.name)):
         for method in node.methods:
@@ -83,7 +83,7 @@ def without_monitors(node: Any) -> bool:
 
 
 def too_early(class_name: str, method: str, call_name: str, before: str) -> Change:
-    """Return a change that moves ``this.CALL()`` before the first ``this.BEFORE()`` of a method."""
+    """Return a change that moves the call ``this.CALL()`` in a method before its first call of ``this.BEFORE()``."""
 
     def change(node: Any) -> bool:
         for each in _methods(node, class_name, method):

@@ -1,6 +1,6 @@
-"""Encoding of operations for Java, by their declarations.
+"""Encoding of operations for Java, derived from their declarations.
 
-A request has the numbers among the arguments in their order, and all others as bytes, separated by zero bytes.
+A request has the numbers among the arguments in their order. All other arguments are bytes, separated by zero bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def performed(operations: Mapping[str, Op], *, without: Collection[str] = ()) ->
 
 
 def numbered(operations: Mapping[str, Op]) -> dict[str, int]:
-    """Return the numbers of operations in batches."""
+    """Return the number of each operation in batches."""
     return {name: number for number, name in enumerate(operations)}
 
 
@@ -73,7 +73,7 @@ def _step_of(number: int, operation: Op, content_of: Mapping[Any, Any]) -> Calla
 
 
 def _options(kind: Any) -> tuple[str, ...]:
-    """Return the names that an argument is one of; empty for another type."""
+    """Return the names from which an argument is chosen; empty for an argument of another type."""
     return get_args(get_args(kind)[0])
 
 

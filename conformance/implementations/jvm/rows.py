@@ -1,15 +1,13 @@
-"""Rows of numbers for values, by their types: what Java adds to a reply (``Reply.java``), and Python reads.
+"""Rows of numbers that represent values of a type: Java adds them to a reply (``Reply.java``), and Python reads them.
 
-=============================== =====================================================
-``int``, ``bool``               one number
-``str``                         the two halves of an id of Kafka
-``T | None``                    0; or 1 and the numbers of ``T``
-``tuple[T, ...]``               the number of elements, and the numbers of each
-``tuple[T, U]``, a NamedTuple   the numbers of its fields
-=============================== =====================================================
+=============================== ===================================================== ``int``, ``bool``
+one number ``str``                         the two halves of an id of Kafka ``T | None``                    0; or 1 and
+the numbers of ``T`` ``tuple[T, ...]``               the number of elements, and the numbers of each ``tuple[T, U]``, a
+NamedTuple   the numbers of its fields ===============================
+=====================================================
 
-Every step of a lockstep needs a row. Encoders and decoders are therefore compiled from the types, as the methods of a
-NamedTuple are.
+Every step of a lockstep needs a row. For speed, encoders and decoders are compiled from the types, like the methods of
+a NamedTuple.
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ class Row(NamedTuple):
 
     Attributes:
         numbers: A function that returns the numbers of a value.
-        value: A function that returns the value of numbers.
+        value: A function that returns the value from its numbers.
     """
 
     numbers: Callable[[Any], Sequence[int]]

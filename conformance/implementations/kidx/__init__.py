@@ -1,1 +1,1 @@
-"""Reference: kidx, with the interfaces that the harness drives."""
+"""Reference: kidx, with the interfaces of an implementation."""

@@ -1,4 +1,4 @@
-"""Reference of the cache of remote index files: kidx's own, with a remote storage in memory."""
+"""Reference of the cache of remote index files: kidx's cache, with remote storage in memory."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class StoredIndexes:
-    """Remote storage in memory, with responses that operations define."""
+    """Remote storage in memory, whose responses operations define."""
 
     def __init__(self) -> None:
         self._stored: dict[tuple[str, str], tuple[str, bytes]] = {}
@@ -59,7 +59,7 @@ class StoredIndexes:
 class ReferenceCache(SharedReference):
     """Reference with kidx's own cache (see :class:`conformance.implementations.protocol`).
 
-    The class is a class attribute, so that a mutant is a subclass that replaces it with a defective one.
+    The class of the cache is a class attribute, so that a mutant can replace it with a defective class.
     """
 
     speaks_kafka = True
@@ -169,7 +169,7 @@ class ReferenceCache(SharedReference):
 
     def _resize(self, max_size: int) -> None:
         cache = self._opened()
-        if self.dialect.cache_limit != "entries":  # 3.6 cannot do it
+        if self.dialect.cache_limit != "entries":  # the limit of 3.6 cannot be changed
             cache.resize(max_size)
 
     def _pass_time(self, milliseconds: int, tidies: bool) -> None:

@@ -22,7 +22,7 @@ _NOTHING_IS_OPEN = Observation(Outcome("closed"), None)
 class ReferenceIndex:
     """Reference with kidx's own index classes (see :class:`conformance.implementations.protocol`).
 
-    The classes are class attributes, so that a mutant is a subclass that replaces one with a defective one.
+    The classes are class attributes, so that a mutant can replace one of them with a defective class.
     """
 
     speaks_kafka = True
@@ -70,7 +70,7 @@ class ReferenceIndex:
         return Observation(outcome, None if self._index is None else self._state())
 
     def ask(self, operation: Operation) -> Observation:
-        """Return the outcome of an operation that changes nothing, without a state."""
+        """Return the outcome of an operation that changes nothing; the observation has no state."""
         return self.perform(operation)._replace(state=None)
 
     # -- operations --------------------------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class ReferenceIndex:
         self._state = _STATES[kind](index)
 
     def _call(self, name: str) -> Callable[..., Any] | None:
-        """Return the function of an operation on the open index, cached until the next ``open``, or None."""
+        """Return the function that executes an operation on the open index, or None; cached until the next ``open``."""
         index = self._index
         if name == "open":
             return self._open
@@ -112,7 +112,7 @@ class ReferenceIndex:
         self._index.rename_to(self._prefix + path)
 
     def _release(self) -> None:
-        """Release the index as a killed process does: without trimming or flushing."""
+        """Release the index as a killed process does, without trimming or flushing it."""
         index, self._index, self._calls = self._index, None, {}
         if isinstance(index, TransactionIndex):
             index.close()
@@ -138,7 +138,7 @@ _ADAPTED: dict[str, Callable[[Callable[..., Any]], Callable[..., Any]]] = {
     "all_aborted": lambda method: lambda: tuple(method()),
     "collect_aborted": lambda method: lambda start, end: tuple(method(start, end)),
 }
-"""Adapters of methods whose arguments or results differ from the operation."""
+"""Adapters for methods that have other arguments or results than the operation."""
 
 
 def _state_of_offsets(index: OffsetIndex) -> Callable[[], State]:

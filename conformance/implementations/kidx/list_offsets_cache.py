@@ -1,9 +1,9 @@
-"""Cache of the last results of ListOffsets, valid while nothing that they depend on has changed.
+"""Cache of the last results of ListOffsets, which is valid until a value on which they depend changes.
 
 A log is queried for the same thirty targets after every step, and most steps change no result: a rejected append, a
-moved high watermark, the clock. Everything that the results depend on is read before each query, and compared with its
-value before the last one. This includes the bytes of the indexes, so that a change by another process is noticed. The
-content of a log is represented by the log's counter of writes.
+moved high watermark, the clock. All values on which the results depend are read before each query, and compared with
+the values before the last query. These include the bytes of the indexes, so that a change by another process is
+noticed. The content of a log is represented by the number of writes to it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Answers = TypeVar("Answers")
 
 
 class SegmentCacheKey(NamedTuple):
-    """Everything that a segment's results depend on.
+    """Everything on which a segment's results depend.
 
     Attributes:
-        log: The object of its log; another object has read the file again.
+        log: The object that reads the log file; a new object has read the file again.
         writes: The number of changes of the file through that object.
-        maximum: The largest timestamp and its offset, or None if not read yet.
-        last_modified: The modification time of the log, which replaces a missing largest timestamp.
-        offset_index: Entries and bytes of the index, or None if it is not open.
-        time_index: Entries and bytes of the index, or None if it is not open.
+        maximum: The largest timestamp and its offset, or None if they have not been read.
+        last_modified: The modification time of the log file, which replaces a missing largest timestamp.
+        offset_index: The number of entries and the bytes of the offset index, or None if it is not open.
+        time_index: The number of entries and the bytes of the time index, or None if it is not open.
     """
 
     log: FileRecords
@@ -43,7 +43,7 @@ class SegmentCacheKey(NamedTuple):
 
 
 class LogCacheKey(NamedTuple):
-    """Everything that a log's results depend on, for a timestamp or a special target."""
+    """Everything on which a log's results for timestamps and special targets depend."""
 
     start_offset: int
     search_start: int
@@ -53,7 +53,7 @@ class LogCacheKey(NamedTuple):
 
 
 def segment_cache_key(segment: LogSegment) -> SegmentCacheKey:
-    """Return the current values; reading them opens and changes nothing."""
+    """Return the key of a segment; this opens and changes nothing."""
     maximum = segment.maximum
     return SegmentCacheKey(
         segment.log,
@@ -80,14 +80,14 @@ class ListOffsetsCache:
         self._answers: Any = None
 
     def answers(self, log: UnifiedLog, targets: Sequence[int], also: Any, answer: Callable[[], Answers]) -> Answers:
-        """Return the cached results if the query and everything that they depend on are the same, or new results.
+        """Return the cached results if the query and all values on which they depend are the same, or new results.
 
         A query that has opened an index is never the same again: it has changed what the results depend on.
 
         Args:
             log: The log.
             targets: The targets.
-            also: Other values that the results depend on; equal if and only if nothing changed.
+            also: Further values on which the results depend.
             answer: A function that queries the log.
 
         Raises:
@@ -102,6 +102,6 @@ class ListOffsetsCache:
         return answers
 
     def cache_key(self, log: UnifiedLog) -> LogCacheKey:
-        """Return the current values; reading them opens and changes nothing."""
+        """Return the key of a log; this opens and changes nothing."""
         segments = tuple([segment_cache_key(segment) for segment in log.segments])
         return LogCacheKey(log.start_offset, log.search_start, log.end_offset, tuple(log.epochs.entries), segments)

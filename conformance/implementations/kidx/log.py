@@ -35,7 +35,7 @@ _SAME_KIND = {
     "unsupported_version": "kafka",
     "io": "kafka",  # for an unreadable batch: a KafkaException, while other I/O errors are storage errors
 }
-"""Error kinds of the log machine that have other names in kidx."""
+"""The names that the log machine has for some of kidx's error kinds."""
 
 
 class KilledError(Exception):
@@ -53,7 +53,7 @@ def _producer(producers: ProducerStateManager, producer: int) -> tuple[Any, ...]
 class ReferenceLog(SharedReference):
     """Reference with kidx's own log (see :class:`conformance.implementations.protocol`).
 
-    The class is a class attribute, so that a mutant is a subclass that replaces it with a defective one.
+    The class of the log is a class attribute, so that a mutant can replace it with a defective class.
     """
 
     speaks_kafka = True
@@ -91,7 +91,7 @@ class ReferenceLog(SharedReference):
         return self.log
 
     def observation_of(self, dialect: Dialect, observation: LogObservation) -> LogObservation:
-        """Return the observation for one dialect: results may differ although the log is the same."""
+        """Return the observation for one dialect; results may differ although the log is the same."""
         found = self._answers.get(dialect.release)
         return observation if found is None else observation._replace(outcome=found)
 
@@ -181,7 +181,7 @@ class ReferenceLog(SharedReference):
         return answers
 
     def _read(self, offset: int) -> tuple[int, ...] | None:
-        """Return the batch at an offset, or the first one after it, in whichever segment."""
+        """Return the fields of the batch that contains an offset, or of the first batch after the offset."""
         log = self._opened
         if not log.start_offset <= offset <= log.end_offset:
             raise OffsetOutOfRangeError(f"offset {offset} is not in {log.start_offset}..{log.end_offset}")
@@ -218,19 +218,19 @@ class ReferenceLog(SharedReference):
         self.end()
 
     def index_lengths(self) -> dict[str, int]:
-        """Return the bytes of entries of each loaded offset and time index, by the file's name."""
+        """Return the number of bytes of entries in each loaded offset and time index, by file name."""
         segments = () if self.log is None else self.log.segments
         indexes = (index for each in segments for index in (each.lazy_offset_index, each.lazy_time_index))
         return {index.path.name: index.get().size_in_bytes for index in indexes if index.is_loaded}
 
     def delete_before_start(self) -> LogState:
-        """Delete the segments before the log start, as a log does that does not wait for retention."""
+        """Delete the segments before the log start offset, as a log does that does not wait for retention."""
         self._opened.delete_segments_before_start()
         return self._state(self._opened)
 
     def _close(self, prepared: bool) -> None:
         self._opened.close(prepare=prepared)
-        self.log = None  # a log that failed to close remains, as in Kafka
+        self.log = None  # a log that failed to close is still open, as in Kafka
 
     @staticmethod
     def _state(log: UnifiedLog) -> LogState:

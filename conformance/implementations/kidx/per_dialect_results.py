@@ -1,7 +1,7 @@
-"""Results of ListOffsets when one reference executes for several dialects: the log is shared, the results differ.
+"""Results of ListOffsets if one reference executes for several dialects: the log is shared, but results differ.
 
-The set of special targets and the meaning of the largest timestamp affect results, but no file. So one log computes the
-results for all dialects, as long as a query opens no index that only some of them would have opened.
+The special targets that a release has, and the meaning of the largest timestamp, affect results but no file. One log
+therefore computes the results for all dialects, as long as a query opens no index that only some of them would open.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
     from kidx.log import UnifiedLog
 
 Answers = dict[str, Outcome]
-"""Outcomes that differ from the newest dialect, by release."""
+"""Outcomes that differ from the newest dialect's outcome, by release."""
 
 
 def results_per_dialect(
     log: UnifiedLog, dialect: SharedDialect, targets: Sequence[int], answer: Callable[[int], Any]
 ) -> tuple[tuple[Any, ...], Answers]:
-    """Return the results of the newest dialect, and the differing results of the others.
+    """Return the results of the newest dialect, and by release the outcomes that differ.
 
     Args:
         log: The log.
-        dialect: The log's shared dialect; members that need a separate log are split off.
+        dialect: The shared dialect of the log; members that need a separate log are split off.
         targets: The targets of the query.
         answer: A function that queries the log.
 
     Raises:
-        KidxError, OSError: As ``answer``, for all remaining members.
+        KidxError, OSError: ``answer`` raises it for all remaining members.
     """
     own: list[Any] = []
     different: dict[str, dict[int, Any]] = {}
@@ -87,7 +87,7 @@ def _special(
 
 
 def _parts(dialect: SharedDialect, target: int) -> list[tuple[list[Dialect], dict[str, Any]]]:
-    """Return the members grouped by their meaning of a target, with the deciding fields; the newest group first."""
+    """Return the members, grouped by their meaning of a target, with the differing fields; the newest group first."""
     parts: dict[Any, list[Dialect]] = {}
     for member in reversed(dialect.members):
         special = member.lowest_target <= target
@@ -99,7 +99,7 @@ def _parts(dialect: SharedDialect, target: int) -> list[tuple[list[Dialect], dic
 
 
 def _opens(log: UnifiedLog) -> bool:
-    """Return True if a special target may open an index, or fill a segment's cache for the first time."""
+    """Return True if a special target may open an index, or read a segment's largest timestamp for the first time."""
     segments = list(log.segments)
     if not all(segment.maximum.is_known for segment in segments):
         return True
@@ -108,5 +108,5 @@ def _opens(log: UnifiedLog) -> bool:
 
 
 def _opened(log: UnifiedLog) -> list[tuple[bool, ...]]:
-    """Return everything that a query may have changed in a log."""
+    """Return everything that a query may change in a log."""
     return [(s.lazy_offset_index.is_loaded, s.lazy_time_index.is_loaded, s.maximum.is_known) for s in log.segments]

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class ReferenceSegment(SharedReference):
     """Reference with kidx's own segment (see :class:`conformance.implementations.protocol`).
 
-    The class is a class attribute, so that a mutant is a subclass that replaces it with a defective one.
+    The class of the segment is a class attribute, so that a mutant can replace it with a defective class.
     """
 
     speaks_kafka = True
@@ -60,7 +60,7 @@ class ReferenceSegment(SharedReference):
         return SegmentObservation(outcome, None if self._segment is None else _state(self._segment))
 
     def ask(self, operation: Operation) -> SegmentObservation:
-        """Return the outcome of an operation that changes nothing, without a state."""
+        """Return the outcome of an operation that changes nothing; the observation has no state."""
         return SegmentObservation(self._outcome(operation), None)
 
     def _outcome(self, operation: Operation) -> Outcome:
@@ -157,7 +157,7 @@ class ReferenceSegment(SharedReference):
         return segment.truncate_to(offset)
 
     def _release(self) -> None:
-        """Release the segment as a killed process does: without trimming or flushing."""
+        """Release the segment as a killed process does, without trimming or flushing it."""
         segment, self._segment, self._calls = self._segment, None, {}
         if segment is not None:
             segment.release_handles()

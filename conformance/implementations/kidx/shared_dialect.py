@@ -1,9 +1,9 @@
-"""Dialects of several releases as one, as long as all values that are read are the same.
+"""Dialect of several releases, as long as all values that are read are the same for them.
 
-A reference that executes for several releases has a :class:`SharedDialect`. Values that all releases share do not
-distinguish them. If a value differs, the members that differ from the newest one are *split off*: from this operation
-on, another reference has to execute for them. So the remaining members have exactly the results of separate
-references, as a reference is a function of its operations and of the values that it reads.
+A reference that executes for several releases has a :class:`SharedDialect`. If a value that is read differs between its
+members, the members that differ from the newest one are *split off*: from this operation on, another reference must
+execute for them. A reference depends only on its operations and on the values that it reads. The remaining members
+therefore get exactly the results that separate references would have.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 
 
 class _TrackedField:
-    """Field of a dialect. Its value becomes an attribute of the object when it is first read."""
+    """Field of a dialect, whose value becomes an attribute of the object when it is first read."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -38,11 +38,11 @@ class SharedDialect(Dialect):
     """Several dialects as one.
 
     Args:
-        dialects: The dialects; the last one decides, and the others are split off from it.
+        dialects: The dialects. The last one determines each value; the others are split off if theirs differs.
 
     Attributes:
-        members: The dialects that nothing has distinguished so far.
-        left: The split-off dialects, until they are fetched (:meth:`pop_split_off`).
+        members: The dialects that have not been split off.
+        left: The dialects that have been split off since the last :meth:`pop_split_off`.
     """
 
     members: list[Dialect]
@@ -57,7 +57,7 @@ class SharedDialect(Dialect):
         return self is other
 
     def ask(self, name: str) -> Any:
-        """Return the value of a field; split off the members with another value."""
+        """Return the value of a field, and split off the members with another value."""
         value = getattr(self.members[-1], name)
         others = [member for member in self.members if getattr(member, name) != value]
         if others:
@@ -66,7 +66,7 @@ class SharedDialect(Dialect):
         return value
 
     def leave(self, members: Sequence[Dialect]) -> None:
-        """Split off members, unless they are split off already."""
+        """Split off members that are not yet split off."""
         self.left.extend(member for member in members if member in self.members)
         self.members[:] = [member for member in self.members if member not in members]
 
@@ -88,7 +88,7 @@ class SharedDialect(Dialect):
         return self._agreed([library(codec, data, magic, mode=mode) for library in libraries])
 
     def _agreed(self, answers: Sequence[Answer]) -> Answer:
-        """Return the result of the last member; split off members with a different result."""
+        """Return the result of the last member, and split off the members with a different result."""
         *others, last = answers
         if different := [member for member, other in zip(self.members, others, strict=False) if other != last]:
             self.leave(different)
@@ -102,7 +102,7 @@ class SharedDialect(Dialect):
 
     @contextmanager
     def overriding(self, values: Mapping[str, Any]) -> Iterator[None]:
-        """Give some fields other values in the block, without splitting off any member."""
+        """Give some fields other values in the block. No member is split off because of them."""
         own = {name: vars(self).get(name, self) for name in values}
         vars(self).update(values)
         try:
@@ -123,13 +123,13 @@ class SharedReference:
     """Reference that can execute for several releases.
 
     Attributes:
-        dialect: The dialect whose rules it reads; the dialect of its release, or a shared one.
+        dialect: The dialect of the release, or a shared one.
     """
 
     dialect: Dialect
 
     def perform_for(self, dialects: Sequence[Dialect]) -> None:
-        """Execute for several dialects from the next example on; its own is the last of them."""
+        """Execute for several dialects from the next example on; the last one is the reference's own."""
         self.dialect = SharedDialect(dialects) if len(dialects) > 1 else dialects[0]
 
     def pop_split_off(self) -> list[Dialect]:
@@ -137,6 +137,6 @@ class SharedReference:
         return self.dialect.pop_split_off() if isinstance(self.dialect, SharedDialect) else []
 
     def observation_of(self, dialect: Dialect, observation: Any) -> Any:
-        """Return the last observation, converted for one of the dialects."""
+        """Return the last observation as it is in one of the dialects."""
         del dialect
         return observation

@@ -1,23 +1,23 @@
 """Abstract model: the meaning of an index, as a participant of the lockstep.
 
-The reference and Kafka's own classes are programs; if both have the same mistake, comparing them shows nothing. The
-model is a specification instead: an index is a list of (key, value) pairs, a capacity and the position of the next
-entry. The bytes of its file follow from those, and a lookup is literal – *the entry with the largest key not above the
-target* – without warm and cold sections. It shares no code with the reference.
+The reference and Kafka's own classes are programs. If both have the same mistake, a comparison shows nothing. The model
+is a specification instead: an index is a list of (key, value) pairs, a capacity and the position of the next entry. The
+bytes of its file follow from these. A lookup has its literal meaning (*the entry with the largest key not above the
+target*), without warm and cold sections. The model shares no code with the reference.
 
-If no such meaning exists, the model abstains (``perform`` returns None) instead of guessing:
+If an operation has no such meaning, the model abstains (``perform`` returns None) instead of guessing:
 
 * a search in content that is not in order, or for a key that several different entries share (AI-35, AI-36);
 * the number of entries after truncating such content, until ``truncate`` or ``reset`` defines it as 0;
 * a file that the harness corrupted, until an ``open`` passes its bytes;
 * arguments beyond Kafka's own types, files of more than 64 MiB, and an index after a failed ``open``.
 
-It does follow an operation that fails halfway, since the result has a meaning, too: the pen (see
+The model follows an operation that fails halfway, because the result has a meaning, too: the pen (see
 :class:`~.slots.SlotIndex`) is no longer at the end of the entries.
 
-Files: :mod:`.slots` is common to offset and time index; :mod:`.offset_index`, :mod:`.time_index` and
-:mod:`.transaction_index` are the three kinds; :mod:`.directory` are the files on disk; :mod:`.dialect` are differences
-between releases; :mod:`.machine` is the model.
+Modules: :mod:`.slots` is common to offset and time index. :mod:`.offset_index`, :mod:`.time_index` and
+:mod:`.transaction_index` are the three kinds, :mod:`.directory` the files on disk, :mod:`.dialect` the differences
+between releases, and :mod:`.machine` the model itself.
 """
 
 from __future__ import annotations

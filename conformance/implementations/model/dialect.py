@@ -9,14 +9,14 @@ class Dialect(NamedTuple):
     """Behaviour of one group of releases.
 
     Attributes:
-        misplaced: The error of an append with the pen away from the end of the entries (OI-6).
-        trims_when_closed: True if ``trim`` and ``close`` still try to trim when the file is unmapped (AI-16).
+        misplaced: The error of an append while the pen is not at the end of the entries (OI-6).
+        trims_when_closed: True if ``trim`` and ``close`` try to trim even if the file is unmapped (AI-16).
         unmaps_to_resize: True if the file is unmapped before it is resized (KAFKA-19390), so that a failed resize
             leaves a closed index.
         close_trims: True if ``close`` trims the file (before 4.4).
         flushes_when_closed: True if ``flush`` of a closed index does nothing instead of failing (from 4.4).
-        strict_versions: True if a transaction record must have version 0 in all 16 bits; before 4.4 only a first byte
-            from 1 to 127 was rejected.
+        strict_versions: True if a transaction record must have version 0 in all 16 bits; before 4.4, only a first byte
+            from 1 to 127 is rejected.
     """
 
     misplaced: str = "illegal_state"
@@ -44,14 +44,14 @@ SINCE: Final[tuple[tuple[tuple[int, int, int], Dialect], ...]] = (
     ((4, 1, 1), REMAPPED),
     ((4, 4, 0), UNTRIMMED),
 )
-"""First release of each group in version order; a group extends to the next line."""
+"""The first release of each group, in version order; a group ends before the next line's release."""
 
 
 def dialect_of(release: str) -> Dialect:
     """Return the dialect of a release such as ``"3.9.2"``.
 
     Raises:
-        ValueError: It is not a release, or one before 2.4.0.
+        ValueError: The text is not a release, or the release is older than 2.4.0.
     """
     parts = release.split(".")
     if len(parts) != 3 or not all(part.isdecimal() for part in parts):

@@ -1,17 +1,17 @@
-"""Files on disk, as known to the model."""
+"""Files on disk, as far as the model knows them."""
 
 from __future__ import annotations
 
 from conformance.implementations.model.prediction import UNKNOWN, Unknown
 
 Content = bytearray | None | Unknown
-"""Bytes of a file, None if there is no file, or UNKNOWN."""
+"""Bytes of a file, None if the file does not exist, or UNKNOWN."""
 
 
 class Directory:
-    """One directory of plain file names, initially empty.
+    """Directory of files, which is empty at first and has no subdirectories.
 
-    The buffers are shared with the open index, as a mapped file is the file itself.
+    The buffers are shared with the open index, because a mapped file is the file itself.
     """
 
     def __init__(self) -> None:

@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 SLOTS: Final[dict[str, type[SlotIndex]]] = {"offset": OffsetIndex, "time": TimeIndex}
 
 NAMING: Final = {name: each.names_file for name, each in INDEX_OPS.items() if each.names_file >= 0}
-"""Index of the argument that names a file, for the operations with such an argument."""
+"""Position of the argument that names a file, for each operation that has one."""
 
 FINDING: Final = frozenset({"truncate", "reset"})
-"""Operations after which a lost index is known again: it is empty."""
+"""Operations that make a lost index empty, so that it is known again."""
 
 HARMLESS: Final = frozenset({"flush", "truncate_to"} | {name for name, each in INDEX_OPS.items() if each.looks})
-"""Operations that leave a lost index lost."""
+"""Operations after which a lost index is still lost, without further effect on the model."""
 
 
 class Model:
     """Expected result of each operation, in the dialect of one release.
 
-    Call :meth:`begin` once per example, then :meth:`perform` for every operation of the harness, including corruptions
-    of closed files.
+    Call :meth:`begin` at the start of an example, then :meth:`perform` for every operation of the harness, including
+    corruptions of closed files.
     """
 
     def __init__(self, release: str) -> None:
-        """Raise ValueError for something that is not a release from 2.4.0 on."""
+        """Raise ValueError if ``release`` is not a release from 2.4.0 on."""
         self.release = release
         self._dialect = dialect_of(release)
         self.begin()
@@ -59,7 +59,7 @@ class Model:
         """
         name, args = operation
         if name in NAMING and "/" in args[NAMING[name]]:
-            self._give_up()  # the model has one directory
+            self._give_up()  # the model has no subdirectories
             return None
         if name == "open":
             return self._open(args[0], Opening(*args[1:]), file_bytes)
@@ -81,18 +81,18 @@ class Model:
         return outcome and Prediction(outcome, index.state(), self._directory.read(index.path))
 
     def _give_up(self) -> None:
-        """Forget the index and all files until the next ``open``."""
+        """Forget the index and all files; the next ``open`` makes the model certain again."""
         self._index = None
         self._directory.invalidate()
 
     def _damage(self) -> None:
-        """Record a change of a file by the harness, which must not change the file of an open index."""
+        """Record a change of a file by the harness. The file must not be the file of an open index."""
         self._directory.invalidate()
         if self._index is not None and self._index.mapped:
             self._index = None
 
     def _open(self, kind: str, opening: Opening, file_bytes: bytes | None) -> Prediction | None:
-        """Open a file whose bytes are known, or a new one. After an error there is no index."""
+        """Open a file whose bytes are known, or a new file. After an error, no index is open."""
         self._index = None
         slots = SLOTS.get(kind)
         directory = self._directory
@@ -106,7 +106,7 @@ class Model:
         else:
             refusal = slots.refusal(opening) if file_bytes is None else None
             if refusal is not None:
-                directory.invalidate()  # a previous index may still be called
-                return Prediction(refusal, UNKNOWN, b"")  # the new, empty file remains
+                directory.invalidate()  # operations on a previous index may still follow
+                return Prediction(refusal, UNKNOWN, b"")  # the new, empty file remains after the error
             self._index = slots(self._dialect, directory, opening)
         return Prediction(OK, self._index.state(), directory.read(opening.path))

@@ -27,7 +27,7 @@ ENTRY: Final = struct.Struct(">ii")
 
 
 class OffsetIndex(SlotIndex):
-    """Offsets as keys and positions as values. An entry is an offset relative to the base, and a position."""
+    """Index whose keys are offsets and whose values are positions; an entry is the relative offset and the position."""
 
     size = 8
 
@@ -41,7 +41,7 @@ class OffsetIndex(SlotIndex):
         return keys, list(numbers[1::2])
 
     def refresh_last(self) -> None:
-        """Set the last offset; it is the base offset without entries (OI-2)."""
+        """Set the last offset, which is the base offset if there are no entries (OI-2)."""
         self.last = self.keys[-1] if self.count else self.base_offset
 
     @property
@@ -65,11 +65,11 @@ class OffsetIndex(SlotIndex):
         return self.keys, self.ordered_keys
 
     def resized(self) -> Outcome:
-        """Return True as outcome; the last offset does not change (OI-2)."""
+        """Return the outcome True; the last offset does not change (OI-2)."""
         return Outcome(value=True)
 
     def append(self, offset: int, position: int) -> Outcome:  # noqa: PLR0911 - the order of the errors is the specification
-        """Append an entry if there is a free slot, the offset is the largest so far, and fits into 31 bits (OI-3)."""
+        """Append an entry if a slot is free and the offset exceeds all others and fits in 31 bits (OI-3)."""
         if not (-LONG <= offset < LONG and -INT <= position < INT):
             raise UndefinedError
         count = self.count
@@ -92,7 +92,7 @@ class OffsetIndex(SlotIndex):
         return OK
 
     def _append_elsewhere(self, offset: int, entry: bytes) -> Outcome:
-        """Append with the pen where a failed resize left it: the entry is written, counted, and only then rejected."""
+        """Append after a failed resize has moved the pen: the entry is written and counted, and only then rejected."""
         self.put(entry)
         self.count += 1
         self.last = offset
@@ -110,8 +110,8 @@ class OffsetIndex(SlotIndex):
     def fetch_upper_bound(self, offset: int, position: int, fetch_size: int) -> Outcome | None:
         """Return the first entry at or after a position in the log, ``position + fetch_size`` in 32 bits, or none.
 
-        One exception (AI-33): if the bound is the position of the very first entry, the result is the second entry, as
-        the search never compares the first one as its middle. Any other entry with exactly that position is found.
+        There is one exception (AI-43). If the bound is the position of the first entry, the result is the second entry,
+        because the search never compares the first one. Any other entry with exactly that position is found.
         """
         del offset  # only the position counts
         need_ints(position, fetch_size)

@@ -1,4 +1,4 @@
-"""Predictions of the model, and the value for unknown parts."""
+"""Predictions of the model, and the placeholder for parts that it does not predict."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Prediction(NamedTuple):
     """Expected result of an operation.
 
     Attributes:
-        outcome: The value or the kind of error; the model predicts no texts.
-        state: The state of the index afterwards, or :data:`UNKNOWN`.
-        file: The content of the index's file afterwards, None if there is no such file, or :data:`UNKNOWN`. It is the
-            model's own buffer, which the next operation changes: compare it immediately, and keep neither it nor a
-            ``memoryview`` of it.
+        outcome: The value or the kind of error; texts are not predicted.
+        state: The state of the index after the operation, or :data:`UNKNOWN`.
+        file: The content of the index's file after the operation, None if the file does not exist, or :data:`UNKNOWN`.
+            It is the model's own buffer, which the next operation changes: compare it immediately, and keep neither it
+            nor a ``memoryview`` of it.
     """
 
     outcome: Outcome
@@ -39,4 +39,4 @@ class Prediction(NamedTuple):
 
 
 class UndefinedError(Exception):
-    """State that the model cannot predict from here on; the next ``open`` makes it predictable again."""
+    """State that the model cannot predict; the next ``open`` makes it predictable again."""

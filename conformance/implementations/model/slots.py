@@ -1,4 +1,4 @@
-"""Common part of offset index and time index: entries of one size in a file of a fixed capacity."""
+"""Common part of offset index and time index: entries of one size, in a file with a fixed number of slots."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from conformance.implementations.model.directory import Directory
 
 LARGEST: Final = 64 << 20
-"""Size in bytes above which the model abstains: it keeps whole files in memory."""
+"""Size in bytes above which the model abstains, because it keeps whole files in memory."""
 
 
 class Opening(NamedTuple):
-    """Arguments of opening an index, in the order of the operation; a transaction index ignores the last two."""
+    """Arguments of ``open``, in order; a transaction index ignores the last two."""
 
     path: str
     base_offset: int
@@ -42,21 +42,21 @@ class Opening(NamedTuple):
 
 
 class SlotIndex(ABC):
-    """List of entries, its capacity, and the pen: the byte at which the next entry will be written.
+    """List of entries, its capacity, and the pen: the position of the byte at which the next entry will be written.
 
-    The pen belongs at the end of the entries. Operations that fail halfway leave it elsewhere, and it remains there
-    until a truncation moves it back; entries are always the contents of the file's slots.
+    The pen is normally at the end of the entries. An operation that fails halfway may leave it elsewhere, until a
+    truncation moves it back. The entries are always the contents of the slots of the file.
 
     Attributes:
         data: The bytes of the file while the index is open.
-        keys: The keys of the entries inside the file, i.e. of all ``count`` of them unless the file was truncated below
-            its entries (AI-11).
+        keys: The keys of the entries in the file. There are ``count`` of them, unless the file was truncated to less
+            than its entries (AI-11).
         values: The values of these entries.
         count: The number of entries, according to the index.
-        length: The length of the file as the index last set or read it.
-        pen: The position of the next entry.
+        length: The length of the file, as the index last set or read it.
+        pen: The position of the next entry in the file.
         mapped: True if the index is open.
-        lost: True if the number of entries is unknown, as unordered content was truncated at a key.
+        lost: True if the number of entries is unknown, because unordered content was truncated at a key.
     """
 
     size: ClassVar[int]
@@ -69,7 +69,7 @@ class SlotIndex(ABC):
         self.lost = False
         content = directory.read(self.path)
         if isinstance(content, bytearray):
-            # An existing file is full of entries, whatever its content (AI-5).
+            # An existing file is full of entries, whatever its content is (AI-5).
             self.data = content
             self.count = len(content) // self.size
         else:
@@ -83,35 +83,35 @@ class SlotIndex(ABC):
 
     @classmethod
     def refusal(cls, opening: Opening) -> Outcome | None:
-        """Return the error of a new file, or None: it is too small for one entry (AI-3), or read-only (AI-4)."""
+        """Return the error of opening a new file: too small for an entry (AI-3), or read-only (AI-4); else None."""
         if opening.max_index_size < cls.size:
             return INVALID_ARGUMENT
         return None if opening.writable else IO
 
     @classmethod
     def whole(cls, size: int) -> int:
-        """Return a size rounded down to complete entries; towards zero, as Java divides."""
+        """Return a size rounded to whole entries, towards zero, as Java divides."""
         return (abs(size) // cls.size) * cls.size * (1 if size >= 0 else -1)
 
     # Defined by the two kinds:
 
     @abstractmethod
     def parse(self, data: bytes | bytearray) -> tuple[list[int], list[int]]:
-        """Return the keys and values of the entries in some bytes."""
+        """Return the keys and values of the entries in the given bytes."""
 
     @abstractmethod
     def refresh_last(self) -> None:
-        """Read the remembered last entry from the last slot; the caller ensures that the slot exists."""
+        """Read the cached last entry from the last slot. The caller ensures that the slot exists."""
 
     @property
     @abstractmethod
     def remembered(self) -> tuple[int, ...]:
-        """Remembered last entry, in the format of a state."""
+        """Cached last entry, in the format of a state."""
 
     @property
     @abstractmethod
     def empty_answer(self) -> tuple[int, int]:
-        """Result of a lookup if no entry is low enough."""
+        """Result of a lookup if every key is above the target."""
 
     @property
     @abstractmethod
@@ -135,7 +135,7 @@ class SlotIndex(ABC):
 
     @property
     def capacity(self) -> int:
-        """Number of entries that fit into the file."""
+        """Number of entries that fit in the file."""
         return self.length // self.size
 
     def state(self) -> State:
@@ -170,7 +170,7 @@ class SlotIndex(ABC):
         self.pen += self.size
 
     def put(self, data: bytes) -> bool:
-        """Write at the pen, all or nothing; return False if it is too close to the end of the file."""
+        """Write all of the bytes at the pen; write nothing and return False if they exceed the end of the file."""
         end = self.pen + len(data)
         if end > len(self.data):
             return False
@@ -179,7 +179,7 @@ class SlotIndex(ABC):
         return True
 
     def relative(self, offset: int) -> int | None:
-        """Return an offset relative to the base, modulo 2**64 (AI-8), or None if an entry cannot contain it."""
+        """Return an offset relative to the base, modulo 2**64 (AI-8), or None if an entry cannot store it."""
         relative = offset - self.base_offset
         if not 0 <= relative < INT:
             relative = as_long(relative)
@@ -208,7 +208,7 @@ class SlotIndex(ABC):
         return Outcome(None, (keys[at], values[at]))
 
     def entry(self, n: int) -> Outcome:
-        """Return the n-th entry. Below 0 the byte position is computed as a Java ``int`` (OI-8)."""
+        """Return the entry in a slot. Below 0, the byte position is computed as a Java ``int`` (OI-8)."""
         if not -INT <= n < INT:
             raise UndefinedError
         if n >= self.count:
@@ -226,7 +226,7 @@ class SlotIndex(ABC):
     # Truncating and resizing.
 
     def truncate(self) -> Outcome:
-        """Remove all entries. A closed index loses its count before it fails."""
+        """Remove all entries. A closed index sets its count to 0 before it fails."""
         if self.mapped:
             self.keep(0)
             self.lost = False
@@ -248,21 +248,21 @@ class SlotIndex(ABC):
         return OK
 
     def reset(self) -> Outcome:
-        """Remove all entries, and restore the size that the index was opened with (AI-15)."""
+        """Remove all entries, and resize the file to the size with which the index was opened (AI-15)."""
         outcome = self.truncate()
         if outcome.error is None:
             outcome = self.resize(self.max_index_size)
         return OK if outcome.error is None else outcome
 
     def resize(self, size: int) -> Outcome:
-        """Resize the file to a size, rounded down: truncated, or padded with zeros; True if it changed (AI-10)."""
+        """Resize the file to a size, rounded down, by cutting or zeros; the outcome is True if it changed (AI-10)."""
         need_ints(size)
         length = self.whole(size)
         if length == self.length:
             return NO
         if not self.mapped:
             if self.directory.read(self.path) is None:
-                self.directory.put(self.path, bytearray())  # opening it for writing creates the file
+                self.directory.put(self.path, bytearray())  # opening the file for writing creates it
             return CLOSED
         if length < 0:
             self.mapped = not self.dialect.unmaps_to_resize
@@ -283,7 +283,7 @@ class SlotIndex(ABC):
         return self.resized()
 
     def trim(self) -> Outcome:
-        """Truncate the file to exactly the entries (AI-16)."""
+        """Truncate the file to the size of the entries (AI-16)."""
         if not self.mapped and not self.dialect.trims_when_closed:
             return OK
         outcome = self.resize(self.count * self.size)
@@ -292,11 +292,11 @@ class SlotIndex(ABC):
     # The file.
 
     def flush(self) -> Outcome:
-        """Flush bytes that are on disk anyway; only a closed index may fail."""
+        """Do nothing, or fail if the index is closed; the bytes are in the file without a flush."""
         return OK if self.mapped or self.dialect.flushes_when_closed else CLOSED
 
     def close(self) -> Outcome:
-        """Trim, in most releases, and close unless that failed."""
+        """Trim the file, in most releases, and then close the index unless trimming failed."""
         if self.dialect.close_trims:
             outcome = self.trim()
             if outcome.error is not None:
@@ -305,7 +305,7 @@ class SlotIndex(ABC):
         return OK
 
     def delete(self) -> Outcome | None:
-        """Close without trimming; return whether there was a file."""
+        """Close without trimming and delete the file; the outcome is True if it existed."""
         self.mapped = False
         content = self.directory.read(self.path)
         self.directory.put(self.path, None)

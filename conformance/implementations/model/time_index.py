@@ -29,7 +29,7 @@ RELATIVE: Final = struct.Struct(">i")
 
 
 class TimeIndex(SlotIndex):
-    """Timestamps as keys and offsets as values. An entry is a timestamp, and an offset relative to the base."""
+    """Index whose keys are timestamps and whose values are offsets; an entry has both, the offset as relative."""
 
     size = 12
 
@@ -43,7 +43,7 @@ class TimeIndex(SlotIndex):
         return list(numbers[::2]), values
 
     def refresh_last(self) -> None:
-        """Set the last entry; it is no timestamp and the base offset without entries (TI-2)."""
+        """Set the last entry, which is timestamp -1 and the base offset if there are no entries (TI-2)."""
         self.last = (self.keys[-1], self.values[-1]) if self.count else (-1, self.base_offset)
 
     @property
@@ -53,12 +53,12 @@ class TimeIndex(SlotIndex):
 
     @property
     def empty_answer(self) -> tuple[int, int]:
-        """No timestamp, and the start of the segment (TI-7)."""
+        """Timestamp -1 and the base offset (TI-7)."""
         return (-1, self.base_offset)
 
     @property
     def full(self) -> bool:
-        """True if one slot is left, which is kept for the last entry of the segment (AI-6)."""
+        """True if at most one slot is free, which is reserved for the last entry of the segment (AI-6)."""
         return self.count >= self.capacity - 1
 
     @property
@@ -67,14 +67,14 @@ class TimeIndex(SlotIndex):
         return self.values, self.ordered_values
 
     def resized(self) -> Outcome:
-        """Read the last entry again (TI-10), which has to be inside the file."""
+        """Read the last entry again (TI-10), which must be inside the file."""
         if len(self.keys) < self.count:
             return OUT_OF_BOUNDS
         self.refresh_last()
         return Outcome(value=True)
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool) -> Outcome:  # noqa: PLR0911 - as append
-        """Append an entry if the timestamp is the largest so far; fail if it or the offset is smaller (TI-3)."""
+        """Append an entry if the timestamp exceeds all others; fail if timestamp or offset is too small (TI-3)."""
         if not (-LONG <= offset < LONG and -LONG <= timestamp < LONG):
             raise UndefinedError
         count = self.count
@@ -101,9 +101,9 @@ class TimeIndex(SlotIndex):
         return OK
 
     def _append_by_parts(self, timestamp: int, offset: int, relative: int | None) -> Outcome:
-        """Append an entry in two parts: the timestamp is written, and moves the pen, before the offset fails (TI-6).
+        """Append an entry in two parts: the timestamp is written and moves the pen before the offset can fail (TI-20).
 
-        An entry that is written away from the end of the entries is counted, and only then rejected.
+        An entry that is not written at the end of the entries is counted, and only then rejected.
         """
         if not self.put(TIMESTAMP.pack(timestamp)):
             return BUFFER_OVERFLOW
@@ -128,7 +128,7 @@ class TimeIndex(SlotIndex):
         return OK
 
     def sanity_check(self) -> Outcome:
-        """Check that the last entry is neither before the first nor below the base, and is complete (TI-11)."""
+        """Check that the last entry is complete, and neither before the first nor below the base (TI-11)."""
         timestamp, offset = self.last
         if self.count:
             if not self.mapped:

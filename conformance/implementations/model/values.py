@@ -27,12 +27,12 @@ LONG: Final = 1 << 63
 
 
 def as_int(number: int) -> int:
-    """Return a number as a Java ``int``: modulo 2**32, signed."""
+    """Return a number modulo 2**32, as a Java ``int``."""
     return (number + INT) % (2 * INT) - INT
 
 
 def as_long(number: int) -> int:
-    """Return a number as a Java ``long``: modulo 2**64, signed."""
+    """Return a number modulo 2**64, as a Java ``long``."""
     return (number + LONG) % (2 * LONG) - LONG
 
 
@@ -49,7 +49,7 @@ def need_longs(*numbers: int) -> None:
 
 
 def in_order(numbers: list[int]) -> int:
-    """Return the length of the prefix in which numbers do not descend."""
+    """Return the length of the longest prefix in which numbers do not descend."""
     for n, fits in enumerate(map(le, numbers, islice(numbers, 1, None)), 1):
         if not fits:
             return n

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 class ProcessIndex(ProcessParticipant):
     """Program with indexes as an implementation.
 
-    The state of an observation is None if the program does not return it: no index is open, it does not support
-    ``state``, or the index is closed and the program rejects the request, or the request needs the missing
-    ``calls_after_close``. An error while an index is open is a failure.
+    The state of an observation is None in these cases: no index is open; the program does not support ``state``; or the
+    index is closed, and the program rejects the request or lacks ``calls_after_close``. An error in reply to ``state``
+    while an index is open is a failure.
     """
 
     takes_negative_sizes = False
@@ -48,13 +48,13 @@ class ProcessIndex(ProcessParticipant):
 
     _kind = ""
     _closed = False
-    """True if requests follow the close or deletion of an index."""
+    """True if the index has been closed or deleted, and requests follow."""
 
     def _try_outs(self) -> Iterable[TryOut]:
         return [INDEX[kind] for kind in self.about.kinds if kind in KINDS]
 
     def require(self, kind: str) -> None:
-        """Fail if the program has no index of a kind.
+        """Raise an error if the program has no index of a kind.
 
         Raises:
             NotDrivenError: Its reply to ``start`` does not name the kind.
@@ -76,7 +76,7 @@ class ProcessIndex(ProcessParticipant):
 
     @property
     def tells_state(self) -> bool:
-        """True if it supports ``state``; without it, only outcomes and files are compared."""
+        """True if the program supports ``state``; if not, only outcomes and files are compared."""
         return "state" not in self._lacking
 
     def _outcome(self, operation: Operation) -> Outcome:
@@ -125,7 +125,7 @@ class ProcessIndex(ProcessParticipant):
 
     @property
     def _is_beyond(self) -> bool:
-        """True if it is closed and rejects all calls then."""
+        """True if the index is closed and the program rejects all requests to a closed index."""
         return self._closed and "calls_after_close" not in self.capabilities
 
     def _state(self) -> State | None:

@@ -114,13 +114,13 @@ STATES: Final = {
     "time": _state_of("time", 2, 2, "[timestamp, offset] of the last entry, [-1, base_offset] without one"),
     "transaction": _state_of("transaction", 0, 1, "[last_offset] of the last append by this process, or []"),
 }
-"""Type of the state of each kind of index."""
+"""Type of the state for each kind of index."""
 
 _ORDER: Final = """
     open append maybe_append append_aborted lookup entry fetch_upper_bound collect_aborted truncate truncate_to reset
     resize trim sanity_check flush close delete
 """
-"""Order of the operations in the schema since version 1; newer ones follow them."""
+"""Order of the operations in the schema of version 1; newer operations follow."""
 _OPERATIONS: Final = [each for name in dict.fromkeys((*_ORDER.split(), *INDEX_OPS)) if (each := INDEX_OPS[name]).does]
 _NARROW: Final[dict[tuple[str, str], Any]] = {
     ("open", "path"): Annotated[str, Meta(min_length=1)],
@@ -128,14 +128,14 @@ _NARROW: Final[dict[tuple[str, str], Any]] = {
     **{("append_aborted", name): _Offset for name in ("first_offset", "last_offset", "last_stable_offset")},
     **{("collect_aborted", name): _Offset for name in ("fetch_offset", "upper_bound")},
 }
-"""Arguments that have a smaller range here than in a trace."""
+"""Arguments whose range is smaller in the protocol than in a trace."""
 REQUESTS: Final = {
     each.name: request_type(
         each.name, each.does, {name: _NARROW.get((each.name, name), kind) for name, kind in each.arguments.items()}
     )
     for each in _OPERATIONS
 }
-"""Request of each operation that has one."""
+"""Request for each operation that has one."""
 _OK: Final[dict[Shape, Any]] = {
     Shape.NOTHING: None,
     Shape.FLAG: bool,
@@ -158,15 +158,15 @@ VERSION: Final = Version(
 
 
 def state_from(kind: str, reply: Any, *, is_open: bool = False) -> Outcome:
-    """Return the outcome with the state in a reply to ``state``, for an index of this kind.
+    """Return the outcome with the state in a reply to ``state``.
 
     Args:
         kind: The kind of the index.
         reply: The reply to ``state``.
-        is_open: True if the index is open: then only a program without ``state`` may omit it.
+        is_open: True if the index is open; then only a program without ``state`` may return none.
 
     Raises:
-        MalformedReplyError: It has no state of this kind; or an open index replies with an error.
+        MalformedReplyError: The reply has no state of this kind, or an open index replies with an error.
     """
     outcome = outcome_from(VERSION, State, reply, STATES[kind])
     if is_open and outcome.error is not None and outcome != UNSUPPORTED:

@@ -1,10 +1,10 @@
-"""Line process: a program that replies to one line with one line, and all its possible failures.
+"""Program that replies to each line with one line, and all the ways in which it can fail.
 
-It may reply too late, not at all, twice, or die; it may write so much to stderr that its pipe is full, or stop reading
-its input. In every case :meth:`LineProcess.ask` returns within the deadline, with a reply or with a
-:class:`LineProcessError` that describes the failure and ends with the output on stderr.
+The program may reply too late, not at all, or twice. It may die, fill the pipe of stderr, or stop reading its input. In
+every case, :meth:`LineProcess.ask` returns within the deadline, with a reply or with a :class:`LineProcessError` that
+describes the failure and ends with the output on stderr.
 
-It uses one thread and ``poll``: a request takes a write, two polls and a read.
+One thread and ``poll`` are enough: a request takes a write, two polls and a read.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WAITED: Final = ("gave no reply within", "did not read its input within")
-"""Beginnings of the text of a failure for which the harness had to wait until a deadline."""
+"""Beginnings of the descriptions of failures for which the harness waited until a deadline."""
 
 STDERR_SAYS: Final = "; its stderr says:\n"
-"""Separator in the text of a failure between the description and the program's output."""
+"""Separator between the description of a failure and the program's output."""
 
 LONGEST_REPLY: Final = 16 << 20
-"""Maximum number of bytes without a line break; a longer line is malformed."""
+"""Maximum length of a line in bytes; a longer line is malformed."""
 
 _CHUNK: Final = 1 << 16
 _GRACE: Final = 5.0  # seconds that the kernel gets to end a killed process
 _AFTER_END: Final = 1.0  # seconds in which a child process of an ended program may still reply
 _UNASKED: Final = " before any request"
-_GLANCE: Final = 50  # milliseconds after which a silent program is checked: does it still run?
+_GLANCE: Final = 50  # milliseconds after which a program that has not replied is checked: does it still run?
 
 
 Reason = Literal["late", "deaf", "ended", "noisy", "malformed"]
@@ -45,7 +45,7 @@ Reason = Literal["late", "deaf", "ended", "noisy", "malformed"]
 
 
 class LineProcessError(Exception):
-    """Failure of a program to reply properly; the message describes it, with the request."""
+    """Failure of a program to reply properly; the message describes the failure and contains the request."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -53,15 +53,15 @@ class LineProcessError(Exception):
 
 
 class LineProcess:
-    """One running program.
+    """Running program.
 
-    It leads a separate process group, so that its child processes (a shell, ``go run``) end with it.
+    It leads its own process group, so that its child processes (of a shell, or of ``go run``) end with it.
 
     Args:
         command: The program and its arguments.
 
     Raises:
-        OSError: It cannot be started.
+        OSError: The program cannot be started.
     """
 
     def __init__(self, command: Sequence[str]) -> None:
@@ -101,13 +101,13 @@ class LineProcess:
 
         Args:
             request: The line, without the line break.
-            deadline: The time limit for both together, in seconds.
+            deadline: The time limit in seconds for both.
 
         Returns:
             The reply, without the line break.
 
         Raises:
-            LineProcessError: There is no reply, or more than one; the program has been killed.
+            LineProcessError: There is no reply, or more than one; the program has then been killed.
         """
         if self._poll.poll(0) or self._received:
             self._expect_silence()
@@ -133,18 +133,18 @@ class LineProcess:
             self._fail("malformed", f"replied with bytes that are not UTF-8, {quoted(repr(line))},", request)
 
     def fail(self, what: str) -> NoReturn:
-        """Reject the reply to the last request and kill the program.
+        """Reject the reply to the last request, and kill the program.
 
         Raises:
-            LineProcessError: Always; its message is ``what`` and the request.
+            LineProcessError: Always; the message is ``what`` and the request.
         """
         self._fail("malformed", what, self._asked)
 
     def finish(self, request: str | None, deadline: float) -> tuple[int | None, str]:
-        """Wait until the program ends, after a last request or, without one, after the end of its input.
+        """Wait until the program ends, after a last request, or after the end of its input if the request is None.
 
         Returns:
-            Its exit status (None: it had to be killed), and its output to stdout in the meantime.
+            The exit status (None if the program had to be killed), and the output to stdout since the call.
         """
         until = time.monotonic() + deadline
         with contextlib.suppress(LineProcessError, OSError):
@@ -191,7 +191,7 @@ class LineProcess:
             self._make_room(until, deadline)
 
     def _make_room(self, until: float, deadline: float) -> None:
-        """Wait until the program reads its input, and read its stderr in the meantime."""
+        """Wait until the program reads its input, and read stderr in the meantime."""
         room = select.poll()
         room.register(self._stdin, select.POLLOUT)
         if not self._stderr_ended:
@@ -206,7 +206,7 @@ class LineProcess:
     def _read(self, until: float) -> bool:
         """Wait for output; return False if the time is up. The end of the output is a failure.
 
-        The time is also up when the program has ended: its children may keep the output open indefinitely.
+        The wait also ends when the program has ended, because child processes may keep the output open indefinitely.
         """
         has_ended = False
         while True:
@@ -241,7 +241,7 @@ class LineProcess:
         """Fail if the program wrote to standard output without a request. Output on stderr is allowed.
 
         Args:
-            first: The line read together with it; which of the two was the reply is unknown.
+            first: The line that was read at the same time; then it is unknown which of the two lines is the reply.
         """
         ready = dict(self._poll.poll(0))
         self._listen(ready)
@@ -260,7 +260,8 @@ class LineProcess:
         """Read both pipes until no process of the group can write to them or to a file any more.
 
         Killed processes keep the pipes open until they end, so the end of the pipes is the end of the group. A daemon
-        with a separate session keeps them open as well and continues; then the group itself is checked.
+        with its own session also keeps the pipes open, and is not killed; if one exists, the processes of the group are
+        checked.
         """
         waiting = select.poll()
         for pipe in (self._stdout, self._stderr):
@@ -323,7 +324,7 @@ def is_group_alive(group: int) -> bool:
 
 def _is_member(process: str, group: int) -> bool:
     try:
-        # After the name, which may contain anything: the state, the parent, the group.
+        # The name may contain any character; after it come the state, the parent and the group.
         state, _, its_group = Path("/proc", process, "stat").read_bytes().rpartition(b") ")[2].split()[:3]
     except (OSError, ValueError):
         return False

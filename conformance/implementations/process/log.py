@@ -31,7 +31,7 @@ class ProcessLog(ProcessParticipant):
         excused: The number of steps with a tolerated difference, by the text of the tolerance.
 
     Raises:
-        NotDrivenError: It has no log, or supports only version 1 of the protocol.
+        NotDrivenError: The program has no log, or supports only version 1 of the protocol.
     """
 
     version = messages.VERSION
@@ -44,7 +44,7 @@ class ProcessLog(ProcessParticipant):
     excused: Counter[str]
 
     def _introduced(self) -> Any:
-        """Start the program; one that fails at protocol 2 may support protocol 1, without a log."""
+        """Start the program with version 2, or with version 1 if that fails; return its introduction."""
         self.excused = Counter()
         self._dialect = dialect_of(self.release)
         try:
@@ -67,9 +67,9 @@ class ProcessLog(ProcessParticipant):
         return [LOG]
 
     def _judge(self, outcomes: Mapping[str, Outcome]) -> None:
-        """Detect whether it supports lookups by time, unless its capabilities include them.
+        """Add the capability of lookups by time if the program finds a record by time.
 
-        Programs from before this capability do not list it: they support lookups if they find a record.
+        Programs that are older than this capability do not declare it.
         """
         listed = outcomes.get("list_offsets", UNSUPPORTED)
         is_found = listed.error is not None or any(answer is not None and answer[0] >= 0 for answer in listed.value)
@@ -98,7 +98,7 @@ class ProcessLog(ProcessParticipant):
         return Outcome(None, first_batch(outcome.value)) if is_read else outcome
 
     def _list_offsets(self, targets: Sequence[int]) -> Outcome:
-        """List offsets; without lookups by time request the other targets only, and put the results in their places."""
+        """List offsets; without lookups by time, request only the other targets, and return None for the rest."""
         if TIME_LOOKUPS in self.capabilities:
             return self._ask(messages.ListOffsets(list(targets)))
         asked = [target for target in targets if not is_by_time(target, self._dialect)]

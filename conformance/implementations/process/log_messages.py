@@ -75,7 +75,7 @@ OF_OPERATION: Final[dict[str, Any]] = {
     for name, each in LOG_OPS.items()
     if each.line
 }
-"""Requests that have the arguments of an operation, by its name."""
+"""Requests that have the arguments of an operation, by the operation's name."""
 ListOffsets, TruncateFully, Close = (OF_OPERATION[name] for name in ("list_offsets", "truncate_fully", "close_log"))
 _ONE_BATCH: Final = 1
 
@@ -85,7 +85,7 @@ REQUESTS: Final[dict[str, Callable[..., Request]]] = {
     **OF_OPERATION,
     "read_log": lambda offset: Read(offset, _ONE_BATCH),
 }
-"""Request of each operation that has one, except opening."""
+"""Request for each operation that has one, except the opening of a log."""
 
 
 class LogIntroduction(Introduction):

@@ -1,10 +1,10 @@
-"""Messages of the line protocol: what its two versions have in common, and the reader of replies.
+"""Messages of the line protocol: the common part of its two versions, and the reader of replies.
 
-Each request is a structure. A version has the type of the ``ok`` of each request's reply. The code that reads a reply
-and the definitions in ``conformance/schemas/protocol.json`` are both derived from these types.
+Each request is a structure. A version declares the type of ``ok`` in the reply to each request. The code that reads a
+reply and the definitions in ``conformance/schemas/protocol.json`` are derived from these types.
 
 Numbers are checked strictly. In Python ``7.0 == 7`` and ``True == 1``, so a program that stores 64-bit integers in
-doubles, or replies 1 for true, would otherwise agree with the reference until the numbers get large.
+doubles, or replies 1 for true, would otherwise agree with the reference until the numbers are large.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Long = Annotated[int, Meta(ge=LONG_MIN, le=LONG_MAX)]
 Int = Annotated[int, Meta(ge=INT_MIN, le=INT_MAX)]
 
 KINDS: Final = ("offset", "time", "transaction", "log")
-"""Kinds that a program may have; a log needs version 2 of the protocol."""
+"""Kinds of index and log that a program may have; a log needs version 2 of the protocol."""
 
 
 class MalformedReplyError(ValueError):
-    """Reply that the protocol does not allow; the message states what was expected."""
+    """Reply that the protocol does not allow; the message states what is expected."""
 
 
 class Request(Struct, tag_field="op", forbid_unknown_fields=True):
@@ -54,10 +54,10 @@ class Introduction(Struct):
 
 
 class Answer(Struct, forbid_unknown_fields=True):
-    """Object as the ``ok`` of a reply."""
+    """Object that is the ``ok`` of a reply."""
 
     def value(self) -> Any:
-        """Return the value of the outcome, as the lockstep compares it."""
+        """Return the value of the outcome, which the lockstep compares."""
         raise NotImplementedError
 
 
@@ -124,10 +124,10 @@ def outcome_from(version: Version, request: type[Request], reply: Any, ok: Any =
         version: The version of the protocol.
         request: The type of the request.
         reply: The reply, from JSON.
-        ok: The type of its ``ok``; by default as the version declares it.
+        ok: The type of ``ok``; by default the type that the version declares.
 
     Raises:
-        MalformedReplyError: It is not a reply to this request.
+        MalformedReplyError: The JSON is not a reply to this request.
     """
     if isinstance(reply, dict):
         if reply.keys() == {"ok"}:

@@ -1,14 +1,13 @@
-"""Program as an implementation (``exec:COMMAND``): the flow that indexes and logs have in common.
+"""Program as an implementation (``exec:COMMAND``): the common part of programs with indexes and with a log.
 
-One process serves all examples. Each operation is a request, followed by a request for the state; a crash kills the
-process, and the next request starts a new one. Operations that the program lacks, by its capabilities or by its replies
-when each request is tried once, are ``unsupported``.
+One process executes all examples. Each operation is a request, followed by a request for the state. A crash kills the
+process, and the next request starts a new one. An operation is ``unsupported`` if the program lacks a capability that
+it needs, or replied so when each request was tried once.
 
-An error of the program itself, as opposed to a wrong result, is the outcome ``failure`` of the operation whose request
-caused it, with the details as its text: a reply that is late, missing, malformed or redundant, and a crash. It is an
-outcome and not an exception, so that a lockstep compares it, Hypothesis shrinks it and a trace replays it. The process
-has been killed by then, and all later operations of that example fail in the same way; the next example starts a new
-process.
+An error of the program itself, as opposed to a wrong result, is the outcome ``failure`` of the operation: a reply that
+is late, missing, malformed or redundant, or a crash. The text has the details. It is an outcome and not an exception,
+so that a lockstep compares it, it is shrunk, and a trace replays it. The process has then been killed, and all later
+operations of the example fail in the same way; the next example starts a new process.
 """
 
 from __future__ import annotations
@@ -41,17 +40,16 @@ class ProcessParticipant:
     """Program that replies to requests (see :class:`conformance.implementations.protocol`).
 
     Args:
-        command: The program and its arguments; ``{release}`` in them is replaced by the release.
-        release: The release whose dialect it must follow.
-        name: The name in reports; by default the name in its reply to ``start``.
-        deadline: The time limit for each reply, in seconds.
-        start_deadline: The time limit for the reply to ``start``, in seconds.
+        command: The program and its arguments, in which ``{release}`` is replaced by the release.
+        release: The release whose dialect the program must follow.
+        name: The name in reports; by default the name in the program's introduction.
+        deadline: The time limit in seconds for each reply.
+        start_deadline: The time limit in seconds for the reply to ``start``.
 
     Attributes:
-        about: Its reply to ``start``.
-        capabilities: The capabilities of its indexes or log.
-        failures_between_examples: Failures between examples: the machines close an index or a log in the middle of
-            examples as well.
+        about: The program's introduction, which is the reply to ``start``.
+        capabilities: The capabilities of the program's indexes or log.
+        failures_between_examples: The failures that occurred while an index or a log was closed between two examples.
 
     Raises:
         StartError: The program does not exist, or does not reply properly to ``start``.
@@ -59,7 +57,7 @@ class ProcessParticipant:
 
     speaks_kafka = False
     in_process = False
-    """False: it has a separate deadline for replies."""
+    """False, because the program has its own deadline for replies."""
     version: ClassVar[Version]
     observed: ClassVar[type[Observation | LogObservation]]
     """The type of its observations."""
@@ -105,7 +103,7 @@ class ProcessParticipant:
         self._failure = None
 
     def end(self) -> None:
-        """End the example; see the protocol. What is open is closed, so that it does not touch its files later."""
+        """End the example; see the protocol. An open index or log is closed, so that it cannot change files later."""
         if self._open and self._failure is None:
             try:
                 self._ask(self.closing)
@@ -114,11 +112,11 @@ class ProcessParticipant:
         self._open = False
 
     def close(self) -> None:
-        """End the process: request it to stop, and kill it if it does not."""
+        """End the process: send the stop request, and kill the process if it does not end."""
         self._process.close(Stop() if self._failure is None else None)
 
     def supports(self, operation: str) -> bool:
-        """Return True if an operation is supported; all were tried when the process was first started."""
+        """Return True if an operation is supported; all operations were tried when the process was first started."""
         return operation in self.essential or (operation in self.requests and operation not in self._lacking)
 
     def perform(self, operation: Operation) -> Any:
@@ -139,7 +137,7 @@ class ProcessParticipant:
         raise NotImplementedError
 
     def _judge(self, outcomes: dict[str, Outcome]) -> None:
-        """Detect capabilities by the outcomes of the try-out."""
+        """Detect capabilities from the outcomes of the try-out."""
 
     def _outcome(self, operation: Operation) -> Outcome:
         raise NotImplementedError
@@ -149,7 +147,7 @@ class ProcessParticipant:
         raise NotImplementedError
 
     def _ask(self, request: Request, read: Callable[[Any], Outcome] | None = None) -> Outcome:
-        """Send a request; return the outcome in its reply, as ``read`` or, without it, the version reads it."""
+        """Send a request and return the outcome in its reply, which ``read`` (by default the version) extracts."""
         reply = self._process.request(request)
         try:
             return outcome_from(self.version, type(request), reply) if read is None else read(reply)

@@ -1,4 +1,4 @@
-"""One program for all examples: started on request, killed as a crash, restarted by the next request."""
+"""Program that executes all examples: killed as a crash, and restarted by the next request."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 DEADLINE: Final = 10.0
 START_DEADLINE: Final = 60.0
-"""Seconds for the reply to ``start``: a program may have to be compiled, or a virtual machine to warm up."""
+"""Time in seconds for the reply to ``start``, which includes compiling, or starting a virtual machine."""
 
 
 class StartError(ToolError):
@@ -36,14 +36,14 @@ class RestartedProcess:
     """Program that replies to requests.
 
     Args:
-        command: The program and its arguments; ``{release}`` in them is replaced by the release.
-        release: The release whose dialect it must follow.
+        command: The program and its arguments, in which ``{release}`` is replaced by the release.
+        release: The release whose dialect the program must follow.
         version: The version of the protocol.
-        deadline: The time limit for each reply, in seconds.
-        start_deadline: The time limit for the reply to ``start``, in seconds.
+        deadline: The time limit in seconds for each reply.
+        start_deadline: The time limit in seconds for the reply to ``start``.
 
     Attributes:
-        holder: The running process, or empty.
+        holder: A list with the running process; empty if none runs.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class RestartedProcess:
         self._finalizer = weakref.finalize(self, _kill, self.holder)
 
     def of_version(self, version: Version) -> RestartedProcess:
-        """Return the same program, not started, with another version of the protocol."""
+        """Return the same program for another version of the protocol, not started."""
         return RestartedProcess(self.command, "", version, self._deadline, self._start_deadline)
 
     def introduce(self) -> Any:
         """Start the program for the first time; return its introduction.
 
         Raises:
-            StartError: It does not exist, or does not reply properly to ``start``.
+            StartError: The program does not exist, or does not reply properly to ``start``.
         """
         try:
             return self._start()
@@ -77,7 +77,11 @@ class RestartedProcess:
             raise StartError(f"{shlex.join(self.command)} cannot be used: {_reason(error)}") from None
 
     def request(self, request: Request) -> Any:
-        """Send a request, restarting the process if necessary; raise LineProcessError without a JSON reply."""
+        """Send a request and return the reply, parsed; restart the process before if necessary.
+
+        Raises:
+            LineProcessError: The reply is missing or is not JSON.
+        """
         if not self.holder:
             self._restart()
         process = self.holder[0]
@@ -89,7 +93,7 @@ class RestartedProcess:
             raise
 
     def refuse(self, reply: Any, error: MalformedReplyError) -> NoReturn:
-        """Reject a reply that the protocol does not allow, by a LineProcessError."""
+        """Raise a LineProcessError for a reply that the protocol does not allow, and kill the process."""
         process = self.holder[0]
         self.holder.clear()
         process.fail(f"gave a reply that the protocol does not allow ({error}), {quoted(encode(reply))},")
@@ -99,7 +103,7 @@ class RestartedProcess:
         _kill(self.holder)
 
     def close(self, stop: Request | None) -> None:
-        """End the process: send the stop request, if any, and kill it if it does not end."""
+        """End the process: send the stop request if there is one, and kill the process if it does not end."""
         if self.holder and stop is not None:
             self.holder[0].finish(line_of(stop), self._deadline)
         self._finalizer()

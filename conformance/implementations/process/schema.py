@@ -1,7 +1,7 @@
-"""JSON Schema of the line protocol, from the structures that write its requests and read its replies.
+"""JSON Schema of the line protocol, derived from the structures that write requests and read replies.
 
-``python -m conformance.implementations.process.schema`` prints it: ``conformance/schemas/protocol.json``. It is for
-readers and for other languages.
+``python -m conformance.implementations.process.schema`` prints the schema, which is
+``conformance/schemas/protocol.json``, for readers and for other languages.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _WORDS: Final = {
 
 
 def definition_name(version: Version, request: type[Request]) -> str:
-    """Return the prefix of the definitions of a request and its reply: ``log_`` unlike for an index."""
+    """Return the prefix of the definitions of a request and its reply; about a log it begins with ``log_``."""
     op = op_of(request)
     return op if version is INDEX or op.endswith("_log") else f"log_{op}"
 
@@ -107,7 +107,7 @@ def _definitions(version: Version, prefix: str, more: Object) -> Object:
 
 
 def _states(states: dict[str, Any], others: list[Object]) -> Object:
-    """Return the definitions of the state of each kind of index, and of the replies with it."""
+    """Return the definitions of the state for each kind of index, and of the replies that contain it."""
     found: Object = {}
     for kind, state in states.items():
         told = _closed("ok", {"$ref": f"#/$defs/{kind}_state"})
@@ -133,7 +133,7 @@ def _closed(name: str, kind: Object) -> Object:
 
 
 def _plain(kind: Any, *, described: bool = True) -> Object:
-    """Return the schema of a type without references, and without the description of a structure if not described."""
+    """Return the schema of a type without references; without descriptions of structures unless ``described``."""
     schema = msgspec.json.schema(kind)
     definitions = schema.pop("$defs", {})
     if "$ref" in schema:

@@ -1,6 +1,6 @@
-"""Captured stderr of a program: the beginning and the end of its latest output, and little of earlier output.
+"""Captured stderr of a program: the beginning and the end of the latest output, and the end of earlier output.
 
-A panic states its cause first and then lists threads; a traceback states it last. So both ends are kept.
+A panic states its cause first and then lists threads; a traceback states its cause last. So both ends are kept.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 from typing import Final
 
 HEAD: Final = 2048
-"""Number of bytes that are kept of the first output after a request."""
+"""Number of bytes that are kept from the beginning of the output after a request."""
 TAIL: Final = 2048
-"""Number of bytes that are kept of the last output."""
+"""Number of bytes that are kept from the end of the output."""
 _FIRST_LINES: Final = 12
 _LAST_LINES: Final = 4
 
 
 class StandardError:
-    """Text of a program's stderr, shortened."""
+    """Shortened text of a program's stderr."""
 
     def __init__(self) -> None:
         self._earlier = b""
@@ -25,7 +25,7 @@ class StandardError:
         self._left_out = 0
 
     def begin(self) -> None:
-        """Mark the beginning of a request: later output belongs to it."""
+        """Mark the beginning of a request, to which later output belongs."""
         if self._first:
             self._earlier = bytes(self._earlier + self._first + self._last)[-TAIL:]
             self._first.clear()
@@ -43,7 +43,7 @@ class StandardError:
             del self._last[:surplus]
 
     def __str__(self) -> str:
-        """Return the first and last lines since the last request; without any, the end of earlier output."""
+        """Return the first and last lines since the last request, or if it had no output, the end of earlier output."""
         if not self._first:
             return _cut(_text(self._earlier).split("\n"), 0)
         if self._left_out:

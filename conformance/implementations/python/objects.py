@@ -1,28 +1,26 @@
 """External Python classes (``python:MODULE:FACTORY``).
 
 ``FACTORY`` is called as ``factory(kind, path, base_offset, max_index_size, writable)`` and returns an index: an object
-with the methods of :class:`PythonOffsetIndex`, :class:`PythonTimeIndex` or :class:`PythonTransactionIndex`, named
-as in kidx. If the factory has a parameter called ``release``, it gets the release to behave like. For a kind of
-index that it does not have it raises ``NotImplementedError``. A method that an index does not have may do so too, or
-be omitted.
+with the methods of :class:`PythonOffsetIndex`, :class:`PythonTimeIndex` or :class:`PythonTransactionIndex`, which have
+the names of kidx's methods. If the factory has a parameter ``release``, it receives the release whose behaviour is
+expected. It raises ``NotImplementedError`` for a kind of index that it does not have. A method that an index does not
+have may raise it, too, or be omitted.
 
-An index rejects an operation by raising an exception. The first matching row gives its error kind in the protocol:
+An index rejects an operation by raising an exception. The first matching row is its error kind in the protocol:
 
-=============================================== ===================================================================
-an exception with an attribute ``kind``         that kind; so the exceptions of :mod:`kidx.errors` can be raised
-``NotImplementedError``                         the operation is unsupported
-``OSError``                                     ``io``
-``OverflowError``                               ``offset_overflow``
-``IndexError``                                  ``out_of_bounds``
-``BufferError``                                 ``buffer_overflow``
-``ValueError``, but not ``UnicodeError``        ``invalid_argument``, as Java's ``IllegalArgumentException``
-``RuntimeError``, but not ``RecursionError``    ``illegal_state``, as Java's ``IllegalStateException``
-any other exception                             a ``failure``: a bug, shown with its traceback
-=============================================== ===================================================================
+=============================================== =================================================================== an
+exception with an attribute ``kind``         that kind; so the exceptions of :mod:`kidx.errors` can be raised
+``NotImplementedError``                         the operation is unsupported ``OSError``
+``io`` ``OverflowError``                               ``offset_overflow`` ``IndexError``
+``out_of_bounds`` ``BufferError``                                 ``buffer_overflow`` ``ValueError``, but not
+``UnicodeError``        ``invalid_argument``, as Java's ``IllegalArgumentException`` ``RuntimeError``, but not
+``RecursionError``    ``illegal_state``, as Java's ``IllegalStateException`` any other exception
+a ``failure``: a bug, shown with its traceback ===============================================
+===================================================================
 
-So an offset out of order, a corrupt file, an unknown version, a read-only and a closed index *must* have an attribute
-``kind``: in Python all of these would be a ``ValueError``, as is ``mmap closed or invalid``, and the harness does not
-guess.
+An offset out of order, a corrupt file, an unknown version, a read-only and a closed index therefore need an exception
+with an attribute ``kind``. In Python, all of these would be a ``ValueError``, as is ``mmap closed or invalid``, and the
+harness does not guess which is meant.
 """
 
 from __future__ import annotations
@@ -52,20 +50,21 @@ _OWN: Final = (__file__, result_types.__file__)
 
 
 class PythonIndex(Protocol):
-    """Methods that all three kinds have. The result of a method without a return value is ignored.
+    """Methods of all three kinds of index. The result of a method without a return value is ignored.
 
-    Methods may be called on a closed index: Kafka executes some of them. ``close_handler`` is optional: it releases the
-    file as a killed process does, without trimming or flushing. Without it the object is dropped.
+    Methods may be called on a closed index, because Kafka executes some of them. ``close_handler`` is optional: it
+    releases the file as a killed process does, without trimming or flushing it. If it is missing, the object is only
+    discarded.
     """
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the entries at or beyond an offset."""
+        """Remove the entries with this offset or a larger one."""
 
     def reset(self) -> None:
         """Remove all entries."""
 
     def flush(self) -> None:
-        """Write to disk."""
+        """Write the changes to disk."""
 
     def sanity_check(self) -> None:
         """Raise an exception of kind ``corrupt`` if the file is invalid."""
@@ -81,7 +80,7 @@ class PythonIndex(Protocol):
 
 
 class PythonMappedIndex(PythonIndex, Protocol):
-    """Methods that an offset and a time index share. The four attributes may be properties."""
+    """Methods of offset and time indexes. The four attributes may be properties."""
 
     entries: int
     max_entries: int
@@ -126,7 +125,7 @@ class PythonTimeIndex(PythonMappedIndex, Protocol):
 
 
 class PythonTransactionIndex(PythonIndex, Protocol):
-    """Transaction index; ``max_index_size`` and ``writable`` mean nothing to it."""
+    """Transaction index; its factory may ignore ``max_index_size`` and ``writable``."""
 
     last_offset: int | None
 
@@ -134,13 +133,13 @@ class PythonTransactionIndex(PythonIndex, Protocol):
         """Return the number of complete records."""
 
     def append(self, txn: AbortedTxn) -> None:
-        """Add a record: a tuple of producer id, first, last and last stable offset."""
+        """Add a record: producer id, first offset, last offset and last stable offset."""
 
     def all_aborted_txns(self) -> list[AbortedTxn]:
         """Return every record."""
 
     def collect_aborted_txns(self, fetch_offset: int, upper_bound_offset: int) -> tuple[Any, bool]:
-        """Return the transactions that a fetch has to hide, and True if no later segment can have more."""
+        """Return the transactions that a fetch must skip, and True if no later segment can have more."""
 
 
 _KINDS_OF_BUILTINS: Final[tuple[tuple[type[Exception], str | None], ...]] = (
@@ -157,7 +156,7 @@ _KINDS_OF_BUILTINS: Final[tuple[tuple[type[Exception], str | None], ...]] = (
 
 
 def kind_of(error: BaseException) -> str | None:
-    """Return the error kind of an exception, by the table above, or None for a bug."""
+    """Return the error kind of an exception according to the table above; None for a bug."""
     kind = getattr(error, "kind", None)
     if kind in ERROR_KINDS:
         return str(kind)
@@ -165,7 +164,7 @@ def kind_of(error: BaseException) -> str | None:
 
 
 def load_factory(module: str, name: str) -> Factory:
-    """Return the factory ``name`` (dots reach into classes) of a module; the working directory is on the path.
+    """Return the factory of a module, whose name may have dots; the working directory is on the import path.
 
     Raises:
         ToolError: The module cannot be imported, or has no such function.
@@ -188,14 +187,14 @@ def load_factory(module: str, name: str) -> Factory:
 class PythonObjectIndex:
     """Indexes of a factory, as an implementation (see :class:`conformance.implementations.protocol`).
 
-    An exception without an error kind, and a result of the wrong type, are the outcome ``failure``, with the traceback
-    or the result in its text; all later operations in the same example fail in the same way. The state of an
-    observation is None if it is unknown: no index is open, an attribute is missing, or a closed index raises.
+    An exception without an error kind, or a result of the wrong type, is the outcome ``failure``, whose text has the
+    traceback or the result. All later operations of the example fail in the same way. The state of an observation is
+    None if no index is open, an attribute is missing, or a closed index raises.
 
     Args:
         factory: The factory; see the module.
-        release: The release whose dialect it must follow.
-        name: Its name in reports.
+        release: The release whose dialect the indexes must follow.
+        name: The name in reports.
     """
 
     speaks_kafka = False
@@ -221,7 +220,7 @@ class PythonObjectIndex:
         self._failure = None
 
     def end(self) -> None:
-        """End the example; see the protocol. Exceptions of the index during its release are ignored."""
+        """End the example; see the protocol. Exceptions while the index is released are ignored."""
         with contextlib.suppress(Exception):
             self._release()
 
@@ -232,7 +231,7 @@ class PythonObjectIndex:
 
     @property
     def tells_state(self) -> bool:
-        """True if it has all attributes of a state; otherwise only outcomes and files are compared."""
+        """True if the index has all attributes of a state; if not, only outcomes and files are compared."""
         return "state" not in self._lacking
 
     def perform(self, operation: Operation) -> Observation:

@@ -16,10 +16,10 @@ class ShapeError(TypeError):
 
 
 def shaped(shape: Callable[[Any], Any], value: Any) -> Any:
-    """Return a result, converted to its type.
+    """Return a result, converted to Python's own types.
 
     Raises:
-        ShapeError: It has another type.
+        ShapeError: The result has another type.
     """
     try:
         return shape(value)
@@ -28,10 +28,10 @@ def shaped(shape: Callable[[Any], Any], value: Any) -> Any:
 
 
 def integer(value: Any) -> int:
-    """Return a 64-bit integer as Python's own.
+    """Return a 64-bit integer as a Python ``int``.
 
     Raises:
-        TypeError, ValueError: The value is no such integer.
+        TypeError, ValueError: The value is not a 64-bit integer.
     """
     number = operator.index(value)  # numpy's integers are fine, floats are not
     if LONG_MIN <= number <= LONG_MAX:
@@ -80,4 +80,4 @@ _CHECKS: Final[dict[Shape, Callable[[Any], Any]]] = {
     Shape.COLLECTED: _collected,
 }
 SHAPES: Final = {name: _CHECKS[each.gives] for name, each in INDEX_OPS.items() if each.gives in _CHECKS}
-"""Checks of the methods with a result, by operation."""
+"""Checks of the results, by the operation of the method."""

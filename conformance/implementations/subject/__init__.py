@@ -1,1 +1,1 @@
-"""Third-party implementations of the catalogue: built once, started for a run."""
+"""Third-party implementations of the catalogue, which are built once and started for a run."""

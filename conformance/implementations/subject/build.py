@@ -1,4 +1,4 @@
-"""Builds of third-party implementations with their language's own tools, in the cache."""
+"""Builds of third-party implementations with the tools of their languages, in the cache."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _python_tag() -> bytes:
 
 
 def build(subject: Subject) -> Path:
-    """Build the implementation, unless it is built; return its directory, which appears complete or not at all.
+    """Build the implementation unless it is built; return its directory, which is complete as soon as it exists.
 
     Raises:
         ToolError: A tool is missing, or the build fails or takes too long.
@@ -84,7 +84,7 @@ def build(subject: Subject) -> Path:
 
 @contextmanager
 def _one_at_a_time(directory: Path) -> Iterator[None]:
-    """Lock a directory: of several processes, one builds and the others wait. The lock ends with its process."""
+    """Lock a directory, so that one process builds and the others wait. The end of the process releases the lock."""
     directory.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(directory, os.O_RDONLY)
     try:

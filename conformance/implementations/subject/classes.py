@@ -1,4 +1,4 @@
-"""Third-party implementation that is a library of Java classes: its jars, as a build for a release."""
+"""Third-party implementation that is a library of Java classes, whose jars are treated as a build of Kafka."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from conformance.subjects import Subject
 
 _JAVA_8: Final = 52
-"""Java 8's version of the class file format; newer classes are detected when they are loaded."""
+"""Class file format of Java 8; whether Java can load newer classes is noticed when they are loaded."""
 
 
 def classes_of(subject: Subject, release: str) -> Build:
-    """Build the implementation if necessary; return its jars, with the release that they are compared with.
+    """Build the implementation if necessary; return its jars, with the release with which they are compared.
 
     Raises:
-        ToolError: It cannot be built, or has no jars.
+        ToolError: The implementation cannot be built, or has no jars.
     """
     jars = tuple(sorted((build(subject) / "lib").glob("*.jar")))
     if not jars:

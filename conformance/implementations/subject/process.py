@@ -1,4 +1,4 @@
-"""Server process that cannot become an orphan: started, stopped by SIGTERM or SIGKILL, and restarted."""
+"""Server process that always ends with its owner; it can be stopped by SIGTERM or SIGKILL, and restarted."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from conformance.kafka.client.connection import Address
 from conformance.kafka.polling import Deadline
 
 READY: Final = 60.0
-"""Seconds within which it has to listen."""
+"""Maximum time in seconds until the server listens."""
 END: Final = 30.0
-"""Seconds within which it has to end after SIGTERM."""
+"""Maximum time in seconds until the server ends after SIGTERM."""
 _LONGEST: Final = 300
 _LAST: Final = 400
 _BLOCK: Final = 1 << 16
@@ -137,7 +137,7 @@ class ServerProcess:
             reader.join(END)
 
     def _end(self, number: signal.Signals) -> bool:
-        """Send a signal to the whole group; return True if it ended without SIGKILL."""
+        """Send a signal to the process group; return True if all its processes ended without SIGKILL."""
         process, self._process = self._process, None
         if process is None:
             return True

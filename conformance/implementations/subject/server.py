@@ -1,4 +1,4 @@
-"""Third-party server: built if necessary, with a data directory if it persists records."""
+"""Third-party server, built if necessary, with a data directory if it persists records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def server_of(subject: Subject) -> Iterator[ServerProcess]:
-    """Build the server if necessary; yield its process, not started, which ends with the block, like its data.
+    """Build the server if necessary; yield its process, not started. Process and data are removed after the block.
 
     Raises:
         ToolError: It cannot be built.

@@ -1,1 +1,1 @@
-"""Any broker by Kafka's protocol alone: queries, stored records, and allowed responses."""
+"""Broker that is tested only through Kafka's protocol: queries, stored records, and allowed responses."""

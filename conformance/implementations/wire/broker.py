@@ -1,4 +1,4 @@
-"""Broker that is driven only by Kafka's protocol: topics of this run, appends, transactions, and fetches."""
+"""Broker that is used only through Kafka's protocol: topics of this run, appends, transactions and fetches."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PREFIX: Final = "kidx-wire-"
 START: Final = 30.0
-"""Seconds that a listening broker may take until it responds."""
+"""Maximum time in seconds until a broker that listens responds."""
 FETCHED: Final = 4 << 20
-"""Maximum bytes of one fetch: more than a step appends."""
+"""Maximum size of one fetch in bytes, which is larger than the batches of a step."""
 NO_ANSWER: Final[dict[type[ClientError], str]] = {
     ClosedError: "CONNECTION_CLOSED",
     UndecodableError: "UNDECODABLE_ANSWER",
@@ -44,9 +44,9 @@ _FAILURES: Final = 20_000
 """Maximum number of missing responses in a row, after which the run gives up the broker."""
 _ALWAYS: Final = ("Metadata", "Produce", "Fetch", "ListOffsets")
 _OPTIONAL: Final = ("segment.index.bytes", "index.interval.bytes", "segment.bytes", "segment.ms", "compression.type")
-"""Settings that a broker without Kafka's files may not know."""
+"""Topic configurations that a broker without Kafka's files may not know."""
 NOT_YET: Final = frozenset({"REPLICA_NOT_AVAILABLE", "OFFSET_NOT_AVAILABLE", "REQUEST_TIMED_OUT"})
-"""Errors of a broker that does not know its remote segments yet, or whose lookup there took too long."""
+"""Errors of a broker that does not know its remote segments yet, or whose lookup in them took too long."""
 _SETTING_REFUSED: Final = frozenset({"INVALID_CONFIG", "INVALID_REQUEST", "POLICY_VIOLATION"})
 
 
@@ -59,14 +59,14 @@ class Stored(NamedTuple):
 
 
 class WireBroker:
-    """Connection to a broker, and the topics created by it; a context manager that deletes them at the end.
+    """Connection to a broker, and the topics that this run has created in it; a context manager that deletes them.
 
     Args:
         address: The broker's address.
         connect: A function that opens a socket, see :mod:`conformance.kafka.client.security`.
         without: The skipped features, of :data:`~conformance.implementations.wire.features.NEEDED`.
-        limit: The time limit for a response, in seconds.
-        process: The process that stops and restarts the broker, or None if it is left running.
+        limit: The time limit in seconds for a response.
+        process: The process of the broker, with which it is stopped and restarted; None if it must not be stopped.
 
     Raises:
         ToolError: The broker cannot be reached, hangs, or lacks a necessary feature.
@@ -108,7 +108,7 @@ class WireBroker:
 
     @property
     def deletes(self) -> bool:
-        """True if its topics are deleted at the end."""
+        """True if the topics are deleted at the end."""
         return "topic-requests" not in self.without
 
     def _first_contact(self) -> Client:
@@ -139,7 +139,7 @@ class WireBroker:
                 )
 
     def close(self) -> None:
-        """Delete the topics of this run, if the broker can, and disconnect."""
+        """Delete the topics of this run, if the broker supports that, and disconnect."""
         try:
             for topic in self.made if self.deletes else ():
                 self.client.delete_topic(topic)
@@ -150,10 +150,10 @@ class WireBroker:
             self.client.close()
 
     def restart(self, *, clean: bool) -> None:
-        """Stop the broker, by SIGTERM or by SIGKILL, start it again, and reconnect.
+        """Stop the broker by SIGTERM or SIGKILL, start it again, and reconnect.
 
         Raises:
-            ToolError: It does not stop or start, or there is no process.
+            ToolError: The broker does not stop or start, or there is no process.
         """
         if self.process is None:
             raise ToolError(f"the broker at {self.address} was started by others; restarts require --start-command")
@@ -190,14 +190,14 @@ class WireBroker:
                 self._reconnect()
             else:
                 return
-            # The requests in flight are sent one by one, which shows which of them failed.
+            # The requests in flight are sent again one by one, to find out which of them failed.
             alone, rest = rest[done : done + MAX_IN_FLIGHT], rest[done + MAX_IN_FLIGHT :]
             yield from map(self._ask_alone, alone)
 
     def request_settled(self, requests: Iterable[OffsetsRequest]) -> list[list[PartitionOffsetResponse]]:
-        """Return the responses to each request; what the broker cannot answer yet is requested again for a while.
+        """Return the responses to each request; repeat requests for a while that the broker cannot answer yet.
 
-        A broker with tiered storage first has to read which segments are remote, and remote lookups take their time.
+        A broker with tiered storage first reads which segments are remote, and lookups in them take time.
 
         Raises:
             ClientError: As :meth:`request_each`.
@@ -220,7 +220,7 @@ class WireBroker:
         )
 
     def answered(self, ask: Callable[[Client], T], instead: Callable[[str], T]) -> T:
-        """Return the client's result, or ``instead`` of the error name if a response is missing.
+        """Return the client's result; if a response is missing, return ``instead`` called with the error name.
 
         Raises:
             ClientError: As :meth:`request_each`.
@@ -244,7 +244,7 @@ class WireBroker:
     # -- topics ----------------------------------------------------------------------------------------------------
 
     def create(self, settings: Mapping[str, Any]) -> tuple[str, int]:
-        """Create a topic, without rejected optional settings; return its name and leader epoch.
+        """Create a topic, without optional configurations that are rejected; return its name and leader epoch.
 
         Raises:
             ToolError: The broker has a topic of that name, or does not create one.
@@ -270,7 +270,7 @@ class WireBroker:
         return topic, self.await_leader(topic)
 
     def await_leader(self, topic: str) -> int:
-        """Return the leader's epoch once the broker responds, or -1 if it has none; responses are checked later.
+        """Return the leader's epoch as soon as the broker responds, or -1 if it has none.
 
         Raises:
             ErrorResponseError: The topic is missing, for instance.
@@ -282,7 +282,7 @@ class WireBroker:
         return self.client.leader_epoch(topic)
 
     def _create_with_less(self, topic: str, wanted: dict[str, str], error: ErrorResponseError) -> None:
-        """Remove one optional setting after another, until the broker accepts the rest."""
+        """Create a topic with fewer optional configurations, one less at each attempt, until the broker accepts it."""
         for name in _OPTIONAL:
             if wanted.pop(name, None) is None:
                 continue
@@ -311,7 +311,7 @@ class WireBroker:
         return Stored(tuple(map(StoredBatch.of, batches)), data, found)
 
     def await_stored(self, topic: str, offset: int) -> Stored:
-        """Return all batches from an offset on, once there is one.
+        """Return all batches from an offset on, as soon as there is one.
 
         Raises:
             RequestTimedOutError: No batch arrives within the time limit.

@@ -1,8 +1,8 @@
-"""Contract of a broker's responses to ListOffsets, however it stores records.
+"""Contract for a broker's responses to ListOffsets, independent of how it stores records.
 
 The contract is KIP-79 (the earliest record at or after a timestamp), KIP-98 (isolation levels), KIP-207 and KIP-734
-(the record with the largest timestamp). If Kafka's response depends on where segments begin and on whether retention
-has run, every response that some segmentation and some moment of retention gives is allowed, too.
+(the record with the largest timestamp). In some cases, Kafka's response depends on where segments begin and on whether
+retention has run. Then every response that is right for some segments and some time of retention is allowed.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
     from conformance.kafka.client import PartitionOffsetResponse
 
 View = Literal["read_uncommitted", "read_committed", "replica"]
-"""Records that the reader may read: by a consumer's isolation level, or all of them."""
+"""Records that a reader may read: the records of a consumer's isolation level, or all records for a replica."""
 
 SINCE: Final = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
-"""Request version that introduced each special target."""
+"""Version of the request that introduced each special target."""
 EPOCHS_SINCE: Final = 4
-"""First request version whose response has a leader epoch."""
+"""First version of the request whose response has a leader epoch."""
 ANY_TIME: Final = -(1 << 63)
 LATEST, EARLIEST, LARGEST, _LOCAL, _TIERED, _PENDING = -1, -2, -3, -4, -5, -6
 TIERED_TARGETS: Final = (LARGEST, _LOCAL, _TIERED, _PENDING)
-"""Targets whose result depends on the segments that a broker with tiered storage has copied and deleted so far."""
+"""Targets whose result depends on the segments that a broker with tiered storage has copied and deleted."""
 
 
 class Pair(NamedTuple):
-    """Offset and timestamp of a response; -1 and -1 mean nothing."""
+    """Offset and timestamp of a response; -1 and -1 if it has none."""
 
     offset: int
     timestamp: int
@@ -39,18 +39,18 @@ NOTHING: Final = Pair(-1, -1)
 
 
 class ContractViolation(NamedTuple):
-    """Violation of the contract: the clause, and the allowed responses."""
+    """Violation of the contract: the violated clause, and the allowed responses."""
 
     clause: str
     allowed: str
 
 
 class ListOffsetsContract:
-    """Allowed responses of one partition, valid while its history does not change; they are cached for each query.
+    """Allowed responses of one partition, which are cached. They are valid until the partition's history changes.
 
     Args:
         history: The history of the partition.
-        is_partly_remote: True if the largest timestamp may be the one of the local segments, as with Kafka's tiered
+        is_partly_remote: True if the largest timestamp may be the largest of the local segments, as with Kafka's tiered
             storage (LO-10).
     """
 
@@ -62,7 +62,7 @@ class ListOffsetsContract:
     def broken(
         self, target: int, version: int, view: View, answer: PartitionOffsetResponse
     ) -> ContractViolation | None:
-        """Return the violation of a response, or None if it is allowed."""
+        """Return the violation of the contract by a response; None if the response is allowed."""
         known = target >= 0 or version >= SINCE.get(target, 1 << 15)
         if answer.error is not None:
             return ContractViolation(clause_of(target), "a result") if known else None
@@ -74,7 +74,7 @@ class ListOffsetsContract:
         if target == EARLIEST and self.depends_on_tiers(target, version):
             return self._broken_tiered(_LOCAL, answer)
         allowed = self.allowed(target, view)
-        if not known:  # up to 3.8, Kafka treats it as an ordinary timestamp
+        if not known:  # up to 3.8, Kafka treats an unknown target as an ordinary timestamp
             allowed |= self.allowed(ANY_TIME, view)
         if pair not in allowed:
             malformed = pair.offset < 0 and NOTHING in allowed
@@ -82,7 +82,7 @@ class ListOffsetsContract:
         return self._broken_epoch(version, answer)
 
     def depends_on_tiers(self, target: int, version: int) -> bool:
-        """Return True if a response depends on what a broker has copied and deleted so far.
+        """Return True if a response depends on the segments that a broker has copied and deleted.
 
         Version 0 lists the base offsets of local segments (LO-28).
         """
@@ -96,7 +96,7 @@ class ListOffsetsContract:
         return self._allowed[key]
 
     def record_exists(self, target: int, view: View) -> bool:
-        """Return True if a record at or after a timestamp is visible, for every definition of a record."""
+        """Return True if, by every possible definition of a record, one at or after a timestamp is visible."""
         *_, counts = self._record_filters(view)
         start, end = self.history.start, min(self._ends(view))
         records = (record for batch in self.history.batches if counts(batch) for record in batch.records)
@@ -146,7 +146,7 @@ class ListOffsetsContract:
             yield NOTHING
 
     def _largest(self, view: View) -> Iterator[Pair]:
-        """Yield the largest timestamp after any retention: of any suffix that contains all visible records."""
+        """Yield the largest timestamp after any retention: in each suffix of the log that has all visible records."""
         for counts in self._record_filters(view):
             for limit in {*self._ends(view), self.history.end}:
                 yield from self._largest_below(limit, counts, self._ends(view))
@@ -197,7 +197,7 @@ class ListOffsetsContract:
         return ContractViolation("LO-14", f"leader epoch {' or '.join(map(str, sorted(epochs)))}")
 
     def _broken_tiered(self, target: int, answer: PartitionOffsetResponse) -> ContractViolation | None:
-        """Check targets of tiered storage: only the broker knows where it ends."""
+        """Check the result for a target of tiered storage; only the broker knows which segments it has copied."""
         lowest, highest = self.history.start, self.history.end
         if target == _LOCAL and lowest <= answer.offset <= highest and answer.timestamp == -1:
             return None

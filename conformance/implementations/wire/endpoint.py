@@ -1,4 +1,4 @@
-"""Endpoint of ``-i``: a listening broker for ``wire:HOST:PORT``, or a third-party implementation that is started."""
+"""Broker of ``-i``: one that runs already (``wire:HOST:PORT``), or a third-party implementation that is started."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Endpoint(NamedTuple):
 
     Attributes:
         address: The broker's address.
-        lacks: The features that it is known to lack.
-        process: The process that stops and restarts it, or None for a broker that this run has not started, or that
-            does not persist records.
+        lacks: The features that the broker is known to lack.
+        process: The process of the broker, with which it is stopped and restarted; None if this run has not started the
+            broker, or if the broker does not persist records.
     """
 
     address: Address
@@ -35,14 +35,14 @@ class Endpoint(NamedTuple):
 
 @contextmanager
 def open_endpoint(text: str, start_command: str = "") -> Iterator[Endpoint]:
-    """Yield the broker's endpoint; a process that is started here runs until the end of the block.
+    """Yield the endpoint of a broker; a process that is started here runs until the end of the block.
 
     Args:
         text: The IMPL.
-        start_command: The command that starts a ``wire:`` broker in the foreground; empty if it runs already.
+        start_command: The command that starts a ``wire:`` broker in the foreground; empty if the broker runs already.
 
     Raises:
-        ToolError: The text is no address, or the broker cannot be built or started.
+        ToolError: The text contains no address, or the broker cannot be built or started.
     """
     form, (argument, *_) = parse_spec(text)
     if form == "wire":
@@ -63,7 +63,7 @@ def words_of(command: str) -> list[str]:
     """Split a command into words, as a shell does.
 
     Raises:
-        ToolError: It is empty, or has an unclosed quote.
+        ToolError: The command is empty, or has an unclosed quote.
     """
     try:
         words = shlex.split(command)

@@ -1,6 +1,6 @@
-"""Responses of Kafka of a release to ListOffsets, for each version of the request, from the reference's log.
+"""Expected responses of a Kafka release to ListOffsets, for each version of the request, from the reference's log.
 
-Files that retention may delete count as deleted or not, whichever fits: no client sees when retention runs.
+Files that retention may delete count as either deleted or not, because no client knows when retention runs.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _ISOLATION: Final[dict[View, Isolation | None]] = {
 
 
 class Row(NamedTuple):
-    """Response as it is sent, with -1 for nothing."""
+    """Response to a target; a missing offset, timestamp or leader epoch is -1."""
 
     error: str | None
     offset: int = -1
@@ -47,7 +47,7 @@ NONE: Final = Row(None)
 
 
 class ExpectedRows:
-    """Reference's responses, valid while its log does not change.
+    """Responses of the reference, valid until its log changes.
 
     Args:
         reference: The reference's partition.
@@ -58,7 +58,7 @@ class ExpectedRows:
         self._found: dict[tuple[int, View, int], Row] = {}
 
     def rows(self, target: int, version: int, view: View) -> Iterator[Row]:
-        """Yield every correct response, the likeliest first; the later ones apply if retention has deleted segments."""
+        """Yield every correct response, the most likely first; later ones apply if retention has deleted segments."""
         dialect = self.reference.dialect
         if dialect.rejects_unknown_targets and target < 0 and version < SINCE.get(target, 1 << 15):
             yield Row(UNSUPPORTED)
@@ -76,7 +76,7 @@ class ExpectedRows:
     def _answer(self, target: int, view: View, dropped: int) -> Row:
         reference, log = self.reference, self.reference.log
         if reference.dialect.rejects_unknown_targets and target < 0 and not supports_target(reference.dialect, target):
-            return NONE  # a target of a later release, which is empty without tiered storage
+            return NONE  # a target of a later release, which has no result without tiered storage
         left = cast("UnifiedLog", _TruncatedLogView(log, dropped)) if dropped else log
         try:
             found = list_offset(left, target, isolation_level=_ISOLATION[view], leader_epoch=reference.epoch)
@@ -88,14 +88,14 @@ class ExpectedRows:
         return Row(None, found.offset, found.timestamp, epoch)
 
     def _deletable(self) -> int:
-        """Return the number of segments that end at or before the log start."""
+        """Return the number of segments that end at or before the log start offset."""
         log = self.reference.log
         bases = [segment.base_offset for segment in log.segments]
         return sum(base <= log.start_offset for base in bases[1:])
 
 
 class _TruncatedLogView:
-    """Log without its first segments."""
+    """View of a log without its first segments."""
 
     def __init__(self, log: UnifiedLog, dropped: int) -> None:
         self._log = log
@@ -105,5 +105,5 @@ class _TruncatedLogView:
         return getattr(self._log, name)
 
     def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
-        """Return the offset of a timestamp, as for the whole log."""
+        """Return the offset for a timestamp, as the whole log does."""
         return fetch_offset(cast("UnifiedLog", self), target)

@@ -13,6 +13,6 @@ NEEDED: Final[dict[str, tuple[str, ...]]] = {
 }
 """Features that a run can skip, with the APIs that they need.
 
-Without topic-requests, topics are created by requests for their metadata, without settings, and remain; without
-timestamps, no record is looked up by time.
+Without topic-requests, topics are created by metadata requests, without topic configurations, and are not deleted.
+Without timestamps, no record is looked up by timestamp.
 """

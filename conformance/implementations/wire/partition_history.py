@@ -1,6 +1,7 @@
-"""History of one partition: what a broker has acknowledged and returned, the only basis for checking its responses.
+"""History of one partition: the batches that a broker has acknowledged and returned.
 
-Nothing here knows segments or files. A broker without Kafka's storage has the same history.
+Responses are checked only against this history. It contains no segments or files, so a broker without Kafka's storage
+has the same history.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class StoredRecord(NamedTuple):
-    """Record as a fetch returns it; the timestamp is in milliseconds, -1 for none."""
+    """Record as a fetch returns it. The timestamp is in milliseconds; a missing one is -1."""
 
     offset: int
     timestamp: int
@@ -26,7 +27,7 @@ class StoredRecord(NamedTuple):
 
 
 class StoredBatch(NamedTuple):
-    """Batch as a fetch returns it, decompressed; a producer id of -1 means no producer."""
+    """Batch as a fetch returns it, decompressed. The producer id is -1 if there is no producer."""
 
     base_offset: int
     last_offset: int
@@ -37,14 +38,14 @@ class StoredBatch(NamedTuple):
     is_control: bool
     records: tuple[StoredRecord, ...]
     is_stamped: bool = False
-    """True if its timestamp is the broker's (LogAppendTime)."""
+    """True if the timestamp was set by the broker (LogAppendTime)."""
 
     @classmethod
     def of(cls, batch: RecordBatch) -> StoredBatch:
         """Convert a batch in memory.
 
         Raises:
-            KidxError: It cannot be read.
+            KidxError: The batch cannot be read.
         """
         batch.ensure_valid()
         records = tuple(StoredRecord(each.offset, each.timestamp, each.key, each.value) for each in batch)
@@ -62,7 +63,7 @@ class StoredBatch(NamedTuple):
 
 
 class EndedTransaction(NamedTuple):
-    """Aborted transaction: its producer, first record and marker."""
+    """Aborted transaction: its producer, the offset of its first record, and the offset of its marker."""
 
     producer_id: int
     first_offset: int
@@ -74,7 +75,7 @@ class PartitionHistory:
     """History of one partition.
 
     Attributes:
-        leader_epoch: The epoch of its leader.
+        leader_epoch: The epoch of the leader.
         start: The first offset that was not deleted.
         batches: All appended batches, deleted or not.
         undecided: The first offset of each producer's open transaction.
@@ -89,12 +90,12 @@ class PartitionHistory:
 
     @property
     def end(self) -> int:
-        """Offset of the next record, which is the high watermark: there is one replica."""
+        """Offset of the next record, which is also the high watermark, because there is only one replica."""
         return self.batches[-1].last_offset + 1 if self.batches else 0
 
     @property
     def stable_ends(self) -> tuple[int, ...]:
-        """Possible ends of committed reads: the first undecided record that remains, or the start of its batch."""
+        """Possible ends of committed reads: the first undecided record that still exists, or the start of its batch."""
         if not self.undecided:
             return (self.end,)
         first = max(min(self.undecided.values()), self.start)
@@ -102,7 +103,7 @@ class PartitionHistory:
         return (first,) if inside == first else (first, inside)
 
     def add(self, batch: StoredBatch) -> None:
-        """Add a batch that follows the last one."""
+        """Add a batch, which must follow the last batch."""
         self.batches.append(batch)
         if batch.is_control:
             first = self.undecided.pop(batch.producer_id, None)
@@ -120,7 +121,7 @@ class PartitionHistory:
 
 
 def committed(batches: Iterable[StoredBatch], aborted: Iterable[Any]) -> list[StoredRecord]:
-    """Return the records that a consumer of committed records reads from a fetch with aborted transactions (KIP-98)."""
+    """Return the records that a read_committed consumer reads from a fetch with aborted transactions (KIP-98)."""
     waiting = sorted(aborted, key=lambda each: each.first_offset)
     skipped: set[int] = set()
     found: list[StoredRecord] = []

@@ -1,4 +1,4 @@
-"""Queries of a partition: all targets, request versions, isolation levels, readers, epochs, and duplicates."""
+"""Queries of a partition: all targets, request versions, isolation levels, readers and epochs, and duplicates."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SPECIAL: Final = (-1, -2, -3, -4, -5, -6)
 UNKNOWN_TARGETS: Final = (-7, -(1 << 63))
 """Targets that have no meaning in any version."""
 TIMESTAMPLESS_TARGETS: Final = (-1, -2)
-"""Targets that need no record's timestamp, in every version."""
+"""Targets that need no timestamps of records, in any version."""
 NEWEST: Final = 3
 SPREAD: Final = 3
 _DAY_MS: Final = 86_400_000
@@ -32,7 +32,7 @@ _NO_SUCH_PARTITION: Final = 1 << 20
 
 
 class Query(NamedTuple):
-    """One query: its request, its target, and the records that its reader may read."""
+    """Query: the request, the target, and the records that the reader may read."""
 
     request: OffsetsRequest
     target: int
@@ -45,7 +45,7 @@ class Query(NamedTuple):
 
 
 class ExpectedError(NamedTuple):
-    """Query that has to fail: with an error, by a clause."""
+    """Request that must fail: the request, the expected error, and the clause."""
 
     request: OffsetsRequest
     error: str
@@ -60,7 +60,10 @@ class ExpectedError(NamedTuple):
 
 
 def targets(timestamps: Sequence[int], *, every: bool = False) -> list[int]:
-    """Return the special targets, unknown ones, and targets around timestamps: all of them, or new and spread ones."""
+    """Return the special targets, unknown targets, and targets around the timestamps.
+
+    With ``every`` these are around all timestamps, otherwise around the newest ones and some spread over the others.
+    """
     stamps = sorted(set(timestamps))
     if not every and len(stamps) > NEWEST + SPREAD:
         stamps = sorted({*stamps[:: max(1, len(stamps) // SPREAD)], *timestamps[-NEWEST:], stamps[-1]})
@@ -70,9 +73,9 @@ def targets(timestamps: Sequence[int], *, every: bool = False) -> list[int]:
 
 
 def queries(topic: str, wanted: Iterable[int], versions: Iterable[int]) -> Iterator[Query]:
-    """Yield each target in each version, with each isolation level and kind of reader that the version supports.
+    """Yield each target in each version, with each isolation level and each kind of reader that the version supports.
 
-    Version 0 responds with modification times of files, except for the latest and the earliest offset.
+    Version 0 returns modification times of files, except for the latest and the earliest offset.
     """
     for version in versions:
         for target in wanted:
@@ -91,7 +94,7 @@ def _readers(version: int) -> Iterator[tuple[Isolation, int, View]]:
 
 
 def leader_epoch_queries(topic: str, leader_epoch: int, versions: Iterable[int]) -> Iterator[Query]:
-    """Yield the queries of readers that know the current leader epoch."""
+    """Yield the queries of readers that send the current leader epoch."""
     for version in versions:
         if version >= _EPOCHS_SINCE:
             for target in SPECIAL[:2]:
@@ -100,7 +103,7 @@ def leader_epoch_queries(topic: str, leader_epoch: int, versions: Iterable[int])
 
 
 def error_queries(topic: str, leader_epoch: int, versions: Iterable[int]) -> Iterator[ExpectedError]:
-    """Yield queries that have to fail: a duplicate partition, unknown partitions, and wrong leader epochs."""
+    """Yield requests that must fail: a duplicate partition, unknown partitions, and wrong leader epochs."""
     for version in versions:
         if version == 0:
             continue

@@ -1,4 +1,4 @@
-"""Buckets of a run's divergences: counts by participant and signature, with the shortest reproducer of each."""
+"""Buckets of a run's divergences: one for each participant, signature and clauses, with the shortest steps."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Bucket:
 
     Attributes:
         divergence: The most severe divergence; among equally severe ones, one with the fewest steps.
-        operations: Its steps.
+        operations: The steps of that divergence.
         count: The number of occurrences.
     """
 
@@ -38,7 +38,7 @@ class Bucket:
 
 
 def _order(divergence: Divergence, operations: tuple[Operation, ...]) -> tuple[bool, int, int]:
-    """Return a sort key that is smaller for the divergence to be kept."""
+    """Return a sort key, which is smallest for the divergence that the bucket keeps."""
     assign, rank = severity(divergence)
     return not assign, -rank, len(operations)
 
@@ -47,7 +47,7 @@ class Buckets(dict[BucketKey, Bucket]):
     """All buckets, in the order of their first occurrence."""
 
     def record(self, divergence: Divergence, operations: Iterable[Operation]) -> None:
-        """Record a divergence at the last of these operations."""
+        """Record a divergence in the last of these operations."""
         kind = BucketKey(divergence.participant, signature_of(divergence), divergence.clauses)
         known = self.get(kind)
         if known is None:
@@ -59,7 +59,7 @@ class Buckets(dict[BucketKey, Bucket]):
             known.divergence, known.operations = divergence, steps
 
     def merge(self, later: Buckets) -> None:
-        """Add the buckets of later examples; among equally long steps, earlier ones are kept."""
+        """Add the buckets of later examples. Of two divergences with equally many steps, the earlier one is kept."""
         for kind, sighting in later.items():
             known = self.get(kind)
             if known is None:

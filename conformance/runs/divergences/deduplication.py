@@ -1,13 +1,13 @@
-"""Deduplication: a divergence that occurred many times, in many releases, is reported once per defect.
+"""Deduplication: each defect is reported once, even if it causes many divergences in many releases.
 
-A step exercises several clauses, from the specific ("a lookup before the first entry") to the general ("a lookup"), so
-that its clauses alone do not show which of them fails. Other steps help: a clause that passed in other steps is not the
-broken one. The failing clause of a divergence is therefore one that never passed. Of several such clauses, the failing
-one explains most occurrences. If each clause passed in some step, it is the primary clause of the operation, the last
-MUST.
+A step exercises several clauses, from the specific ("a lookup before the first entry") to the general ("a lookup"). Its
+clauses alone therefore do not show which of them fails. Other steps help, because a clause that passed in them does not
+fail. The failing clause of a divergence is a clause that never passed. Of several such clauses, the failing clause
+explains most occurrences. If each clause passed in some step, the failing clause is the primary clause of the
+operation, the last MUST clause.
 
 Two divergences are the same if implementation, failing clause (without the letter of its variant) and first aspect are
-equal; without any clause, if machine and signature are.
+equal. If no clause applies, they are the same if machine and signature are equal.
 """
 
 from __future__ import annotations
@@ -32,11 +32,17 @@ if TYPE_CHECKING:
     from conformance.runs.divergences.buckets import Bucket, BucketKey, Buckets
 
 _MIN_OCCURRENCES: Final = 3
-"""The number of occurrences from which on a clause that never passed is significant."""
+"""The number of occurrences that is needed before a clause counts as never passed."""
 
 
 class Form(NamedTuple):
-    """Form of a divergence: its signature, and whether either side has no result."""
+    """Form of a divergence.
+
+    Attributes:
+        shape: The signature.
+        none_expected: True if the expected result is an error or nothing.
+        none_given: True if the actual result is an error or nothing.
+    """
 
     shape: str
     none_expected: bool
@@ -66,11 +72,11 @@ class UniqueDivergence:
         identity: The key: a clause, with the operation if the clause passes elsewhere; or machine and signature.
         clause: The failing clause; empty if no clause applies to the step.
         shape: The signature of the representative.
-        machine: The machine that found it first.
-        sighting: The representative: in the newest release, with the fewest steps.
-        places: The machines, releases and participants in which it occurs.
+        machine: The machine that found the divergence first.
+        sighting: The representative: an occurrence in the newest release, with the fewest steps.
+        places: The machines, releases and participants in which the divergence occurs.
         count: The number of occurrences.
-        first: The position of its first occurrence among the machine's buckets.
+        first: The position of the first occurrence among the machine's buckets.
         told: The implicated clauses of the reported steps.
         never_held: True if the failing clause never passed.
         shapes: The signatures of all occurrences.
@@ -108,9 +114,9 @@ class UniqueDivergence:
     def matches_participant(self, divergence: Divergence) -> bool:
         """Return True if a divergence of the same participant is this one, so that steps may be shrunk to it.
 
-        It is as severe, an accepted operation is not an error instead, and no clause applies to it that did not apply
-        before (a lookup among entries does not become a lookup in an empty index). Otherwise it would be fixed in
-        another place.
+        Shrinking must not change the cause. The other divergence must therefore be at least as severe, and must not be
+        an unexpected error if this one is not. No clause may apply to it that does not apply to this one: a lookup
+        among entries must not become a lookup in an empty index.
         """
         mine = self.sighting.divergence
         return (
@@ -131,12 +137,12 @@ class UniqueDivergence:
 
     @property
     def other_ways(self) -> list[tuple[Bucket, int]]:
-        """The other forms of the divergence, most frequent first, without the representative's own form."""
+        """The other forms of the divergence, most frequent first, without the form of the representative."""
         own = form_of(self.sighting.divergence)
         return sorted((seen for way, seen in self.ways.items() if way != own), key=lambda seen: -seen[1])
 
     def merge(self, other: UniqueDivergence) -> None:
-        """Merge another divergence that turns out to be this one."""
+        """Merge another divergence that is found to be this one."""
         self.places |= other.places
         self.count += other.count
         self.first = min(self.first, other.first)
@@ -148,7 +154,7 @@ class UniqueDivergence:
 
     @property
     def machines(self) -> tuple[str, ...]:
-        """All machines, beginning with the machine that found it first."""
+        """All machines, beginning with the machine that found the divergence first."""
         return tuple(dict.fromkeys((self.machine, *sorted(place.machine for place in self.places))))
 
 
@@ -172,7 +178,7 @@ def deduplicate(
     found: dict[Sameness, UniqueDivergence] = {}
     order = {kind: number for number, kind in enumerate(sightings)}
     for (implementation, aspect), seen in by_aspect.items():
-        # A program that crashes satisfies no clause, so only the request identifies it.
+        # A program that crashes satisfies no clause; only the request identifies the crash.
         parts = [("", "", seen)] if aspect == CRASH_ASPECT else _by_failing_clause(seen, held)
         for clause, operation, same in parts:
             for shape, alike in _by_shape(clause, same):
@@ -186,12 +192,12 @@ def deduplicate(
 
 
 def _without_consequences(found: Iterable[UniqueDivergence]) -> list[UniqueDivergence]:
-    """Return the divergences without consequences of another divergence of the same operation and aspect.
+    """Return the divergences that are not consequences of another divergence of the same operation and aspect.
 
-    If the primary clause of an operation never passed, its other divergences add nothing. If it violates a guarantee,
-    its divergences in behaviour that no clause guarantees are consequences.
+    If the primary clause of an operation never passed, the other divergences of the operation add nothing. If a
+    divergence violates a guarantee, divergences of the operation that violate none are consequences.
     """
-    every = sorted(found, key=_weight)  # so that consequences of consequences are not lost
+    every = sorted(found, key=_weight)  # sorted, so that a consequence of a consequence is found, too
     kept = []
     for one in every:
         first = max((other for other in every if _is_consequence_of(one, other)), key=_weight, default=None)
@@ -207,7 +213,7 @@ def _weight(one: UniqueDivergence) -> tuple[int, int]:
 
 
 def _is_consequence_of(one: UniqueDivergence, other: UniqueDivergence) -> bool:
-    """Return True if a divergence is a consequence of another divergence, which has more weight."""
+    """Return True if a divergence is a consequence of another divergence, which is more severe."""
     if not other.clause or _weight(other) <= _weight(one) or other.expects_error:
         return False
     if (one.identity.implementation, one.operation, one.identity.aspect) != (
@@ -246,9 +252,10 @@ def _add(
 
 
 def _representative_rank(sighting: Bucket) -> tuple[int, bool, int, int, int]:
-    """Return the sort key of the representative, the smallest.
+    """Return the sort key of an occurrence; the representative has the smallest.
 
-    It is from the newest release. Of these it is the most severe, with the fewest clauses and the fewest steps.
+    The representative is from the newest release. Among these, it is the most severe occurrence, with the fewest
+    clauses and the fewest steps.
     """
     divergence = sighting.divergence
     assign, rank = severity(divergence)
@@ -264,7 +271,7 @@ def _operation(sighting: Bucket) -> str:
 
 
 def _name(divergence: Divergence) -> str:
-    """Return the operation; a bulk operation counts as its single operation."""
+    """Return the operation; a bulk operation counts as the single operation that it repeats."""
     return _single(divergence.operation.name)
 
 
@@ -273,7 +280,7 @@ def _single(name: str) -> str:
 
 
 def _refused(divergence: Divergence) -> tuple[bool, bool]:
-    """Return True for each side that returns an error, if the outcomes differ."""
+    """Return two flags: True if the expected, and if the actual outcome is an error; False if they are equal."""
     if divergence.aspects[0] != "outcome":
         return False, False
     return bool(error_of(divergence.expected)), bool(error_of(divergence.actual))
@@ -282,7 +289,7 @@ def _refused(divergence: Divergence) -> tuple[bool, bool]:
 def _by_shape(
     clause: str, seen: list[tuple[BucketKey, Bucket]]
 ) -> Iterable[tuple[str, list[tuple[BucketKey, Bucket]]]]:
-    """Group divergences: all with one clause are one group; without a clause, by signature."""
+    """Group divergences: all with a clause are one group; without a clause, each signature is a group."""
     if clause:
         return [("", seen)]
     shapes: dict[str, list[tuple[BucketKey, Bucket]]] = {}
@@ -294,7 +301,7 @@ def _by_shape(
 def _by_failing_clause(
     seen: Sequence[tuple[BucketKey, Bucket]], held: Mapping[str, Counter[str]]
 ) -> Iterable[tuple[str, str, list[tuple[BucketKey, Bucket]]]]:
-    """Yield buckets by their failing clause, and also by operation if that clause passes elsewhere."""
+    """Yield the buckets by failing clause, and also by operation if that clause passes elsewhere."""
     left = list(seen)
     while left:
         clause = _clause_never_passed(left, held)
@@ -310,7 +317,7 @@ def _by_failing_clause(
 
 
 def _clause_never_passed(seen: Sequence[tuple[BucketKey, Bucket]], held: Mapping[str, Counter[str]]) -> str:
-    """Return the clause that never passed and explains most occurrences; empty if there is no such clause."""
+    """Return the clause that never passed and explains most occurrences; empty if every clause passed."""
     failed: Counter[str] = Counter()
     place: dict[str, int] = {}
     not_only: set[str] = set()
@@ -321,7 +328,7 @@ def _clause_never_passed(seen: Sequence[tuple[BucketKey, Bucket]], held: Mapping
             if held.get(kind.participant, Counter())[clause]:
                 not_only.add(clause)
     candidates = [clause for clause in failed if clause not in not_only and failed[clause] >= _MIN_OCCURRENCES]
-    # Of clauses that explain equally many, the last one is the most general.
+    # If several clauses explain equally many occurrences, the last one is the most general.
     return max(candidates, key=lambda clause: (failed[clause], place[clause]), default="")
 
 
@@ -332,10 +339,10 @@ def _layouts() -> frozenset[str]:
 
 
 def primary_clause(clauses: Sequence[str], aspect: str = "") -> str:
-    """Return the primary clause of a step; empty without clauses.
+    """Return the primary clause of a step; empty if the step has no clauses.
 
-    An error that only a clause about its message describes is separate from other behaviour of the operation. Where
-    result and state are right and only the bytes differ, it is a clause about the layout of entries in the file.
+    A clause about the message of an error is primary only if the message alone is wrong. If result and state are right
+    and only the bytes differ, a clause about the layout of entries in the file is primary.
     """
     catalogue = load_clauses()
     texts = [clause for clause in clauses if set(catalogue[clause].excuses) == {"text"}]

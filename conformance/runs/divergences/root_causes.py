@@ -3,16 +3,15 @@
 One defect appears after several operations, and in several forms after each. Two divergences have the same root cause
 if they share a secondary symptom, or if one turns into the other when its setup is simplified:
 
-- *The same flag.* One flag of the state is wrong and nothing else, whatever the operation before it.
+- *The same flag.* After any operation, one flag of the state is wrong and nothing else.
 - *The same fields.* An operation leaves the same fields of the state wrong; a wrong result or message is a consequence.
-- *The same operation.* It fails in the offset index as it does in the time index, in the same releases.
+- *The same operation.* It fails in the offset index and in the time index, in the same releases.
 - *The same steps.* The steps are the same except for the name of the file, and so are both results.
 - *The same part of the result.* An operation's result has several parts, and the same flag among them is wrong.
-- *One by one.* A bulk operation diverges, and executed as single operations it shows the other divergence first.
-- *Without the setup.* An operation fails unexpectedly, and without a step before it (a file that has been moved away,
-  for
-  instance) the same call shows the other divergence instead.
-- *The same crash.* The program ends with the same output on standard error, whatever the request was.
+- *One by one.* If a bulk operation that diverges is executed as single operations, the other divergence occurs first.
+- *Without the setup.* An operation fails unexpectedly. Without one of the steps before it (for instance, a step that
+  moves the file), the same operation shows the other divergence.
+- *The same crash.* After different requests, the program ends with the same output on standard error.
 
 Any other crash is a separate divergence, and so is a missing error that a MUST clause requires.
 """
@@ -41,22 +40,22 @@ if TYPE_CHECKING:
 
 _STORED: Final = ("state", "bytes")
 _TWINS: Final = {"TI-1": "OI-1", "TI-2": "OI-2", "TI-7": "OI-7", "TI-8": "OI-8", "TI-9": "OI-10", "TI-11": "OI-11"}
-"""The clauses of a time index with the corresponding clauses of an offset index."""
+"""For clauses of a time index, the corresponding clauses of an offset index."""
 _MOST_SINGLE: Final = 1_000
-"""The maximum number of single operations that replace a trace's bulk operations."""
+"""The maximum number of single operations with which the bulk operations of a trace are replaced."""
 _OF_ENTRIES: Final = frozenset({"offset", "position", "timestamp"})
 
 
 @dataclass(frozen=True)
 class MinimizedDivergence:
-    """A divergence that has been shrunk.
+    """Divergence that has been shrunk.
 
     Attributes:
         distinct: The unique divergence.
-        shown: The result of the shrunk steps.
-        event: Its event.
+        shown: The divergence of the shrunk steps.
+        event: The event of the divergence.
         attempt: A function that executes operations from an empty directory, and returns the first divergence of the
-            same participant.
+            same participant, or None.
     """
 
     distinct: UniqueDivergence
@@ -68,7 +67,7 @@ class MinimizedDivergence:
 def group_by_root_cause(
     cases: Sequence[MinimizedDivergence],
 ) -> list[tuple[MinimizedDivergence, list[tuple[MinimizedDivergence, str]]]]:
-    """Return the divergences by root cause, in their order, each with related divergences and reasons.
+    """Return the divergences by root cause, in their order, each with its related divergences and the reasons.
 
     Args:
         cases: The divergences of one machine and implementation.
@@ -93,7 +92,7 @@ def group_by_root_cause(
 
 
 def _find_root_cause(one: MinimizedDivergence, others: Mapping[int, MinimizedDivergence]) -> tuple[int, str] | None:
-    """Return the number of another divergence with the same root cause, and the reason, or None."""
+    """Return the number of another divergence with the same root cause, and the reason; or None."""
     if one.distinct.identity.aspect == CRASH_ASPECT:
         return _same_crash(one, others)
     for number, other in others.items():
@@ -112,7 +111,7 @@ def _find_root_cause(one: MinimizedDivergence, others: Mapping[int, MinimizedDiv
 
 
 def _same_crash(one: MinimizedDivergence, others: Mapping[int, MinimizedDivergence]) -> tuple[int, str] | None:
-    """Return the number of an earlier crash with the same last output, and the reason; None without such a crash.
+    """Return the number of an earlier crash with the same last output, and the reason; None if there is no such crash.
 
     Two operations of the harness may be one request, and two requests may reach the same line of the program.
     """
@@ -124,9 +123,9 @@ def _same_crash(one: MinimizedDivergence, others: Mapping[int, MinimizedDivergen
 
 
 def are_twins(one: UniqueDivergence, other: UniqueDivergence) -> bool:
-    """Return True if an operation fails in an offset index as in a time index, in the same releases.
+    """Return True if an operation fails in an offset index and in a time index, in the same releases.
 
-    A defect in their shared code appears in the same releases.
+    A defect in the code that both kinds share appears in the same releases.
 
     Args:
         one: A divergence.
@@ -149,7 +148,7 @@ def are_twins(one: UniqueDivergence, other: UniqueDivergence) -> bool:
 
 
 def _shared_symptom(one: MinimizedDivergence, other: MinimizedDivergence) -> str:
-    """Return the reason why two divergences share a symptom; empty if they do not."""
+    """Return the symptom that two divergences share, as a reason; empty if they share none."""
     mine, theirs = one.shown.divergence, other.shown.divergence
     flag = _only_wrong_flag(mine)
     if flag is not None and flag == _only_wrong_flag(theirs) and one.distinct.first > other.distinct.first:
@@ -190,7 +189,7 @@ def _without_base(name: str, value: int) -> int:
 
 
 def _only_wrong_flag(divergence: Divergence) -> tuple[str, bool, bool] | None:
-    """Return the only field of the state that differs, with both values, if it is a flag and nothing else differs."""
+    """Return the only difference, if it is a flag of the state: its name and both values; else None."""
     if divergence.aspects != ("state",):
         return None
     fields = list(differing_fields(divergence.expected, divergence.actual))
@@ -200,7 +199,7 @@ def _only_wrong_flag(divergence: Divergence) -> tuple[str, bool, bool] | None:
 
 
 def _only_wrong_element(divergence: Divergence) -> tuple[int, bool, bool] | None:
-    """Return the only part of a result that differs, with both values, if it is a flag."""
+    """Return the only part of a result that differs, if it is a flag: its index and both values; else None."""
     if divergence.aspects[0] != "outcome" or _is_error_mismatch(divergence):
         return None
     expected, actual = divergence.expected[1], divergence.actual[1]
@@ -221,19 +220,19 @@ def _is_error_mismatch(divergence: Divergence) -> bool:
 
 
 def _replay_variants(one: MinimizedDivergence) -> Iterator[tuple[Divergence, str]]:
-    """Yield the divergences of variants of the steps, each with a description of the variant."""
+    """Yield the divergences of variants of the steps, each with the reason for relating them."""
     if all(shape.partition(":")[0] in BULK for shape in one.distinct.shapes):
         *before, last = (tuple(singly(operation, _MOST_SINGLE)) for operation in one.shown.operations)
         first = sum(map(len, before))
         if first + len(last) <= _MOST_SINGLE:
             found = one.attempt(tuple(chain(*before, last)))
-            # An earlier one has been set aside when this one was found, so it is not part of this divergence.
+            # An earlier divergence was set aside when this one was found, so it does not belong to this divergence.
             if found is not None and found.step >= first:
                 yield found, "executed one by one, the operations show the difference above"
     if not _may_depend_on_setup(one.shown.divergence):
         return
     shown = one.shown.operations
-    # Shrinking has replaced numbers by zeros, which an empty file contains as well.
+    # Shrinking has replaced numbers by zeros, which an empty file contains, too.
     larger = tuple(with_numbers(each, lambda name, value: value + (name in _OF_ENTRIES)) for each in shown)
     for operations in (shown, larger, one.distinct.sighting.operations):
         end = len(operations) - 1
@@ -244,7 +243,7 @@ def _replay_variants(one: MinimizedDivergence) -> Iterator[tuple[Divergence, str
 
 
 def _may_depend_on_setup(divergence: Divergence) -> bool:
-    """Return True if an operation fails unexpectedly, or succeeds where only an OBSERVED clause requires an error."""
+    """Return True if an operation fails unexpectedly, or succeeds although an OBSERVED clause has an error."""
     if divergence.aspects[0] != "outcome" or bool(error_of(divergence.expected)) == bool(error_of(divergence.actual)):
         return False
     catalogue = load_clauses()

@@ -17,8 +17,9 @@ _WRONG, _REFUSED, _STATE, _WORDS = 3, 2, 1, 0
 def severity(divergence: Divergence) -> tuple[bool, int]:
     """Return the severity of a divergence; larger is more severe.
 
-    A violated guarantee comes first. It is followed by other bytes on disk and another result, an error or no result on
-    one side only, another state, and another kind or message of an error. All crashes are equally severe.
+    The first element is True if a guarantee is violated. The second ranks the difference: wrong bytes or a wrong result
+    are the most severe, then an error or no result on one side only, then the state, then the kind or message of an
+    error. All crashes are equally severe.
     """
     return divergence.counts("must"), _rank(divergence)
 
@@ -35,5 +36,5 @@ def _rank(divergence: Divergence) -> int:
 
 
 def is_empty(outcome: Any) -> bool:
-    """Return True if an outcome, or the first two fields of one, is an error or no result."""
+    """Return True if an outcome, or the first two elements of an outcome, is an error or no result."""
     return bool(error_of(outcome)) or (isinstance(outcome, tuple) and len(outcome) > 1 and outcome[1] is None)

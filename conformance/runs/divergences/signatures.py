@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from conformance.lockstep.divergence import Divergence
 
 DIRECTORY = "directory"
-"""The signature of extra or missing files: seen when directories are compared, whatever the operation was."""
+"""The signature of extra or missing files, which are noticed only when directories are compared."""
 
 
 def signature_of(divergence: Divergence) -> str:
-    """Return the signature: operation and first aspect, for outcomes also both kinds.
+    """Return the signature: the operation and the first aspect; for an outcome, also the expected and the actual kind.
 
     Example: ``"append: outcome ok -> full"``, ``"close: bytes"``, ``"lookup: failure"``, ``"directory"``.
     """
@@ -32,7 +32,7 @@ def signature_of(divergence: Divergence) -> str:
 
 
 def signature_detail(divergence: Divergence) -> str:
-    """Return the suffix of a signature in logs, which distinguishes divergences with that signature; mostly empty.
+    """Return the suffix that distinguishes divergences of a log with the same signature; often empty.
 
     Example: ``" of end_offset"``, ``" of .timeindex"``, ``" of -3, times"``.
     """

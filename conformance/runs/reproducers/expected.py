@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 
 class Step(NamedTuple):
-    """An operation, its observation, and the path and content of the file afterwards; None if it does not exist."""
+    """Step with its expected results.
+
+    Attributes:
+        operation: The operation.
+        observation: The reference's observation.
+        path: The path of the file after the step.
+        content: The content of the file after the step; None if it does not exist.
+    """
 
     operation: Operation
     observation: Observation
@@ -54,6 +61,6 @@ def expected_steps(trace: Trace, release: str) -> list[Step]:
 
 
 def without_zeros(content: bytes) -> tuple[str, int]:
-    """Return a file as hexadecimal digits and a number of trailing zeros: most of a preallocated index is zeros."""
+    """Return the content as hexadecimal digits and a number of trailing zeros, as a preallocated index has many."""
     used = content.rstrip(b"\0")
     return used.hex(), len(content) - len(used)

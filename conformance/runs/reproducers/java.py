@@ -1,8 +1,8 @@
 """Export of a trace as a JUnit 5 test of Kafka's own class, suitable for a ticket.
 
-The test is in the package of the class that it tests, like Kafka's own tests, and depends on nothing of this project.
-Releases differ in the location of the classes and in accessors of results: they are Scala's in ``kafka.log`` up to 3.4,
-and Java's from 3.5 on.
+The test is in the package of the class that it tests, like Kafka's own tests, and depends on no code of this project.
+Up to 3.4, the classes are Scala classes in ``kafka.log``; from 3.5 on, they are Java classes. Accessors of results
+differ, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OTHERS: Final = (
     " TempDir Test TimeIndex TimestampOffset TransactionIndex"
 )
 _TAKEN: Final = frozenset(_OTHERS.split())
-"""The names of other classes that the test uses."""
+"""The names of other classes in the test, which the test class must not have."""
 _TEST: Final = """\
 package {package};
 
@@ -72,10 +72,10 @@ public class {name} {{
 
 
 def java_reproducer(trace: Trace, release: str, implementation: str, name: str) -> str:
-    """Return the test class, which asserts every outcome, and the files where they have changed.
+    """Return the test class, which asserts every outcome, and the content of a file after each change.
 
     Raises:
-        ToolError: The machine of the trace drives servers, or ``name`` is not a class name.
+        ToolError: The machine of the trace tests servers, or ``name`` is not the name of a class.
     """
     if trace.machine not in {*KINDS, *MACHINES_WITH_TESTS}:
         choices = ", ".join((*KINDS, *MACHINES_WITH_TESTS))
@@ -157,12 +157,12 @@ class _Writer:
             if self.kind != "transaction":
                 inside = f"{file}, {_long(base)}, {_int(size)}, {str(writable).lower()}"
             return f"index = new {_CLASSES[self.kind]}({inside})"
-        if name == "crash" and not self.dialect.close_trims:  # close() is the only method for it
+        if name == "crash" and not self.dialect.close_trims:  # closeHandler() does not exist
             name = "close"
         return "index." + _CALLS[name](self, arguments)
 
     def new_entry(self, values: tuple[int, ...]) -> str:
-        """Return an expression for an entry in Kafka's representation."""
+        """Return an expression that creates an entry of Kafka's type."""
         if self.kind == "transaction" and not self.dialect.txn_text_has_version:
             names = ("ProducerId", "FirstOffset", "LastOffset", "LastStableOffset")
             return "new AbortedTxn()" + "".join(f".set{n}({_long(v)})" for n, v in zip(names, values, strict=True))
@@ -196,7 +196,7 @@ class _Writer:
     def _exception(self, kind: str) -> str:
         names = [name for name, known in KIND_OF.items() if known == kind]
         ours = [name for name in names if name.startswith(("kafka.", "org.apache.kafka.storage"))]
-        if len(ours) == 2:  # the class moved with the indexes
+        if len(ours) == 2:  # the class is in another package since the indexes moved
             names = [name for name in ours if name.startswith("kafka.") == self.scala]
         return names[0]
 

@@ -1,8 +1,8 @@
-"""Text in Java source files: safely quoted, and plain ASCII.
+"""Text in Java source files, quoted safely and in ASCII.
 
 Java replaces Unicode escapes before it recognizes strings and comments. A backslash and a ``u`` in a name could
-therefore end a string or a comment; a line break as a Unicode escape does. ASCII does not depend on the
-default encoding of the compiler.
+therefore end a string or a comment, as a Unicode escape of a line break does. ASCII does not depend on the default
+encoding of the compiler.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 LONGEST: Final = 20_000
-"""The maximum number of characters of one literal: a class file limits it to 65,535 bytes of modified UTF-8."""
+"""The maximum number of characters of one literal; a class file limits a literal to 65,535 bytes of modified UTF-8."""
 _LONGEST_COMMENT: Final = 400
 _ESCAPED: Final = {'"': r"\"", "\\": r"\\"}
 
@@ -27,7 +27,7 @@ RESERVED: Final = frozenset(_WORDS.split())
 def java_string(text: str) -> str:
     """Return a string literal.
 
-    Control characters are octal escapes of three digits: a Unicode escape of a line break is a line break.
+    Control characters are octal escapes, because a Unicode escape of a line break is a line break.
     """
     return '"' + "".join(_ESCAPED.get(char) or _encoded(char) for char in text) + '"'
 
@@ -41,13 +41,13 @@ def java_long_string(text: str) -> str:
 
 
 def java_comment(text: str) -> str:
-    """Return text that is valid in a comment of either form, on one line, and truncated if it is long."""
+    """Return text for a Java comment of either form: on one line, and truncated if it is long."""
     shown = text if len(text) <= _LONGEST_COMMENT else f"{text[:_LONGEST_COMMENT]}... ({len(text)} characters)"
     return "".join(_in_comment(char) for char in shown.replace("*/", "* /"))
 
 
 def _in_comment(char: str) -> str:
-    """Return a character as it is safe in a comment: a backslash must not begin an escape."""
+    """Return a character in a form that is safe in a comment, where a backslash must not begin an escape."""
     return r"\u005c" if char == "\\" else "?" if char < " " or char == "\x7f" else _encoded(char)
 
 

@@ -1,6 +1,6 @@
 """Export of a trace about a segment, a log or a cache as a JUnit 5 test of Kafka's own class, in one file.
 
-Signatures of these classes differ between releases. The test therefore contains the classes that look them up for the
+Signatures of these classes differ between releases. The test therefore contains the classes that find them for the
 harness (``conformance/implementations/jvm/java``), and runs with every release.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from conformance.operations.trace import Trace
 
 _STEPS_OF_METHOD: Final = 20
-"""Number of steps in one method: a class file limits the code of a method to 64 kB."""
+"""Number of steps in one method, because a class file limits the code of a method to 64 kB."""
 _MEMBERS: Final = ("Members", "Missing", "Options")
 _LOG_STATE: Final = (
     "Log start offset, log end offset, high watermark, last stable offset, recovery point; number of segments, base"
@@ -51,12 +51,12 @@ _TOP_LEVEL: Final = re.compile(r"^(?:public )?final class", re.MULTILINE)
 
 @dataclass(frozen=True)
 class _Form:
-    """Content of a test of a machine's traces.
+    """Parts of a test that depend on the machine of the trace.
 
     Attributes:
         driver: The class that executes steps.
-        classes: The other classes of the harness that it uses.
-        state: The numbers of the state, as a comment.
+        classes: The other classes of the harness that the test needs.
+        state: A comment that explains the numbers of the state.
     """
 
     driver: str
@@ -90,11 +90,11 @@ class _Step(NamedTuple):
 
     Attributes:
         operation: The operation.
-        request: What Kafka's class gets: numbers and bytes; None if the harness corrupts a file.
+        request: The numbers and the bytes that Kafka's class receives; None if the harness corrupts a file.
         path: The corrupted file, or an empty string.
         outcome: The expected outcome.
         values: The numbers of the expected value.
-        state: The numbers of the expected state; None if nothing is open.
+        state: The numbers of the expected state; None if no segment, log or cache is open.
         files: The expected files, by name; None for a file that does not exist.
     """
 
@@ -111,8 +111,8 @@ def trace_test(trace: Trace, release: str, name: str) -> str:
     """Return the test class; it asserts result, state and files after every step.
 
     Raises:
-        ToolError: A step cannot be executed, Kafka's classes of the release are not available, or ``name`` is the name
-            of another class of the test.
+        ToolError: A step cannot be executed, Kafka's classes of the release are not available, or another class in the
+            test has the name ``name``.
     """
     form = _FORMS[trace.machine]
     parts = (form.driver, *form.classes, *_MEMBERS)
@@ -200,7 +200,7 @@ def _method(head: str, lines: list[str]) -> str:
 
 
 class _Writer:
-    """Writer of the statements of steps; it omits what has not changed since the step before."""
+    """Writer of the statements of steps, which omits values that have not changed since the previous step."""
 
     def __init__(self, subject: JvmClasses[Any]) -> None:
         self.subject = subject
@@ -233,7 +233,7 @@ class _Writer:
         return [*lines, "check();"]
 
     def _data(self, operation: str, data: bytes) -> str:
-        """Return an expression for the bytes of a request, which are texts if nothing among them is binary."""
+        """Return an expression for the bytes of a request; they are written as texts if they are not binary."""
         if not data:
             return "NONE"
         kinds = self.subject.operations[operation].arguments.values()
@@ -242,7 +242,7 @@ class _Writer:
         return f"texts({', '.join(map(java_string, data.decode().split(chr(0))))})"
 
     def _fields(self, step: _Step) -> str:
-        """Return a comment with the names of the numbers of a result."""
+        """Return a comment with the names of the numbers in a result."""
         operation = self.subject.operations[step.operation.name]
         names = ("found", *operation.fields) if operation.gives is Shape.ANSWERS else operation.fields
         return f"  // {', '.join(names)}" if names else ""
@@ -257,7 +257,7 @@ class _Writer:
 
 
 def _nested(names: Sequence[str]) -> tuple[list[str], str]:
-    """Return the imports of classes of the harness, and the classes as nested ones."""
+    """Return the imports of classes of the harness, and the source of these classes as nested classes."""
     imports: set[str] = set()
     classes = []
     for name in names:

@@ -103,7 +103,7 @@ if __name__ == "__main__":
 
 
 def python_reproducer(trace: Trace, release: str, implementation: str, name: str) -> str:
-    """Return the program; it ends with ``FIXED``, or with an AssertionError at the step that differs.
+    """Return the program, which prints ``FIXED`` or ends with an AssertionError at the step that differs.
 
     Raises:
         ToolError: The trace contains an invalid number, such as an infinite one, or cannot be executed.
@@ -125,7 +125,7 @@ def python_reproducer(trace: Trace, release: str, implementation: str, name: str
 
 
 def _in_docstring(text: str) -> str:
-    """Return text for one line of a docstring, in which it neither ends the docstring nor is an escape."""
+    """Return text for one line of a docstring, which cannot end the docstring and contains no escape."""
     return printable(text).replace("\\", "\\\\").replace('"', "'")
 
 
@@ -133,7 +133,7 @@ def _check_data(literal: str) -> None:
     """Check that Python reads the literal as the same data.
 
     Raises:
-        ToolError: It contains anything other than texts, integers, finite numbers, true, false and null.
+        ToolError: The literal contains anything other than texts, integers, finite numbers, true, false and null.
     """
     try:
         ast.literal_eval(literal)
@@ -150,7 +150,7 @@ def _step(step: Step) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Return named tuples as plain tuples, which are equal to them."""
+    """Return the value with named tuples as plain tuples."""
     return tuple(map(_plain, value)) if isinstance(value, tuple) else value
 
 

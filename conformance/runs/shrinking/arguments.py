@@ -1,4 +1,4 @@
-"""Simpler arguments: shorter lists, fewer options and settings; and the cost that orders traces by simplicity."""
+"""Simpler arguments (shorter lists, fewer options and settings), and the cost that orders traces by simplicity."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from kidx.errors import KidxError
 from kidx.segment.append_info import follower_append_info
 
 _NEEDED_SETTINGS: Final = frozenset({"segment.bytes", "segment.index.bytes"})
-"""Without these settings a log's segment has millions of batches."""
+"""Settings without which a segment of a log has millions of batches."""
 _NEEDED_OF_BATCH: Final = frozenset({"base", "records", "epoch"})
 _LISTS: Final = frozenset({"targets", "batches", "records"})
-"""Lists any item of which may be deleted, except the last remaining one."""
+"""Lists from which any item may be deleted, except the last remaining one."""
 _BATCH_OVERHEAD: Final = 12
 _NO_CODEC: Final = "none"
 _ROOMY: Final = 120
-"""A maximum size of an index with space for several entries of either kind."""
+"""A maximum size of an index, in which several entries of either kind fit."""
 _SKIP_FULL_CHECK: Final = {"maybe_append": (False,)}
 _FEW: Final = 5
-"""The largest number of single operations that read better than one bulk operation."""
+"""The maximum number of single operations that are easier to read than one bulk operation."""
 
 
 def cost(operations: Sequence[Operation]) -> tuple[int, int, int, int]:
     """Return the cost that shrinking reduces: operations, items of arguments, base offsets, then numbers.
 
-    A bulk operation costs more than the few operations that it repeats.
+    A bulk operation costs more than the single operations that it repeats, if these are few.
     """
     items = sum(_items(operation.args) for operation in operations)
     found = [pair for operation in operations for pair in numbers(operation)]
@@ -46,7 +46,7 @@ def _items(value: Any) -> int:
         return len(value) + sum(map(_items, value.values()))
     if isinstance(value, list | tuple):
         return len(value) + sum(map(_items, value))
-    # Batches in hexadecimal are simpler when they are shorter; the name of a file always has the same length.
+    # Shorter batches in hexadecimal are simpler; the name of a file always has the same length.
     return len(value) if isinstance(value, str) and value != _NO_CODEC else 0
 
 
@@ -64,7 +64,7 @@ def simplified(operation: Operation) -> Iterator[Operation]:
 
 
 def singly(operation: Operation, most: int) -> Iterator[Operation]:
-    """Yield the single operations of a bulk operation, at most ``most`` + 1; any other operation unchanged."""
+    """Yield the single operations of a bulk operation, at most ``most`` + 1; yield any other operation unchanged."""
     if operation.name not in BULK:
         yield operation
         return
@@ -73,10 +73,10 @@ def singly(operation: Operation, most: int) -> Iterator[Operation]:
 
 
 def written_out(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]]:
-    """Yield the operations with one bulk operation replaced by those that it repeats, or by two of them.
+    """Yield the operations with one bulk operation replaced by the operations that it repeats, or by two of these.
 
-    Of two neighbours the second one stores another number: shrinking has replaced numbers by zeros, and an entry of
-    zeros has the bytes of an empty slot, so that only the entry after the last slot would be visible.
+    Of two consecutive entries, the second stores another number. Shrinking has replaced numbers by zeros, and an entry
+    of zeros has the bytes of an empty slot, so that only an entry after the last slot would be visible.
     """
     for number in reversed(range(len(operations))):
         operation = operations[number]
@@ -94,9 +94,9 @@ def written_out(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]
 
 
 def opened_once(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]]:
-    """Yield the operations after each opening of an index but the first, after one opening with enough space.
+    """Yield the operations after a later opening of an index, preceded by one opening with enough space.
 
-    An index that was opened twice because of its size is opened once by a person who chooses the size.
+    An index that was opened twice only to change its size needs only one opening with that size.
     """
     for number, (name, arguments) in enumerate(operations):
         if number and name == "open":
@@ -105,7 +105,7 @@ def opened_once(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]
 
 
 def one_of(operation: Operation, number: int) -> Operation:
-    """Return one of the single operations of a bulk operation; the first is number 0."""
+    """Return one of the single operations of a bulk operation, counted from 0."""
     name = BULK[operation.name]
     first, second, first_step, second_step, _ = operation.args
     numbers_of_one = first + number * first_step, second + number * second_step
@@ -145,7 +145,7 @@ def _shorter(items: list[Any]) -> Iterator[list[Any]]:
 
 
 def _fewer_batches(operation: Operation) -> Iterator[Operation]:
-    """Yield an append to a segment with one batch less; a follower's arguments are recomputed from the rest."""
+    """Yield an append to a segment with one batch less; the arguments are recomputed as for a follower."""
     text, *said = operation.args
     records = bytes.fromhex(text)
     ends = [0]

@@ -1,4 +1,4 @@
-"""Deletions from a trace: valid traces, groups of steps that go together, and renumbering after a deletion."""
+"""Deletions from a trace: valid traces, groups of steps that belong together, and new offsets after a deletion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Operations = tuple[Operation, ...]
 _OFFSETS: Final = frozenset(
     {"base", "offset", "start_offset", "log_start_offset", "recovery_point", "fetch_offset", "upper_bound", "file"}
 )
-"""Numbers that change when an append before them is deleted."""
+"""Arguments that change if an append before them is deleted."""
 
 
 def is_valid_sequence(operations: Operations) -> bool:
@@ -33,7 +33,7 @@ def is_valid_sequence(operations: Operations) -> bool:
 
 
 def reopen_cycles(operations: Operations) -> Iterator[tuple[int, int]]:
-    """Yield start and end of the steps before a later opening, or between two openings; from the end backwards."""
+    """Yield the range of steps before a later opening or between two openings, from the end backwards."""
     openings = [i for i, operation in enumerate(operations) if operation.effect is Effect.OPENS]
     for opening in reversed(openings[1:]):
         yield 0, opening
@@ -44,7 +44,7 @@ def reopen_cycles(operations: Operations) -> Iterator[tuple[int, int]]:
 
 
 def renumbered_without(operations: Operations, number: int) -> Iterator[Operations]:
-    """Yield the trace without an append, with the later offsets as if it had never happened."""
+    """Yield the trace without an append, with later offsets as if the append had never happened."""
     name, arguments = operations[number]
     if name not in ("append_as_follower", "append_as_leader", "append_verified"):
         return
@@ -57,7 +57,7 @@ def renumbered_without(operations: Operations, number: int) -> Iterator[Operatio
 
 
 def moved(operation: Operation, since: int, distance: int) -> Operation:
-    """Return the operation with every offset from ``since`` on moved, but none below zero."""
+    """Return the operation with every offset from ``since`` on moved by a distance, but not below zero."""
 
     def move(name: str, value: Any) -> Any:
         return max(0, value + distance) if name in _OFFSETS and value >= since else value

@@ -1,4 +1,4 @@
-"""Shrinking of a lockstep's divergence, with only the participant that diverges and its reference."""
+"""Shrinking of a divergence in a lockstep that has only the diverging participant and its reference."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def shrink_divergence(
     """Return the same divergence in the shortest trace that is found in time.
 
     Args:
-        lockstep: The lockstep that found it, between two examples; of index files, segments or logs.
+        lockstep: The lockstep of index files, segments or logs that found it, between two examples.
         failure: The divergence.
-        same: A predicate for the same divergence; :func:`is_same` by default.
+        same: A function that returns True for the same divergence; :func:`is_same` by default.
         seconds: The maximum time, see :func:`~conformance.runs.shrinking.search.shrink`.
         clock: A monotonic clock in seconds.
 
     Returns:
-        The divergence with a description in ``shrinking``. One that is not reproduced when its operations are replayed
-        is returned unchanged.
+        The divergence with a description in ``shrinking``. If a replay of the operations does not reproduce the
+        divergence, it is returned unchanged.
     """
     divergence = failure.divergence
     wanted = same or partial(is_same, divergence)
@@ -61,7 +61,7 @@ def shrink_divergence(
 def with_shrink_status(
     failure: DivergenceError, found: ShrinkResult[DivergenceError] | None, seconds: float
 ) -> DivergenceError:
-    """Return the shrunk divergence, or the original one if it was not reproduced, with its shrink status."""
+    """Return the shrunk divergence, or the original one if it was not reproduced; describe the shrinking in it."""
     if found is None:
         failure.shrinking = "not reproduced when its operations were replayed: not shrunk"
         return failure
@@ -75,15 +75,14 @@ def is_same(one: Divergence, other: Divergence) -> bool:
 
 
 def _sameness(divergence: Divergence) -> Sameness:
-    # An extra file is noticed when directories are compared, whatever the operation before was; no clause applies to
-    # it.
+    # Extra files are noticed when directories are compared, after any operation; no clause applies to them.
     is_about_listing = divergence.aspects == ("bytes",) and not divergence.clauses
     operation = "" if is_about_listing else divergence.operation.name
     return Sameness(divergence.participant, "", operation, divergence.aspect, frozenset(_details(divergence)))
 
 
 def _details(divergence: Divergence) -> set[str]:
-    """Return the fields of a state that differ, or the suffixes of the files of a directory."""
+    """Return the fields of a state that differ, or the suffixes of the files of a directory that differ."""
     expected, actual = divergence.expected, divergence.actual
     if divergence.aspects[0] == "state":
         return {name for name, _, _ in differing_fields(expected, actual)}
@@ -96,7 +95,7 @@ def _details(divergence: Divergence) -> set[str]:
 
 
 def _performed(lockstep: Any, operations: Sequence[Operation]) -> DivergenceError | None:
-    """Return the divergence that operations produce, or None."""
+    """Return the divergence that the operations produce, or None."""
     try:
         replay_operations(lockstep, operations)
     except DivergenceError as error:

@@ -1,7 +1,7 @@
-"""Shrinking of a hang, in a process that may hang or die instead of this one.
+"""Shrinking of a hang in another process, which may hang or die.
 
-A candidate that does not hang takes that process milliseconds. A candidate that hangs ends it: its watchdog reports the
-hang and ends the process, and the next candidate has a new process.
+A candidate that does not hang takes milliseconds. A candidate that hangs ends that process: its watchdog reports the
+hang and ends the process, and the next candidate gets a new process.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 SHORT: Final = 2.0
-"""The time limit of a candidate's steps in seconds: the same step has exceeded the whole limit before."""
+"""The time limit of a candidate's steps in seconds; the step that hangs has already exceeded a longer limit."""
 _START: Final = 60.0
-"""The time in seconds after which a silent process counts as lost; Java starts in it, too."""
+"""The time in seconds after which a process without a reply counts as lost; the start of Java is included."""
 
 
 def shrink_hang(
@@ -37,12 +37,12 @@ def shrink_hang(
     """Return the same hang after the fewest steps that are found in time.
 
     Args:
-        hang: The hanging step, and the steps before it.
+        hang: The step that hangs, and the steps before it.
         machine: The machine of the operations.
         specification: The ``-i`` argument of the participant; empty for the reference.
-        limit: The time that the step has taken, seconds.
-        seconds: The maximum time for shrinking.
-        release: The release of the participant's classes or dialect, if it differs from the divergence.
+        limit: The time in seconds that the step has taken.
+        seconds: The maximum time in seconds for shrinking.
+        release: The release of the participant's classes or dialect; by default the release of the divergence.
     """
     implementations = (specification,) if specification else ()
     helper = Candidates(machine, release or hang.divergence.release, implementations, min(limit, SHORT))
@@ -67,13 +67,13 @@ def shrink_hang(
 
 
 class Candidates:
-    """A process that executes candidates; it is replaced after each one that hangs or kills it.
+    """Process that executes candidates, which is replaced after a candidate that hangs or kills it.
 
     Args:
         machine: The machine of the operations.
         release: The release of the participant.
-        implementations: Its ``-i`` argument; none for the reference.
-        limit: The maximum duration of a step, seconds.
+        implementations: The ``-i`` argument of the participant; empty for the reference.
+        limit: The maximum duration of a step in seconds.
     """
 
     def __init__(self, machine: str, release: str, implementations: tuple[str, ...], limit: float) -> None:
@@ -82,7 +82,7 @@ class Candidates:
         self._pipe: Connection | None = None
 
     def perform(self, operations: Sequence[Operation]) -> Hang | None:
-        """Return the hanging step, or None if no step hangs or the candidate cannot be executed."""
+        """Return the step that hangs, or None if no step hangs or the candidate cannot be executed."""
         try:
             pipe = self._pipe or self._start()
             pipe.send([operation.to_json() for operation in operations])
@@ -95,7 +95,7 @@ class Candidates:
         return hang_from_json(told, tuple(operations))
 
     def _find_crash(self, operations: Sequence[Operation]) -> Hang | None:
-        """Return the last step as the cause of death of the process, or None if no signal has ended it."""
+        """Return the last step as the step that killed the process, or None if no signal has ended the process."""
         self._process.join(_START)
         code = self._process.exitcode
         self.end()
@@ -124,7 +124,7 @@ class Candidates:
 
 
 def _serve(pipe: Connection, machine: str, release: str, implementations: tuple[str, ...], limit: float) -> None:
-    """Serve candidates in the other process: reply None, or a hanging step and exit."""
+    """Serve candidates in the other process: reply None, or a step that hangs and then exit."""
     begin_worker()
 
     def give_up(hang: Hang) -> None:

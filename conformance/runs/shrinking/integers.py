@@ -1,4 +1,4 @@
-"""Numbers of a trace and their simplification: towards zero and towards each other."""
+"""Numbers of a trace, and their simplification: towards zero and towards each other."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from conformance.operations import Operation, every_signature
 
 Operations = tuple[Operation, ...]
 Change = Callable[[str, int], int]
-"""A function from the name of a number and its value to the new value."""
+"""Function of the name of a number and its value, which returns the new value."""
 
 _KEPT: Final = frozenset(
     {"settings", "max_index_size", "index_size", "index_interval", "init_file_size", "io_buffer_size", "magic", "slots"}
 )
-"""Sizes and intervals that are chosen from a few on purpose; a cleaner with an empty buffer never ends."""
+"""Sizes and intervals that machines choose from a few useful values; a cleaner with an empty buffer would never end."""
 _BASE_OF_FILE: Final = re.compile(r"^(?:\d{20}|-\d{19})(?!\d)")
 BASES: Final = frozenset({"base_offset", "file"})
-"""Numbers that are the offset of a file's first entry; most traces do not need one."""
+"""Numbers that are the base offset of a file; most traces do not need one other than 0."""
 _OFFSETS: Final = BASES | {
     "offset", "first_offset", "last_offset", "last_stable_offset", "fetch_offset", "upper_bound", "start_offset",
 }  # fmt: skip
-"""Numbers that move with a base offset; the target of a lookup does so only for one kind of index."""
+"""Numbers that move with a base offset. A target is missing: it is an offset for one kind of index only."""
 _FEW: Final = 3
 
 
@@ -78,12 +78,12 @@ def _changed(name: str, value: Any, change: Change) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A number of a trace that may become smaller.
+    """Number of a trace that may become smaller.
 
     Attributes:
         value: The number.
-        targets: Likely smaller numbers.
-        with_value: A function that returns the trace with another number at its position.
+        targets: Smaller numbers to try first.
+        with_value: A function that returns the trace with another number at this position.
     """
 
     value: int
@@ -92,7 +92,7 @@ class Choice:
 
 
 def rebased(operations: Operations) -> Iterator[Operations]:
-    """Yield the trace with one of its base offsets at 0 and all offsets at the same distance from it as before."""
+    """Yield the trace with one of its base offsets at 0, and all offsets at the same distance from it as before."""
     bases = {value for operation in operations for name, value in numbers(operation) if name in BASES and value}
     for base in sorted(bases, key=abs):
         for moving in (_OFFSETS | {"target"}, _OFFSETS):
@@ -104,7 +104,7 @@ def _less(distance: int, names: frozenset[str]) -> Change:
 
 
 def shifted(operations: Operations, place: int) -> Choice | None:
-    """Return a positive number, counted from the largest; larger and equal numbers move with it."""
+    """Return a positive number for :class:`Choice`, counted from the largest; larger and equal numbers move with it."""
     values = [value for value in _different(operations) if value > 0]
     if place >= len(values):
         return None
@@ -118,7 +118,7 @@ def shifted(operations: Operations, place: int) -> Choice | None:
 
 
 def replaced(operations: Operations, place: int) -> Choice | None:
-    """Return a number as :func:`shifted` does, but replace all its occurrences and no other numbers."""
+    """Return a number as :func:`shifted` does, but replace all its occurrences and change no other numbers."""
     values = _different(operations)
     if place >= len(values):
         return None
@@ -131,7 +131,7 @@ def replaced(operations: Operations, place: int) -> Choice | None:
 
 
 def single(operations: Operations, place: int) -> Choice | None:
-    """Return one number among all, counted from the last operation."""
+    """Return a single number, counted from the last operation."""
     places = [(at, inner) for at in reversed(range(len(operations))) for inner in range(len(numbers(operations[at])))]
     if place >= len(places):
         return None

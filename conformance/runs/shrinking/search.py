@@ -1,8 +1,8 @@
-"""Search for a shorter trace: deletes operations, then parts of arguments, as long as the divergence is the same.
+"""Search for a shorter trace that shows the same divergence: deletes operations, then parts of arguments.
 
-Hypothesis shrinks the draws of rules. This module shrinks the recorded operations, which are plain data: a candidate
-takes a replay and no drawing. Whole groups and blocks are deleted first (delta debugging), then single operations, then
-several that depend on each other, then arguments.
+Hypothesis shrinks the draws of rules. This module shrinks the recorded operations, which are plain data, so that a
+candidate needs a replay and no draws. Groups and blocks are deleted first (delta debugging), then single operations,
+then several operations that depend on each other, then arguments.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ SHRINK_SECONDS: Final = 20.0
 """The default maximum time for shrinking one divergence, in seconds."""
 
 _BISECTING: Final = 4
-"""The number of passes over all numbers that search for the smallest ones; later passes only try likely ones."""
+"""The number of passes that search for the smallest value of every number; later passes only try likely values."""
 
 _SHARE_OF_FIRST_ORDER: Final = 0.2
 
 T = TypeVar("T")
 Operations = tuple["Operation", ...]
 Predicate = Callable[[Sequence["Operation"]], T | None]
-"""A function that executes operations, and returns the result if it is the same divergence, else None."""
+"""Function that executes operations, and returns the result if it shows the same divergence, else None."""
 
 
 @dataclass(frozen=True, slots=True)
