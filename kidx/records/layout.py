@@ -77,6 +77,3 @@ SIZE_FIELD: Final = 4
 # RECORD_OVERHEAD of LegacyRecord.java counts from the checksum on, with both size fields.
 MESSAGE_OVERHEAD_V0: Final = MESSAGE_V0.size - LOG_OVERHEAD + 2 * SIZE_FIELD
 """Size in bytes of a v0 message without key and value: 14, the smallest valid ``length`` in any format (RB-4)."""
-
-MESSAGE_OVERHEAD_V1: Final = MESSAGE_V1.size - LOG_OVERHEAD + 2 * SIZE_FIELD
-"""Size in bytes of a v1 message without key and value: 22."""

@@ -18,8 +18,8 @@ import pyarrow as pa
 from moto.server import ThreadedMotoServer
 from rich.console import Console
 
-from kidx.spark.fleet.listing import Request, list_roots, roots_of
-from kidx.spark.fleet.sizing import size_of
+from kidx.spark.fleet.listing import SEGMENT_COST, Request, list_roots, roots_of
+from kidx.spark.fleet.sizing import tasks_of
 from kidx.spark.fleet.tables import LISTING, VERDICTS
 from kidx.spark.fleet.work import settle, verify_rows
 from tests.bench.fleet import make
@@ -112,7 +112,7 @@ def scaled(segments: int, listing: Counter[str], verifying: Counter[str], settli
         ("listing", "LIST", PARTITIONS + listing["LIST"] - partitions),
         ("verifying", "GET", FLEET * verifying["GET"] // segments),
         ("settling", "GET", PARTITIONS * settling["GET"] // partitions),
-        ("tables", "PUT", size_of(FLEET, BYTES).tasks),
+        ("tables", "PUT", tasks_of(BYTES + FLEET * SEGMENT_COST)),
     ]
     return [[step, kind, f"{number:,}", f"{number * DOLLARS[kind]:.2f}"] for step, kind, number in numbers]
 

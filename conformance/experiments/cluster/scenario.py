@@ -96,7 +96,6 @@ class ClusterScenarioResult:
         answers: number of results of lookups.
         followers_answers: number of results of lookups on followers.
         refusals: number of lookups that followers rejected, as they must.
-        truncated_to: offset to which broker 1 truncated its log; -1 before.
         mismatches: results that are wrong.
     """
 
@@ -104,7 +103,6 @@ class ClusterScenarioResult:
     answers: int = 0
     followers_answers: int = 0
     refusals: int = 0
-    truncated_to: int = -1
     mismatches: list[Mismatch] = field(default_factory=list)
 
 
@@ -161,7 +159,6 @@ class _ClusterScenario:
             kept = result.topics[DIVERGING].end
             self._append(DIVERGING, acks=1)
             del result.topics[DIVERGING].timestamps[kept:]
-            result.truncated_to = kept
             # Under load, broker 3 may be out of the in-sync replicas, from which the next leader is elected.
             self._await_state(REPLICATED, lambda state: state.in_sync == {1, 3}, "3 to be in sync")
             self._kill(1)

@@ -6,10 +6,7 @@ the bytes to read; the driver holds nothing of a segment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
-
-from kidx.spark.fleet.listing import SEGMENT_COST
 
 SMALLEST: Final = 2 << 30
 """Approximate number of bytes per task: two seconds of work, so that the start of the task is negligible."""
@@ -48,33 +45,3 @@ def settling_tasks(segments: int, cost: int, *, compared: bool) -> int:
         compared: True if the logs of replicas are read once more to compare them.
     """
     return max(-(-segments // _SETTLED_AT_ONCE), tasks_of(cost) if compared else 1)
-
-
-@dataclass(frozen=True)
-class Size:
-    """Resources of a run.
-
-    Attributes:
-        tasks: number of tasks of the verification.
-        task_bytes: approximate number of bytes of logs and indexes that one task reads.
-        listing: seconds of the listing.
-        kept_bytes: bytes of listing and verdicts.
-        table_bytes: bytes of the other tables, without findings.
-    """
-
-    tasks: int
-    task_bytes: int
-    listing: float
-    kept_bytes: int
-    table_bytes: int
-
-
-def size_of(segments: int, total_bytes: int) -> Size:
-    """Return the resources for a fleet.
-
-    Args:
-        segments: number of segments.
-        total_bytes: bytes of the logs of these segments.
-    """
-    tasks = tasks_of(total_bytes + segments * SEGMENT_COST)
-    return Size(tasks, total_bytes // tasks, segments * LISTED, segments * KEPT, segments * ROWS)
