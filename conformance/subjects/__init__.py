@@ -1,27 +1,27 @@
-"""Catalogue of third-party implementations: how each is built and started, and in which version. Data only.
+"""Catalogue of third-party implementations as data: how each is built and started, and its locked version.
 
 One file per subject, ``<name>.toml``, next to a folder with the program that starts it::
 
-    title = "kfake"                       # its makers' name
+    title = "kfake"                       # the name that its makers use
     about = "franz-go's broker in memory"
-    driven = "wire"                       # by protocol: prints HOST:PORT, runs until SIGTERM;
-                                          # "jvm": index classes in {out}/lib, in this process;
-                                          # "line": a log with version 2 of the line protocol
+    driven = "wire"                       # "wire": a broker, which prints HOST:PORT and runs until SIGTERM;
+                                          # "jvm": index classes in {out}/lib, which this process loads;
+                                          # "line": a log that speaks version 2 of the line protocol
     language = "Go"
     version = "..."                       # locked by the files in the folder
     home = "https://..."
-    releases = ["4.3.1"]                  # of Kafka, with which CI compares it
-    needs = ["go"]                        # on the PATH
-    sources = "kfake"                     # the folder
+    releases = ["4.3.1"]                  # the Kafka releases with which CI compares it
+    needs = ["go"]                        # programs that must be on the PATH
+    sources = "kfake"                     # the folder of the program
     build = ["go", "build", "-o", "{out}/kfake", "."]
-    start = ["{out}/kfake", "{data}"]     # {data}: a directory of the run, for one that stores its records there: only
-                                          # then it is stopped and killed in runs
-    without = []                          # features that it does not have
+    start = ["{out}/kfake", "{data}"]     # {data}: a directory in which it stores its records. Without {data}, runs
+                                          # neither stop nor kill it
+    without = []                          # features that it lacks
 
-    [environment]                         # of the build
+    [environment]                         # variables for the build
     GOTOOLCHAIN = "local"
 
-Its known divergences are among the expectations, with a reason and a link.
+The known divergences of a subject are in :mod:`conformance.expectations`, each with a reason and a link.
 """
 
 from __future__ import annotations
@@ -45,7 +45,10 @@ _LISTS: Final = ("releases", "needs", "build", "start", "without")
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Third-party implementation; the attributes are the keys of its file, ``name`` is the file's name."""
+    """Third-party implementation.
+
+    The attributes are the keys of its file; ``name`` is the name of the file.
+    """
 
     name: str
     title: str
@@ -64,17 +67,17 @@ class Subject:
 
     @property
     def keeps(self) -> bool:
-        """True if its records outlive its process."""
+        """True if the records still exist after the process has ended."""
         return any("{data}" in word for word in self.start)
 
     @property
     def folder(self) -> Traversable:
-        """Directory of its program's sources."""
+        """Directory with the sources of the program."""
         return files(__package__) / self.sources
 
 
 class SubjectError(ToolError):
-    """Malformed file of the catalogue, or unknown subject."""
+    """File of the catalogue that is malformed, or subject that does not exist."""
 
 
 @cache

@@ -30,7 +30,7 @@ SEGMENT_KIND_OF: Final = KIND_OF | {
 """Error kinds of Kafka's exceptions; a class includes its subclasses."""
 
 SEGMENT_SILENT: Final = SILENT | {"invalid_record", "buffer_underflow"}
-"""Kinds whose text is not compared: not Kafka's own, or (how a record is invalid) new in some 3.x release."""
+"""Kinds whose text is not compared: Java has written it, or it differs between 3.x releases (invalid records)."""
 
 _OPERATIONS: Final = performed(SEGMENT_OPS)
 _MODIFIED: Final = re.compile(r"lastModifiedTime=(\d+)")
@@ -38,7 +38,7 @@ _MODIFIED: Final = re.compile(r"lastModifiedTime=(\d+)")
 
 @contextlib.contextmanager
 def source_file(directory: str, records: str) -> Iterator[str]:
-    """Yield a file next to ``directory``, never in it, with batches to be copied."""
+    """Yield the path of a temporary file with batches to be copied, which is next to ``directory``, never in it."""
     path = Path(f"{directory}.source")
     path.write_bytes(bytes.fromhex(records))
     yield str(path)
@@ -68,5 +68,5 @@ class JvmSegment(JvmClasses[SegmentObservation]):
     step_of = Requests(_OPERATIONS)
 
     def comparable(self, text: str) -> str:
-        """Return a message without directories and times of change; see the base class."""
+        """Return a message without directories and modification times; see the base class."""
         return comparable(text, self.directory)

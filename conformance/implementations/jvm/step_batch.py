@@ -1,4 +1,4 @@
-"""Batch of steps as bytes, with their expected results: Java executes and compares them without Python.
+"""Batch of steps as bytes, with the expected results, so that Java executes and compares the steps without Python.
 
 A batch has the layout of ``Script.java``, and each step has the layout of ``Steps.java``: native longs, and bytes that
 are padded with zeros to whole longs.
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 WRITE, LIST, COMPARE = 300, 301, 302
-"""Numbers of the harness's own steps, on files."""
+"""Numbers of the harness's own steps, which write, list and compare files."""
 
 _LONG: Final = struct.Struct("=q").pack
 _PADDING: Final = [bytes(number) for number in range(8)]
 _NOTHING: Final = _LONG(-1)
-"""Content of a file that does not exist, or a reply that no reply is equal to."""
+"""Length of the content of a file that does not exist, or of an expectation that no reply matches."""
 _AS_BEFORE: Final = _LONG(-2)
 _UNCHANGED: Final = _LONG(-2)
 _NAMED_AS_BEFORE: Final = _LONG(-3)
 _NO_FILES: Final = _LONG(0)
 _NEVER: Final = _NOTHING + _NO_FILES
-"""Expectation that no reply matches: the harness compares the step itself."""
+"""Expectation that no reply matches, so that the harness compares the step itself."""
 _LARGEST: Final = 1 << 20
 """Size in bytes above which a file is not copied into batches."""
 
 
 class _Unset(Enum):
-    """Marker for the content of a file that the batch does not contain."""
+    """Marker for a file whose content the batch does not contain yet."""
 
     UNSET = 0
 
@@ -44,9 +44,10 @@ class Language(NamedTuple):
     """Encoder for one driver.
 
     Attributes:
-        step: A function that encodes an operation as the beginning of a step; it raises ValueError if Java's types
-            cannot represent its arguments, or if it is no operation of the driver.
-        reply: A function that encodes the reply for an observation after an operation, or returns None if no reply can.
+        step: A function that encodes an operation as the beginning of a step; it raises ValueError if the driver does
+            not have the operation, or if Java's types cannot represent the arguments.
+        reply: A function that encodes the expected reply for an observation after an operation; it returns None if no
+            reply can match.
     """
 
     step: Callable[[Operation], bytes]
@@ -54,10 +55,10 @@ class Language(NamedTuple):
 
 
 def step(code: int, arguments: Sequence[int] = (), content: bytes = b"") -> bytes:
-    """Encode an operation by its number, with its arguments.
+    """Encode an operation, given by its number, with its arguments.
 
     Raises:
-        struct.error: An argument is no 64-bit integer.
+        struct.error: An argument is not a 64-bit integer.
     """
     count = len(arguments)
     beginning = _beginning(count).pack(code, count, *arguments, len(content))
@@ -70,14 +71,14 @@ def _beginning(count: int) -> struct.Struct:
 
 
 def content_parts(content: bytes | None) -> tuple[bytes, ...]:
-    """Return the parts of a content or a reply: its length, its bytes and their padding."""
+    """Return the parts of a content or a reply: the length, the bytes and their padding."""
     if content is None:
         return (_NOTHING,)
     return _LONG(len(content)), content, _PADDING[-len(content) % 8]
 
 
 require_int: Final = struct.Struct("=i").pack
-"""Function that raises struct.error if a number does not fit into 32 bits: Java would truncate it."""
+"""Function that raises struct.error if a number does not fit in 32 bits, because Java would truncate it."""
 
 
 class StepBatch:
@@ -85,7 +86,7 @@ class StepBatch:
 
     Args:
         rules: The number of sets of rules.
-        language: The encoder of the drivers that will execute it.
+        language: The encoder of the steps.
 
     Attributes:
         steps: The number of steps.
@@ -112,7 +113,7 @@ class StepBatch:
         """Add an operation with its expected results; see :class:`~conformance.implementations.protocol.StepBatch`.
 
         Raises:
-            ValueError: Java's types cannot represent its arguments, or it is no operation of an implementation.
+            ValueError: Java's types cannot represent the arguments, or no implementation has the operation.
         """
         try:
             self._begin(self._language.step(operation))
@@ -134,12 +135,12 @@ class StepBatch:
             self._expect(number, reply, self._files[number] if told else by_name(content, name), content)
 
     def overwrite(self, name: str, contents: Sequence[bytes | None]) -> None:
-        """Add a step that gives a file another content, for each set of rules; None removes it."""
+        """Add a step that replaces the content of a file, for each set of rules; None removes the file."""
         self._begin(step(WRITE, (), name.encode()))
         self._tell(contents)
 
     def compare_listings(self, listings: Sequence[Sequence[str]]) -> None:
-        """Add a check that the names of all files are these, sorted, for each set of rules."""
+        """Add a check that these are the sorted names of all files, for each set of rules."""
         self._begin(step(LIST))
         self._tell(["\0".join(names).encode() for names in listings])
 
@@ -148,7 +149,7 @@ class StepBatch:
         self.steps += 1
 
     def _tell(self, contents: Sequence[bytes | None]) -> None:
-        """Add the content of the harness's own step as a reply, for each set of rules, without files."""
+        """Add the content of a step of the harness, for each set of rules, in the form of a reply without files."""
         for number, content in enumerate(contents):
             self._parts += (*content_parts(content), _NO_FILES)
             self._forget(number)

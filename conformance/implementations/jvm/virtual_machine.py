@@ -1,7 +1,7 @@
-"""The JVM of this process, with one class loader for each release.
+"""JVM of this process, with one class loader for each release.
 
-A JVM cannot be started twice in a process, so it is started once, at the first use, and kept small. Each release has a
-separate ``URLClassLoader`` whose parent is the platform loader: releases never access each other's classes.
+A JVM cannot be started twice in a process, so it is started once, on first use, and kept small. Each release has a
+separate ``URLClassLoader`` whose parent is the platform loader, so that releases never use each other's classes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def start_jvm() -> Any:
         The ``jpype`` module.
 
     Raises:
-        ToolError: The ``jvm`` extra is not installed, no Java was found, or it does not start.
+        ToolError: The ``jvm`` extra is not installed, no Java was found, or Java does not start.
     """
     try:
         import jpype  # noqa: PLC0415 -- part of an extra
@@ -72,8 +72,9 @@ def start_jvm() -> Any:
         raise ToolError("Kafka's own classes require the jvm extra; install with pip install 'kidx[jvm]'") from error
     if not jpype.isJVMStarted():
         java = find_java()
-        # Java reads through null pointers on purpose and catches the signal. Disabling Python's handler later, as
-        # pytest does at its end, restores the handler from before Java, and Java's last threads crash the process.
+        # Java reads through null pointers on purpose and catches the signal. If Python's handler were disabled later,
+        # as pytest does at its end, the handler from before Java would be restored, and Java's last threads would crash
+        # the process.
         faulthandler.disable()
         try:
             jpype.startJVM(str(java.libjvm), *OPTIONS, *_MORE, convertStrings=False, interrupt=False)
@@ -87,9 +88,9 @@ def start_jvm() -> Any:
 
 
 def _collect_apart() -> None:
-    """Keep the garbage collectors from triggering each other. JPype does it for cycles through both; none exists.
+    """Prevent the two garbage collectors from triggering each other, as JPype makes them for the sake of shared cycles.
 
-    Python would scan everything that a run keeps at each of Java's collections, and Java 26 releases' classes.
+    There are no such cycles. Each collection of Java would otherwise scan all Python objects of a run, and the reverse.
     """
     gc.callbacks[:] = [hook for hook in gc.callbacks if getattr(hook, "__module__", None) != "_jpype"]
 
@@ -102,7 +103,7 @@ def most_open_files() -> int:
 
 
 def class_loader(paths: Iterable[Path]) -> Any:
-    """Return a class loader for jars and directories that accesses only these and the platform's classes."""
+    """Return a class loader for jars and directories, which uses only their classes and the classes of the platform."""
     jpype = start_jvm()
     files = jpype.JClass("java.io.File")
     urls = [files(str(path)).toURI().toURL() for path in paths]
@@ -111,13 +112,13 @@ def class_loader(paths: Iterable[Path]) -> Any:
 
 
 _JAVA_0: Final = 44
-"""Offset between the class file version and the Java release."""
+"""Number that is added to a Java release to get its class file version."""
 _LOADERS: Final[dict[tuple[str, Group], Any]] = {}
 _BUILDS: Final[dict[tuple[object, ...], Any]] = {}
 
 
 def release_loader(release: str, group: Group = "index", progress: Progress | None = None) -> Any:
-    """Return the shared class loader of a release's locked jars; ``progress`` is called while jars are downloaded.
+    """Return the shared class loader of a release's locked jars; ``progress`` receives the progress of downloads.
 
     Raises:
         ToolError: As :func:`start_jvm` and :func:`conformance.kafka.jar_fetch.class_path`.
@@ -128,10 +129,10 @@ def release_loader(release: str, group: Group = "index", progress: Progress | No
 
 
 def build_loader(build: Build) -> Any:
-    """Return the shared class loader of a build's jars, in their present state.
+    """Return the shared class loader of a build's jars; it is renewed after a change of a jar.
 
     Raises:
-        ToolError: As :func:`start_jvm`; or its classes need a newer Java than the one in use.
+        ToolError: As :func:`start_jvm`; or the classes need a newer Java.
     """
     jpype = start_jvm()
     newest = int(float(str(jpype.JClass("java.lang.System").getProperty("java.class.version"))))

@@ -1,7 +1,7 @@
-"""Reviewed defects of the reference, each an implementation ``mutant:NAME``, to test whether the machines find them.
+"""Reviewed defects of the reference, to test whether the machines find them; each is an implementation ``mutant:NAME``.
 
 A mutant is the reference with one defect. It is compared with the unchanged reference in the dialect of one release, so
-neither Java nor Kafka's jars are needed. ``conformance mutate`` measures how soon each is found.
+neither Java nor Kafka's jars are needed. ``conformance mutate`` measures after how many examples each is found.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def mutant(name: str) -> Mutant:
 
 
 def implementation_of(mutant: Mutant, release: str) -> Implementation:
-    """Return the reference with the mutant's class instead of the original."""
+    """Return the reference with the defective class of the mutant."""
     adapter = _ADAPTERS.get(mutant.machine, ReferenceIndex)
     members = {mutant.attribute: mutant.defect, "perform": _careful(adapter.perform)}  # type: ignore[attr-defined]
     made: Any = type("Mutant", (adapter,), members)(release)

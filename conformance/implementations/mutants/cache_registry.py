@@ -1,6 +1,6 @@
 """Registry of the defects of the cache of remote index files.
 
-They are separate from the other mutants, as `conformance run` does not drive the machine that finds them.
+They are separate from the other mutants, because ``conformance run`` does not have the cache machine.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from kidx.remote import RemoteIndexCache
 
 
 class CacheDefect(NamedTuple):
-    """Cache with one defect.
+    """Cache of remote index files with one defect.
 
     Attributes:
         name: The name in ``mutant:NAME``.
         title: The defect in one sentence.
-        clause: The clause that it violates.
-        release: The release whose rules it must follow.
+        clause: The clause that the defect violates.
+        release: The release whose rules the cache must follow.
         build: A function that returns the defective class.
     """
 
@@ -31,7 +31,7 @@ class CacheDefect(NamedTuple):
     build: Callable[[], type]
 
     def implementation(self) -> ReferenceCache:
-        """Return the reference with the defective class instead of the original."""
+        """Return the reference with the defective class."""
         made: Any = type(self.name, (ReferenceCache,), {"index_cache": self.build()})(self.release)
         made.name = f"mutant:{self.name} {self.release}"
         return made  # type: ignore[no-any-return]

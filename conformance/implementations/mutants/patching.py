@@ -1,4 +1,4 @@
-"""Changes of a file without its index's knowledge, which some defects need."""
+"""Changes of an index file that bypass the index, which some defects need."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class HasPath(Protocol):
 
 
 def spoil(index: HasPath, at: int, change: Callable[[bytes], bytes]) -> None:
-    """Replace the four bytes from ``at`` on in the index's file by the result of ``change``."""
+    """Replace four bytes of the index's file, from position ``at`` on, by the result of ``change``."""
     with index.path.open("r+b") as file:
         file.seek(at)
         data = file.read(4)

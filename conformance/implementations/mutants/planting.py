@@ -1,6 +1,6 @@
-"""Defects that are one fragment of a function of kidx, changed in a copy of the function.
+"""Defects in one fragment of a function of kidx, which is changed in a copy of the function.
 
-Fragments are compared as syntax trees, so neither layout nor comments of the source matter.
+Fragments are compared as syntax trees, so the layout and the comments of the source do not matter.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class FragmentError(Exception):
 
 
 def planted(holder: Any, path: Sequence[str], before: str, after: str) -> Any:
-    """Return a class, or a function, with a fragment changed in a function that belongs to it.
+    """Return a class or a function with a changed fragment in one of its functions.
 
     Args:
-        holder: class or function; it remains unchanged.
-        path: names from there to the function: attributes of classes, and globals of functions.
+        holder: class or function, which is not changed itself.
+        path: names that lead from the holder to the function: attributes of classes, and global names of functions.
         before: expression or statements of the function; empty to insert at its beginning.
         after: replacement, which may use the same names.
 
@@ -65,7 +65,7 @@ def _changed(function: FunctionType, before: str, after: str) -> FunctionType:
 
 
 def _compiled(definition: ast.FunctionDef, function: FunctionType) -> CodeType:
-    """Return the code of a definition; none of it is executed."""
+    """Return the code of a definition, without executing it."""
     # A method may call a global function with the same name, which its definition must not hide.
     definition.name = _NAME
     # Variables of enclosing scopes, such as the class that super() needs, are parameters of a function around it.
@@ -85,7 +85,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _substitute(tree: ast.AST, before: list[ast.stmt], after: list[ast.stmt]) -> int:
-    """Replace a fragment, and return how many times it occurred."""
+    """Replace a fragment, and return the number of its occurrences."""
     old, new = _nodes(before, after), _nodes(after, before)
     places = [
         (node, field, value, at)
@@ -104,7 +104,7 @@ def _substitute(tree: ast.AST, before: list[ast.stmt], after: list[ast.stmt]) ->
 
 
 def _nodes(fragment: list[ast.stmt], other: list[ast.stmt]) -> Sequence[ast.AST]:
-    """Return the statements of a fragment, or its expression if it and the other one are expressions."""
+    """Return the statements of a fragment, or its expression if both fragments are expressions."""
     expressions = [each.value for each in (*fragment, *other) if isinstance(each, ast.Expr)]
     return expressions[:1] if len(expressions) == len(fragment) + len(other) == 2 else fragment
 
@@ -120,7 +120,7 @@ def _is_equal(node: Any, other: ast.AST) -> bool:
 
 
 def _function(function: FunctionType, code: CodeType, variables: dict[str, Any]) -> FunctionType:
-    """Return a function with other code and global variables, but the same defaults and enclosing scopes."""
+    """Return a function with other code and other global variables, but the same defaults and enclosing scopes."""
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     closure = tuple(cells[name] for name in code.co_freevars)
     made = FunctionType(code, variables, function.__name__, function.__defaults__, closure)

@@ -33,11 +33,11 @@ from kidx.producers import ProducerStateManager
 from kidx.segment import LogSegment
 
 NEWEST: Final = "4.4.0"
-"""The release whose rules a defect is planted in, unless the defect only shows under others."""
+"""The release in whose dialect a defect is planted, unless only other dialects show the defect."""
 TRIMMING: Final = "3.9.2"
-"""The newest release whose close trims and appends the last time entry."""
+"""The newest release whose close trims the index files and appends the last time entry."""
 PER_APPEND: Final = "3.9.0"
-"""A release that indexes once an append (A1)."""
+"""A release in which an append has at most one index entry."""
 
 _MACHINES: Final[dict[type, str]] = {
     OffsetIndex: "offset",
@@ -66,13 +66,13 @@ class Row(NamedTuple):
     """Defect of one fragment.
 
     Attributes:
-        clause: The clause that it violates.
+        clause: The clause that the defect violates.
         name: The name in ``mutant:NAME``.
         title: The defect in one sentence.
-        function: The path to the function from the class of the table, see :func:`planted`.
-        before: The expression or statements of the function, or :data:`START`.
+        function: The names that lead to the function from the class of the table, see :func:`planted`.
+        before: The fragment: an expression or statements of the function, or :data:`START`.
         after: The replacement.
-        release: The release whose rules it must follow.
+        release: The release whose dialect the mutant has.
     """
 
     clause: str
@@ -84,7 +84,7 @@ class Row(NamedTuple):
     release: str = NEWEST
 
     def planted_in(self, base: type) -> Callable[[], type]:
-        """Return a function that plants the defect in a class; its FragmentError names the row."""
+        """Return a function that plants the defect in a class; a FragmentError contains the name of the row."""
 
         def build() -> type:
             try:
@@ -102,9 +102,9 @@ class Mutant:
     Attributes:
         name: The name in ``mutant:NAME``.
         title: The defect in one sentence.
-        machine: The machine that has to find it.
-        clause: The clause that it violates.
-        release: The release whose rules it must follow.
+        machine: The machine that must find the defect.
+        clause: The clause that the defect violates.
+        release: The release whose dialect the mutant has.
         build: A function that returns the defective class.
     """
 
@@ -131,13 +131,13 @@ class Mutant:
 
 
 MUTANTS: Final[dict[str, Mutant]] = {}
-"""Every mutant by name, in the order of the files they are in."""
+"""All mutants by name, in the order of their modules."""
 
 Spoilt = TypeVar("Spoilt", bound=type[Any])
 
 
 def defect(clause: str, *, release: str = NEWEST) -> Callable[[Spoilt], Spoilt]:
-    """Register a class as a mutant that violates ``clause`` under the rules of ``release``."""
+    """Register a class as a mutant that violates ``clause`` in the dialect of ``release``."""
 
     def put_down(spoilt: Spoilt) -> Spoilt:
         if issubclass(spoilt, ProducerStateManager):
