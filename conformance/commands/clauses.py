@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from conformance.attribution.tables import machines_of
-from conformance.clauses import LEVELS, Clause, family, load_chapters, load_clauses
+from conformance.clauses import EVIDENCE, LEVELS, Clause, family, load_chapters, load_clauses
 from conformance.commands.options import JsonOption, ListVerboseOption
 from conformance.errors import ToolError
 from conformance.kafka.releases import load_release
@@ -83,7 +83,7 @@ def _print(chosen: list[Clause], *, in_full: bool) -> None:
         console.print(f"    {escape(entry.statement)}", highlight=False, soft_wrap=True)
         if in_full:
             machines = ", ".join(machines_of(entry.id)) or f"none: {entry.not_exercised}"
-            text = f"    source {entry.source}; evidence {entry.evidence}; exercised by {machines}"
+            text = f"    source {entry.source}; {EVIDENCE[entry.evidence]}; exercised by {machines}"
             console.print(f"[dim]{escape(text)}[/]", highlight=False, soft_wrap=True)
             if entry.promise:
                 console.print(f"[dim]    promised by {escape(entry.promise)}[/]", highlight=False, soft_wrap=True)
