@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from conformance.attribution import broker, index, log, segment
+from conformance.attribution import broker, index, log, segment, tiered
 from conformance.attribution import cache as remote
 from conformance.attribution.log_cleaning import CLEANING_ROWS
 from conformance.attribution.rules import ANY
@@ -24,6 +24,7 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
     "log": log.ROWS,
     "cleaned": CLEANING_ROWS,
     "cache": remote.ROWS,
+    "tiered": tiered.ROWS,
 }
 """The rows, by machine. ``cleaned`` has the rows about compaction; its steps exercise the rows of ``log`` as well."""
 

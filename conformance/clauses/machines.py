@@ -28,6 +28,7 @@ MACHINES: Final = {
     "log": MachineUse(share=0.15),
     "cleaned": MachineUse(share=0.1),
     "cache": MachineUse(drawn=False),
+    "tiered": MachineUse(drawn=False),
     "broker": MachineUse(server=True),
     "wire": MachineUse(server=True),
 }

@@ -15,6 +15,7 @@ from conformance.machines.log import LogMachine
 from conformance.machines.machine import Machine
 from conformance.machines.offset import OffsetMachine
 from conformance.machines.segment import SegmentMachine
+from conformance.machines.tiered import TieredMachine
 from conformance.machines.time import TimeMachine
 from conformance.machines.transaction import TransactionMachine
 from conformance.machines.wire import WireMachine
@@ -29,6 +30,7 @@ MACHINES: dict[str, type[Machine]] = {
         LogMachine,
         CompactionMachine,
         CacheMachine,
+        TieredMachine,
         BrokerMachine,
         WireMachine,
     )
@@ -46,6 +48,7 @@ __all__ = [
     "Machine",
     "OffsetMachine",
     "SegmentMachine",
+    "TieredMachine",
     "TimeMachine",
     "TransactionMachine",
     "WireMachine",

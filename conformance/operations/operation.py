@@ -12,14 +12,18 @@ from conformance.operations.index import INDEX_OPS
 from conformance.operations.log import LOG_OPS
 from conformance.operations.op import effects, signatures
 from conformance.operations.segment import SEGMENT_OPS
+from conformance.operations.tiered import OWN_OPS
 
 if TYPE_CHECKING:
     from conformance.operations.effects import Effect
     from conformance.operations.outcomes import Json
 
 
-OPS: Final = INDEX_OPS | SEGMENT_OPS | LOG_OPS | CACHE_OPS | BROKER_OPS
-"""The operations of all machines: on an index, a segment, a log, a cache and a broker. No two have the same name."""
+OPS: Final = INDEX_OPS | SEGMENT_OPS | LOG_OPS | OWN_OPS | CACHE_OPS | BROKER_OPS
+"""The operations of all machines: on an index, a segment, a log of one or two tiers, a cache and a broker.
+
+No two have the same name.
+"""
 
 
 @cache

@@ -323,6 +323,14 @@ class Dialect:
     closed_cache: ClassVar[Behaviour[Literal["none", "instance", "cache"]]] = remote.choice(
         {"none": "<=3.5.2", "instance": "3.6.0..4.0.2", "cache": ">=4.1.0"}, "RC-13",
         "The name in the error of a closed cache: ``Instance`` or ``RemoteIndexCache``.")
+    metadata_knows_empty_transactions = remote.flag(">=4.0.0", "TL-14",
+        "The metadata of a remote segment says that its transaction index is empty (KAFKA-16780).")
+    expires_at_exact_age = remote.flag("<=4.2.2", "TL-11",
+        "An expiration task also deletes a segment whose age is exactly ``retention.ms``.")
+    trusts_valid_segments = remote.flag(">=4.3.0", "TL-8",
+        "Once all copied segments have been valid, an expiration task counts every later one, too.")
+    expiration_finds_highest_offset = remote.flag(">=4.4.0", "TL-15",
+        "An expiration task also determines the highest remote offset, if the log does not know it yet.")
     unused_entries_expire = remote.flag(">=4.3.0", "RC-14",
         "An entry that is not used for some time is removed (KAFKA-19970).")
 

@@ -119,6 +119,15 @@ class LeaderEpochs:
         """Oldest entry, or None."""
         return self.entries[0] if self.entries else None
 
+    def epoch_of(self, offset: int) -> int | None:
+        """Return the leader epoch of an offset, or None (``epochForOffset``)."""
+        found = None
+        for epoch, start in self.entries:
+            if start > offset:
+                break
+            found = epoch
+        return found
+
 
 class LeaderEpochCache(LeaderEpochs):
     """Leader epochs of one log, written to the file on every change.

@@ -120,6 +120,11 @@ def _search(log: ReadableLog, timestamp: int) -> TimestampAndOffset | None:
     start = log.start_offset
     if log.search_start != start and log.dialect.search_start_survives_truncation:
         start = log.search_start
+    return find_in_segments(log, timestamp, start)
+
+
+def find_in_segments(log: ReadableLog, timestamp: int, start: int) -> TimestampAndOffset | None:
+    """Return the first record from ``start`` on with that timestamp or later, in the first late segment."""
     for segment in log.segments:
         if segment.largest_timestamp >= timestamp:
             return segment.find_offset_by_timestamp(timestamp, start)

@@ -32,6 +32,10 @@ class SegmentedLog(LogOffsets):
         """Size of all ``.log`` files in bytes."""
         return sum(segment.size for segment in self.segments)
 
+    def _loaded_start(self, log_start_offset: int) -> int:
+        """Return the log start after loading, given the checkpoint of it."""
+        return max(log_start_offset, self.segments.first.base_offset)
+
     @contextlib.contextmanager
     def _operation(self) -> Iterator[None]:
         """Delete the files of removed segments when the block ends, also after an error."""

@@ -112,7 +112,7 @@ class UnifiedLog(SegmentedLog):
         self.end_offset = loader.load()
         self._open_segment: Callable[[int], LogSegment] = loader.open_segment
         self.segments: Segments = loader.segments
-        self.start_offset = max(log_start_offset, self.segments.first.base_offset)
+        self.start_offset = self._loaded_start(log_start_offset)
         self.search_start = self.start_offset
         self.recovery_point = loader.recovery_point
         if self.recovery_point < self.start_offset and self.dialect.start_moves_other_offsets:

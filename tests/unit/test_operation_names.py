@@ -11,6 +11,7 @@ from conformance.implementations.jvm import index
 from conformance.implementations.jvm.cache import JvmCache
 from conformance.implementations.jvm.log import JvmLog
 from conformance.implementations.jvm.segment import JvmSegment
+from conformance.implementations.jvm.tiered import JvmTiered
 from conformance.operations import ERROR_KINDS, KINDS
 
 JAVA = files("conformance") / "implementations/jvm/java/conformance"
@@ -20,6 +21,7 @@ LEVELS = [
     pytest.param(JvmSegment.operations, r"Segment(Driver|Adapter)", id="segment"),
     pytest.param(JvmLog.operations, "LogDriver", id="log"),
     pytest.param(JvmCache.operations, "CacheDriver", id="cache"),
+    pytest.param(JvmTiered.operations, "TieredDriver", id="tiered"),
 ]
 
 

@@ -25,13 +25,15 @@ from conformance.operations.op import Files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from importlib.resources.abc import Traversable
 
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
     from conformance.kafka.releases import Group
     from conformance.operations.op import Op
 
-SOURCES = files(__package__) / "java" / "conformance"
+_JAVA = files(__package__) / "java"
+SOURCES = _JAVA / "conformance"
 COMPILER = "ecj"
 JAVA_LEVEL = "17"
 
@@ -106,28 +108,38 @@ def compiled_classes() -> Path:
     Raises:
         ToolError: As :func:`driver_class`.
     """
-    return _compiled()
+    return _compiled(SOURCES)
 
 
-def _compiled() -> Path:
-    """Return the directory with the compiled classes.
+def compiled_against(jars: Sequence[Path], name: str) -> Path:
+    """Return the directory with the classes of another of our Java directories, compiled against jars.
+
+    Raises:
+        ToolError: As :func:`driver_class`.
+    """
+    return _compiled(_JAVA / name, jars)
+
+
+def _compiled(directory: Traversable, jars: Sequence[Path] = ()) -> Path:
+    """Return the directory with the compiled classes of a directory of sources.
 
     Raises:
         CacheError: The cache cannot be written.
         ToolError: The compiler rejected the sources, which is a bug of the harness.
     """
     sources = sorted(
-        (source.name, source.read_bytes()) for source in SOURCES.iterdir() if source.name.endswith(".java")
+        (source.name, source.read_bytes()) for source in directory.iterdir() if source.name.endswith(".java")
     )
-    target = cache_directory() / "drivers" / _digest(sources, load_tool(COMPILER).sha256, JAVA_LEVEL, _java())
+    inputs = (load_tool(COMPILER).sha256, *(jar.name for jar in jars))
+    target = cache_directory() / "drivers" / _digest(sources, " ".join(inputs), JAVA_LEVEL, _java())
     if target.is_dir():
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=".compiling-"))
         try:
-            with as_file(SOURCES) as directory:
-                _compile([directory / name for name, _ in sources], scratch)
+            with as_file(directory) as there:
+                _compile([there / name for name, _ in sources], scratch, jars)
             scratch.rename(target)
         except OSError:
             # Another process was faster; its result is the same.
@@ -145,7 +157,7 @@ def _digest(sources: Sequence[tuple[str, bytes]], compiler: str, level: str, jav
 
     Args:
         sources: Name and content of each source, sorted.
-        compiler: The hash of the compiler's jar.
+        compiler: The hash of the compiler's jar, and the names of jars that are compiled against.
         level: The level of the language and of the classes.
         java: The release of the Java classes that they are compiled against.
     """
@@ -157,7 +169,7 @@ def _java() -> int:
     return int(start_jvm().getJVMVersion()[0])
 
 
-def _compile(sources: Sequence[os.PathLike[str]], target: Path) -> None:
+def _compile(sources: Sequence[os.PathLike[str]], target: Path, jars: Sequence[Path]) -> None:
     jpype = start_jvm()
     compiler = jpype.JClass(
         "org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=class_loader([tool_jar(COMPILER)])
@@ -165,6 +177,8 @@ def _compile(sources: Sequence[os.PathLike[str]], target: Path) -> None:
     messages = jpype.JClass("java.io.StringWriter")()
     printer = jpype.JClass("java.io.PrintWriter")(messages)
     arguments = [f"-{JAVA_LEVEL}", "-nowarn", "-d", str(target), *map(os.fspath, sources)]
+    if jars:
+        arguments += ["-classpath", os.pathsep.join(map(str, jars))]
     strings = jpype.JArray(jpype.JClass("java.lang.String"))(arguments)
     if not compiler.compile(strings, printer, printer, None):
         raise ToolError(f"the Java drivers do not compile: {messages}")

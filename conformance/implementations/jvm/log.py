@@ -72,7 +72,7 @@ _SETTINGS: Final = UNLIMITED | {EXPIRATION: EXPIRATION_MS, VERIFICATION: 0}
 """Settings that a log has unless ``open_log`` sets them."""
 
 
-def _of_settings(settings: dict[str, Any]) -> bytes:
+def of_settings(settings: dict[str, Any]) -> bytes:
     """Encode topic settings for Java: names and values, separated by zero bytes."""
     settings = _SETTINGS | settings
     require_int(settings["segment.bytes"])
@@ -95,7 +95,7 @@ class JvmLog(JvmClasses[LogObservation]):
     observed = LogObservation
     reply_bytes = 1 << 20
     any_text = True
-    step_of = Requests(_OPERATIONS, _of_settings)
+    step_of = Requests(_OPERATIONS, of_settings)
 
     @property
     def class_name(self) -> str:

@@ -108,6 +108,11 @@ final class LogAdapter {
         log = parts.open(directory, config, start, recoveryPoint, clean, expirationMs, verifies);
     }
 
+    /** The log that is open; null if none is. */
+    Object log() {
+        return log;
+    }
+
     private Object records(byte[] bytes) throws Throwable {
         return Members.call(readableRecords, null, ByteBuffer.wrap(bytes));
     }

@@ -6,6 +6,7 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
@@ -27,6 +28,8 @@ final class LogParts {
     private final Class<?> configType;
     private final Map<Map<String, String>, Object> configs = new HashMap<>();
     private Object topicStats;
+    /** Whether the broker has remote storage: the last boolean that a log takes. */
+    boolean tiered;
 
     LogParts(ClassLoader loader, Stage stage) throws Throwable {
         this.loader = loader;
@@ -81,6 +84,7 @@ final class LogParts {
         try {
             Class<?>[] parameters = create.getParameterTypes();
             Object[] arguments = new Object[parameters.length];
+            int last = List.of(parameters).lastIndexOf(boolean.class);
             int longs = 0;
             int booleans = 0;
             for (int i = 0; i < parameters.length; i++) {
@@ -92,7 +96,7 @@ final class LogParts {
                 else if (parameter == int.class)
                     arguments[i] = expirationMs;  // others are waits that never end here
                 else if (parameter == boolean.class)
-                    arguments[i] = booleans++ == 0 && clean;
+                    arguments[i] = booleans++ == 0 ? clean : tiered && i == last;
                 else if (parameter == configType)
                     arguments[i] = config;
                 else
@@ -129,20 +133,20 @@ final class LogParts {
     }
 
     /** Shared by all logs, as in a broker: each instance has meters that tick as long as the process lives. */
-    private Object topicStats(Class<?> type) throws Throwable {
+    Object topicStats(Class<?> type) throws Throwable {
         if (topicStats == null)
             topicStats = newTopicStats(type);
         return topicStats;
     }
 
-    private static Object newTopicStats(Class<?> type) throws Throwable {
+    private Object newTopicStats(Class<?> type) throws Throwable {
         Constructor<?> constructor = type.getDeclaredConstructors()[0];
         for (Constructor<?> other : type.getDeclaredConstructors())
-            if (other.getParameterCount() < constructor.getParameterCount())
+            if (other.getParameterCount() < constructor.getParameterCount() != tiered)
                 constructor = other;
         if (constructor.getParameterCount() == 0)
             return Members.create(constructor);
-        Object argument = constructor.getParameterTypes()[0] == boolean.class ? (Object) false : Optional.empty();
+        Object argument = constructor.getParameterTypes()[0] == boolean.class ? (Object) tiered : Optional.empty();
         return Members.create(constructor, argument);
     }
 

@@ -85,6 +85,11 @@ final class Reply {
         text = trace.toString();
     }
 
+    /** Replaces a number that was added at a mark. */
+    void replace(int mark, long value) {
+        set(BODY + mark, value);
+    }
+
     int mark() {
         return length;
     }

@@ -1,0 +1,115 @@
+"""Rows for a log with a local and a remote tier; :mod:`conformance.attribution.rules` explains rows."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from conformance.attribution.rules import Row, Rules
+
+if TYPE_CHECKING:
+    from conformance.operations import Operation, Outcome
+    from conformance.operations.tiered import RemoteSegmentState, TieredObservation, TieredState
+
+
+class TieredStep(NamedTuple):
+    """Input of a row's condition: the arguments, the states, the outcome."""
+
+    args: tuple[Any, ...]
+    was: TieredState | None
+    outcome: Outcome
+    now: TieredState | None
+
+
+def _numbers(state: TieredState | None) -> dict[int, RemoteSegmentState]:
+    return {} if state is None else {segment.number: segment for segment in state.remote}
+
+
+def _has_remote(step: TieredStep) -> bool:
+    return bool(_numbers(step.was))
+
+
+def _copied(step: TieredStep) -> bool:
+    return len(_numbers(step.now)) > len(_numbers(step.was))
+
+
+def _expired(step: TieredStep) -> bool:
+    return len(_numbers(step.now)) < len(_numbers(step.was))
+
+
+def _moved(step: TieredStep) -> bool:
+    return step.was is not None and step.now is not None and step.was.log.start_offset < step.now.log.start_offset
+
+
+def _local_moved(step: TieredStep) -> bool:
+    return step.was is not None and step.now is not None and step.was.local_start_offset < step.now.local_start_offset
+
+
+def _learned(step: TieredStep) -> bool:
+    return (
+        step.was is not None
+        and step.now is not None
+        and (step.was.highest_remote_offset < step.now.highest_remote_offset)
+    )
+
+
+def _starts_remotely(step: TieredStep) -> bool:
+    return step.now is not None and step.now.log.start_offset < step.now.local_start_offset
+
+
+def _several_epochs(step: TieredStep) -> bool:
+    return any(len(segment.epochs) > 1 for segment in _numbers(step.now).values())
+
+
+def _covered(step: TieredStep) -> bool:
+    """Return True if two remote segments begin at one offset."""
+    starts = [segment.start_offset for segment in _numbers(step.now).values()]
+    return len(set(starts)) < len(starts)
+
+
+def _asks(*targets: int) -> Any:
+    return lambda step: any(target in step.args[0] for target in targets)
+
+
+def _asks_times(step: TieredStep) -> bool:
+    return _has_remote(step) and any(target >= 0 for target in step.args[0])
+
+
+# fmt: off
+ROWS: tuple[Row, ...] = (
+    Row("TL-1", "open_tiers", "ok", "the log start", _starts_remotely),
+    Row("TL-2", "delete_records", "ok", "the local start", _local_moved),
+    Row("TL-3", "copy_segments", "ok", "what later lookups and tasks find", _covered, "only after a truncation"),
+    Row("TL-4", "copy_segments follow_remote", "ok", "the highest remote offset", _learned),
+    Row("TL-5", "apply_retention", "ok", "segments and local start", _local_moved),
+    Row("TL-6", "apply_retention", "ok", "the active segment", _has_remote),
+    Row("TL-7", "copy_segments", "ok", "the remote segments", _copied),
+    Row("TL-8", "expire_remote", "ok", "the remote segments", _expired),
+    Row("TL-9", "copy_segments", "ok", "the log start", _has_remote),
+    Row("TL-10", "expire_remote", "ok", "the remote segments", _expired),
+    Row("TL-11", "expire_remote", "ok", "the log start", _moved),
+    Row("TL-12", "expire_remote", "ok", "the log start", _moved),
+    Row("TL-13", "expire_remote", "ok", "the remote segments", _expired),
+    Row("TL-15", "expire_remote", "ok", "the highest remote offset", _learned),
+    Row("TL-14", "copy_segments", "ok", "the epochs of the metadata", _several_epochs),
+    Row("LO-1", "list_offsets", "ok", "the answer", _asks(-2)),
+    Row("LO-3a", "list_offsets", "ok", "the answer", _asks(-4)),
+    Row("LO-4", "list_offsets", "ok", "the answer", _asks(-5)),
+    Row("LO-5", "list_offsets", "ok", "the answer", _asks(-6)),
+    Row("LO-19", "list_offsets", "ok", "the answer", _asks_times),
+)
+# fmt: on
+
+
+@cache
+def _rules_of(release: str) -> Rules:
+    return Rules(ROWS, release)
+
+
+def tiered_clauses_of(
+    operation: Operation, release: str, was: TieredState | None, after: TieredObservation
+) -> tuple[str, ...]:
+    """Return the clauses that a step exercises, the most specific first."""
+    outcome, now = after
+    step = TieredStep(operation.args, was, outcome, now)
+    return _rules_of(release).exercised(operation.name, outcome.error, step)

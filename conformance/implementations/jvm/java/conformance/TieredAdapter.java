@@ -1,0 +1,326 @@
+package conformance;
+
+import java.io.File;
+import java.io.IOException;
+import java.lang.reflect.Constructor;
+
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.nio.ByteBuffer;
+import java.nio.file.Files;
+import java.util.HashMap;
+import java.util.Iterator;
+import java.util.Map;
+import java.util.Optional;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentMap;
+import java.util.function.BiConsumer;
+import java.util.function.Consumer;
+import java.util.function.Function;
+import java.util.zip.CRC32;
+
+/**
+ * RemoteLogManager of one release, from 3.9 on, with LocalTieredStorage and a metadata manager in memory. Its tasks run
+ * in the calling thread, and so does a lookup by time, which a broker gives to a pool of threads.
+ */
+final class TieredAdapter {
+    private static final String STORAGE = "org.apache.kafka.server.log.remote.storage.";
+    private static final String METADATA = "org.apache.kafka.server.log.remote.metadata.storage.MetadataInMemory";
+    private static final String[] SUFFIXES =
+        {".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".leader_epoch_checkpoint"};
+    /** A largest timestamp beyond it is the time at which a file was written. */
+    private static final long LATE = 1L << 40;
+    private static final String TIERS = "kafka-tiered-storage";
+
+    final LogAdapter logs;
+    private final ClassLoader loader;
+    private final Stage stage;
+    private final Class<?> manager;
+    private final Constructor<?> create;
+    private final Object partition;
+    private final Object topicPartition;
+    private final Object topicId;
+    private final Map<Object, Long> contents = new HashMap<>();
+    private Object metrics;
+    private Object remote;
+    private Object metadata;
+    private Object copying;
+    private Object expiring;
+    private Object following;
+    private File files;
+    private LogAnswer answer;
+    private final Method fetch;
+    private Object reader;
+
+    TieredAdapter(ClassLoader loader, Stage stage) throws Throwable {
+        this.loader = loader;
+        this.stage = stage;
+        logs = new LogAdapter(loader, stage);
+        logs.parts.tiered = true;
+        manager = Members.type(loader, STORAGE + "RemoteLogManager", "kafka.log.remote.RemoteLogManager");
+        Constructor<?> longest = null;
+        for (Constructor<?> each : manager.getDeclaredConstructors())
+            if (longest == null || each.getParameterCount() > longest.getParameterCount())
+                longest = each;
+        create = longest;
+        fetch = Members.longestOrNull(logs.parts.type, "fetchOffsetByTimestamp");
+        Class<?> id = Members.type(loader, "org.apache.kafka.common.Uuid");
+        topicId = Members.create(Members.constructor(id, 2), 7L, 7L);
+        topicPartition = Members.create(
+            Members.constructor(Members.type(loader, "org.apache.kafka.common.TopicPartition"), 2), "t", 0);
+        partition = Members.create(
+            Members.constructor(Members.type(loader, "org.apache.kafka.common.TopicIdPartition"), 2), topicId,
+            topicPartition);
+    }
+
+    /** Forgets the metadata of the last example. */
+    void forget() {
+        metadata = null;
+        contents.clear();
+    }
+
+    void open(File directory, Map<String, String> settings, long start, long recoveryPoint, boolean clean)
+            throws Throwable {
+        logs.open(directory, settings, start, recoveryPoint, clean);
+        files = new File(directory.getParentFile(), TIERS);
+        remote = newManager(directory.getParentFile());
+        reader = fetch.getParameterTypes()[1] == Optional.class ? Optional.of(reader()) : some(remote);
+        Object made = field(manager, "remoteLogMetadataManager").read(remote);
+        if (metadata == null)
+            Members.call(Members.method(made.getClass(), "load", 1), made, partition);
+        else
+            Members.call(Members.method(made.getClass(), "takeOver", 1), made, metadata);
+        metadata = made;
+        @SuppressWarnings("unchecked")
+        ConcurrentMap<Object, Object> ids =
+            (ConcurrentMap<Object, Object>) Members.field(manager, "topicIdByPartitionMap").get(remote);
+        ids.put(topicPartition, topicId);
+        renew();
+    }
+
+    private static Members.Reader field(Class<?> type, String name) {
+        return new Members.Reader(type, name);
+    }
+
+    private Object newManager(File directory) throws Throwable {
+        Class<?>[] parameters = create.getParameterTypes();
+        Object[] arguments = new Object[parameters.length];
+        int texts = 0;
+        for (int i = 0; i < arguments.length; i++) {
+            Class<?> parameter = parameters[i];
+            if (parameter == int.class)
+                arguments[i] = 1;
+            else if (parameter == String.class)
+                arguments[i] = texts++ == 0 ? directory.getPath() : "cluster";
+            else if (parameter == Function.class)
+                arguments[i] = (Function<Object, Object>) ignored -> Optional.ofNullable(logs.log());
+            else if (parameter == BiConsumer.class)
+                arguments[i] = (BiConsumer<Object, Object>) (ignored, start) -> moveStart((Long) start);
+            else if (parameter == Optional.class)
+                arguments[i] = Optional.empty();
+            else
+                arguments[i] = part(parameter, directory);
+        }
+        Object made = Members.create(create, arguments);
+        Method configure = Members.methodOrNull(manager, "startup", 0);  // up to 4.0 the constructor does not do it
+        if (configure != null)
+            Members.call(configure, made);
+        return made;
+    }
+
+    private Object part(Class<?> parameter, File directory) throws Throwable {
+        return switch (parameter.getSimpleName()) {
+            case "RemoteLogManagerConfig" -> config(parameter, directory);
+            case "Time" -> stage.clock(parameter);
+            case "BrokerTopicStats" -> logs.parts.topicStats(parameter);
+            case "Metrics" -> {
+                if (metrics == null)
+                    metrics = Members.create(Members.constructor(parameter, 0));
+                yield metrics;
+            }
+            default -> throw new ClassNotFoundException("RemoteLogManager wants a " + parameter.getName());
+        };
+    }
+
+    private Object config(Class<?> type, File directory) throws Throwable {
+        Map<String, String> properties = new HashMap<>();
+        properties.put("remote.log.storage.system.enable", "true");
+        properties.put("remote.log.storage.manager.class.name", STORAGE + "LocalTieredStorage");
+        properties.put("remote.log.storage.manager.impl.prefix", "rsm.config.");
+        properties.put("rsm.config.dir", directory.getPath());
+        properties.put("remote.log.metadata.manager.class.name", METADATA);
+        properties.put("remote.log.metadata.manager.impl.prefix", "rlmm.config.");
+        properties.put("remote.log.metadata.manager.listener.name", "PLAINTEXT");
+        Class<?> definition = Members.type(loader, "org.apache.kafka.common.config.ConfigDef");
+        Class<?> parsed = Members.type(loader, "org.apache.kafka.common.config.AbstractConfig");
+        Object defined = Members.call(Members.method(type, "configDef", 0), null);
+        Constructor<?> parse = parsed.getConstructor(definition, Map.class, boolean.class);
+        return Members.create(Members.constructor(type, 1), Members.create(parse, defined, properties, false));
+    }
+
+    /** What a broker does when the first copy, or an expiration, finds another log start. */
+    private void moveStart(long start) {
+        Object log = logs.log();
+        try {
+            Members.call(Members.method(log.getClass(), "updateLogStartOffsetFromRemoteTier", 1), log, start);
+        } catch (RuntimeException | Error thrown) {
+            throw thrown;
+        } catch (Throwable thrown) {
+            throw new IllegalStateException(thrown);
+        }
+    }
+
+    /** New tasks, as when the broker becomes the leader. */
+    void renew() throws Throwable {
+        copying = task("RLMCopyTask", 3, 128);
+        expiring = task("RLMExpirationTask", 2);
+        following = task("RLMFollowerTask", 2);
+    }
+
+    private Object task(String name, int parameters, Object... more) throws Throwable {
+        Constructor<?> made = Members.constructor(Members.type(loader, manager.getName() + "$" + name), parameters);
+        return more.length == 0 ? Members.create(made, remote, partition)
+            : Members.create(made, remote, partition, more[0]);
+    }
+
+    private void run(Object task) throws Throwable {
+        Members.call(Members.method(task.getClass(), "execute", 1), task, logs.log());
+    }
+
+    void copy() throws Throwable {
+        run(copying);
+    }
+
+    void expire() throws Throwable {
+        run(expiring);
+    }
+
+    void follow() throws Throwable {
+        run(following);
+    }
+
+    /** Adds 0 for no answer, or 1 and the answer. */
+    void fetchOffset(long target, Reply reply) throws Throwable {
+        Object found = answerOf(Members.call(fetch, logs.log(), target, reader));
+        reply.add(found == null ? 0 : 1);
+        if (found == null)
+            return;
+        if (answer == null || !answer.reads(found))
+            answer = new LogAnswer(found.getClass());
+        answer.add(found, reply);
+    }
+
+    private Object some(Object value) throws Throwable {
+        return Members.create(Members.constructor(Members.type(loader, "scala.Some"), 1), value);
+    }
+
+    private Object answerOf(Object result) throws Throwable {
+        Method pending = Members.methodOrNull(result.getClass(), "futureHolderOpt", 0);
+        Object holder = pending == null ? null : Options.get(Members.call(pending, result));
+        if (holder == null) {
+            Method known = Members.methodOrNull(result.getClass(), "timestampAndOffsetOpt", 0);
+            return Options.get(known == null ? result : Members.call(known, result));
+        }
+        Object done = ((CompletableFuture<?>) field(holder.getClass(), "taskFuture").read(holder)).get();
+        Object exception = Options.get(outcome(done, "exception", "left"));
+        if (exception != null)
+            throw (Throwable) exception;
+        return Options.get(outcome(done, "timestampAndOffset", "right"));
+    }
+
+    private static Object outcome(Object done, String name, String other) throws Throwable {
+        boolean has = Members.methodOrNull(done.getClass(), name, 0) != null
+            || Members.fieldOrNull(done.getClass(), name) != null;
+        return field(done.getClass(), has ? name : other).read(done);
+    }
+
+    /** An AsyncOffsetReader that reads as RemoteLogManager does, but in the calling thread (from 4.1 on). */
+    private Object reader() {
+        Class<?> type = Members.type(loader, "org.apache.kafka.storage.internals.log.AsyncOffsetReader");
+        Class<?> task = Members.type(loader, STORAGE + "RemoteLogOffsetReader");
+        return Proxy.newProxyInstance(loader, new Class<?>[] {type}, (proxy, method, arguments) -> {
+            if (!method.getName().equals("asyncOffsetRead"))
+                return method.getName().equals("hashCode") ? (Object) 0 : null;
+            CompletableFuture<Object> result = new CompletableFuture<>();
+            Consumer<Object> callback = result::complete;
+            Object made = Members.create(Members.constructor(task, 7), remote, arguments[0], arguments[1],
+                arguments[2], arguments[3], arguments[4], callback);
+            Members.call(Members.method(task, "call", 0), made);
+            return Members.create(Members.constructor(method.getReturnType(), 2), result, result);
+        });
+    }
+
+    /** Adds the start of the local log, the highest remote offset, and all remote segments in the order of copying. */
+    void state(Reply reply) throws Throwable {
+        Object log = logs.log();
+        reply.add(field(log.getClass(), "localLogStartOffset").readLong(log));
+        reply.add(field(log.getClass(), "highestOffsetInRemoteStorage").readLong(log));
+        Iterator<?> all = (Iterator<?>) Members.call(
+            Members.method(metadata.getClass(), "listRemoteLogSegments", 1), metadata, partition);
+        int at = reply.mark();
+        reply.add(0);
+        int count = 0;
+        for (; all.hasNext(); count++)
+            add(all.next(), reply);
+        reply.replace(at, count);
+    }
+
+    private void add(Object segment, Reply reply) throws Throwable {
+        Class<?> type = segment.getClass();
+        Enum<?> state = (Enum<?>) field(type, "state").read(segment);
+        long latest = field(type, "maxTimestampMs").readLong(segment);
+        reply.add(((Number) Members.call(Members.method(metadata.getClass(), "number", 1), metadata, segment))
+            .longValue());
+        reply.add(field(type, "startOffset").readLong(segment));
+        reply.add(field(type, "endOffset").readLong(segment));
+        reply.add(state.ordinal());
+        reply.add(latest > LATE ? -1 : latest);
+        reply.add(field(type, "segmentSizeInBytes").readLong(segment));
+        Method empty = Members.methodOrNull(type, "isTxnIdxEmpty", 0);
+        reply.add(empty != null && (Boolean) Members.call(empty, segment) ? 1 : 0);
+        Map<?, ?> epochs = (Map<?, ?>) field(type, "segmentLeaderEpochs").read(segment);
+        reply.add(epochs.size());
+        for (Map.Entry<?, ?> each : epochs.entrySet()) {
+            reply.add(((Number) each.getKey()).longValue());
+            reply.add(((Number) each.getValue()).longValue());
+        }
+        reply.add(state.ordinal() == 1 ? content(segment) : 0);
+    }
+
+    /** A checksum of all files of a copied segment, which do not change any more. */
+    private long content(Object segment) throws Throwable {
+        Object id = field(segment.getClass(), "remoteLogSegmentId").read(segment);
+        Long known = contents.get(id);
+        if (known == null) {
+            known = checksum(field(segment.getClass(), "startOffset").readLong(segment),
+                field(id.getClass(), "id").read(id).toString());
+            contents.put(id, known);
+        }
+        return known;
+    }
+
+    private long checksum(long start, String id) throws IOException {
+        CRC32 sum = new CRC32();
+        for (File directory : files.listFiles())
+            for (String suffix : SUFFIXES) {
+                File file = new File(directory, String.format("%020d-%s%s", start, id, suffix));
+                byte[] content = file.exists() ? Files.readAllBytes(file.toPath()) : new byte[0];
+                sum.update(ByteBuffer.allocate(8).putLong(file.exists() ? content.length : -1).flip());
+                sum.update(content);
+            }
+        return sum.getValue();
+    }
+
+    /** Ends the manager, without any change to the log. */
+    void stop() {
+        if (remote == null)
+            return;
+        try {
+            Members.call(Members.method(manager, "close", 0), remote);
+        } catch (Throwable ignored) {
+            // what is abandoned has nothing to say
+        }
+        remote = null;
+    }
+
+}

@@ -1,0 +1,74 @@
+"""Kafka's own log and ``RemoteLogManager`` of one release, over ``LocalTieredStorage`` of its published test jar."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.implementations.jvm.classes import JvmClasses
+from conformance.implementations.jvm.driver import compiled_against
+from conformance.implementations.jvm.log import LOG_KIND_OF, of_settings
+from conformance.implementations.jvm.requests import Requests, performed
+from conformance.implementations.jvm.virtual_machine import class_loader
+from conformance.kafka.jar_fetch import class_path, tool_jar
+from conformance.operations import Outcome
+from conformance.operations.log import LOG_ERROR_KINDS, TOPIC_DIRECTORY
+from conformance.operations.tiered import TIERED_OPS, TieredObservation, TieredState
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.kafka.jar_fetch import Progress
+
+STORAGE_OF: Final = {
+    "3.9.2": "3.9.2",
+    "4.0.2": "4.0.2",
+    "4.1.2": "4.1.2",
+    "4.2.1": "4.2.1",
+    "4.2.2": "4.2.1",
+    "4.3.1": "4.3.1",
+    "4.4.0": "4.3.1",  # no test jar of 4.4.0 is published
+}
+"""The release whose ``LocalTieredStorage`` each release is driven with."""
+
+_OPERATIONS: Final = performed(TIERED_OPS)
+
+
+@cache
+def _loader(release: str) -> Any:
+    """Return the class loader of a release, of its remote storage, and of our metadata manager."""
+    jars = [*class_path(release, "log"), tool_jar(f"tiers-{STORAGE_OF[release]}")]
+    if STORAGE_OF[release] == "4.3.1" != release:  # the storage needs a class that has moved since
+        jars += [jar for jar in class_path("4.3.1", "log") if jar.name.startswith("kafka-clients-")]
+    return class_loader([*jars, compiled_against(jars, "tiers")])
+
+
+class JvmTiered(JvmClasses[TieredObservation]):
+    """Tiered log of one release.
+
+    Args:
+        release: One of :data:`STORAGE_OF`.
+        progress: A callback that is called while jars are downloaded.
+    """
+
+    driver_name = "TieredDriver"
+    group = "log"
+    kind_of = LOG_KIND_OF
+    error_kinds = LOG_ERROR_KINDS
+    operations = _OPERATIONS
+    state = TieredState
+    observed = TieredObservation
+    reply_bytes = 1 << 20
+    any_text = True
+    step_of = Requests(_OPERATIONS, of_settings)
+
+    def __init__(self, release: str, progress: Progress | None = None) -> None:
+        super().__init__(release, progress, loader=_loader(release))
+
+    def begin(self, directory: Path) -> None:
+        """Begin an example; see the protocol."""
+        super().begin(directory / TOPIC_DIRECTORY)
+
+    def refusal(self, kind: str, text: str | None) -> Outcome:
+        """Return the outcome of an exception; see the base class."""
+        return Outcome(kind, None, text)

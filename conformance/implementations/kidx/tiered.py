@@ -1,0 +1,145 @@
+"""Reference of the tiered machine: kidx's log of two tiers in the dialect of one release."""
+
+from __future__ import annotations
+
+import zlib
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.implementations.kidx.log import ReferenceLog
+from conformance.implementations.kidx.per_dialect_results import results_per_dialect
+from conformance.implementations.kidx.shared_dialect import SharedDialect
+from conformance.operations.log import TOPIC_DIRECTORY, UNLIMITED
+from conformance.operations.tiered import (
+    BY_FILE_TIME,
+    TIERED_OPS,
+    RemoteSegmentState,
+    TieredObservation,
+    TieredState,
+)
+from kidx.tiers import CopiedSegment, RemoteMetadata, RemoteTasks, TieredConfig, TieredLog
+
+if TYPE_CHECKING:
+    from conformance.operations import Operation
+
+_SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".leader_epoch_checkpoint")
+
+
+class ReferenceTiered(ReferenceLog):
+    """Reference with kidx's own log of two tiers; mutants replace the classes of the log and of its tasks."""
+
+    tiered_log: type[TieredLog] = TieredLog
+    remote_tasks: type[RemoteTasks] = RemoteTasks
+    remote_metadata: type[RemoteMetadata] = RemoteMetadata
+
+    def __init__(self, release: str) -> None:
+        super().__init__(release)
+        self.log: TieredLog | None = None
+        self.remote = self.remote_metadata()
+        self.tasks: RemoteTasks | None = None
+        self._contents: dict[int, int] = {}
+        self._calls |= {
+            "open_tiers": self._open,
+            "copy_segments": partial(self._run, "copy"),
+            "expire_remote": partial(self._run, "expire"),
+            "follow_remote": partial(self._run, "follow"),
+            "renew_tasks": self._renew,
+        }
+
+    def _run(self, task: str) -> None:
+        if self.tasks is None:
+            raise ValueError("no log is open")
+        getattr(self.tasks, task)()
+
+    def begin(self, directory: Any) -> None:
+        """Begin an example; see the protocol."""
+        super().begin(directory)
+        self.remote = self.remote_metadata()
+        self._contents.clear()
+
+    def end(self) -> None:
+        """End the example; see the protocol."""
+        if self.log is not None:
+            self.log.lookup.close()
+        super().end()
+
+    def supports(self, operation: str) -> bool:
+        """Return True if an operation is supported; see the protocol."""
+        return operation in TIERED_OPS
+
+    def perform(self, operation: Operation) -> TieredObservation:  # type: ignore[override]
+        """Execute an operation; see the protocol."""
+        outcome, state = super().perform(operation)
+        if state is None or self.log is None:
+            return TieredObservation(outcome, None)
+        log = self.log
+        remote = tuple([self._segment(segment) for segment in self.remote.segments.values()])
+        return TieredObservation(outcome, TieredState(state, log.local_start_offset, log.highest_remote_offset, remote))
+
+    def _open(self, settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> None:
+        self.end()
+        self._now = now
+        self.log = self.tiered_log(
+            self._directory / TOPIC_DIRECTORY,
+            TieredConfig.of_topic(UNLIMITED | settings),
+            self.remote,
+            log_start_offset=start,
+            recovery_point=recovery_point,
+            clean=clean,
+            clock=lambda: self._now,
+            dialect=self.dialect,
+        )
+        self._renew()
+
+    def _renew(self) -> None:
+        if self.log is not None:
+            self.tasks = self.remote_tasks(self.log)
+
+    def _close(self, prepared: bool) -> None:
+        log = self.log
+        super()._close(prepared)
+        if log is not None:
+            log.lookup.close()
+
+    def _list_offsets(self, targets: list[int]) -> tuple[Any, ...]:
+        log = self._opened
+
+        def answer(target: int) -> tuple[int, int, int] | None:
+            found = log.fetch_offset_by_timestamp(target)
+            if found is None:
+                return None
+            return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
+
+        dialect = self.dialect
+        if not isinstance(dialect, SharedDialect):
+            return tuple([answer(target) for target in targets])
+        answers, self._answers = results_per_dialect(log, dialect, targets, answer)
+        return answers
+
+    def _segment(self, segment: CopiedSegment) -> RemoteSegmentState:
+        content = 0
+        if segment.state == 1:
+            known = self._contents.get(segment.number)
+            content = self._contents[segment.number] = checksum(segment) if known is None else known
+        latest = segment.max_timestamp
+        return RemoteSegmentState(
+            segment.number,
+            segment.start_offset,
+            segment.end_offset,
+            segment.state,
+            -1 if latest > BY_FILE_TIME else latest,
+            segment.size,
+            segment.has_no_transactions,
+            tuple(segment.epochs.items()),
+            content,
+        )
+
+
+def checksum(segment: CopiedSegment) -> int:
+    """Return a checksum of all copied files of a segment."""
+    found = 0
+    for suffix in _SUFFIXES:
+        content = segment.files.get(suffix)
+        size = -1 if content is None else len(content)
+        found = zlib.crc32(content or b"", zlib.crc32(size.to_bytes(8, signed=True), found))
+    return found

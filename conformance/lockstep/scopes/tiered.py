@@ -1,0 +1,82 @@
+"""Scope of a log with a local and a remote tier: all local files, and the state of the remote segments."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from conformance.attribution.tiered import tiered_clauses_of
+from conformance.implementations.kidx.tiered import ReferenceTiered
+from conformance.lockstep.lockstep import Lockstep
+from conformance.lockstep.scopes.directory import DirectoryScope, Files
+from conformance.lockstep.scopes.log_files import LogParticipant
+from conformance.operations import OK, Operation
+from conformance.operations.op import Files as FilesAfter
+from conformance.operations.tiered import TIERED_OPS, TieredObservation
+from kidx.dialect import Dialect, dialect_of, representative
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.lockstep.participant import Participant
+
+Seen = tuple[TieredObservation, Files]
+
+_SECTIONS = ("index", "segment", "log", "producers", "leader", "remote")
+
+
+class TieredScope(DirectoryScope[TieredObservation]):
+    """Scope of a tiered log. Messages are not compared, as in the scope of a log."""
+
+    empty_observation = TieredObservation(OK, None)
+    corrupting_operations = frozenset({"damage_log_file"})
+    close_operation = Operation("close_log", (True,))
+    aspects = ("outcome", "state", "bytes")
+
+    def rules(self, release: str) -> tuple[object, ...]:
+        """See the base class."""
+        return dialect_of(release).rules(*_SECTIONS)
+
+    def key(self, release: str) -> str:
+        """See the base class."""
+        return representative(release, *_SECTIONS)
+
+    def participant(self, implementation: Any, directory: Path) -> LogParticipant:
+        """See the base class."""
+        return LogParticipant(implementation, directory)
+
+    def reference(self, release: str) -> ReferenceTiered:
+        """See the base class."""
+        return ReferenceTiered(release)
+
+    def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
+        """Return all local files, which are read only if the operation can have changed them."""
+        if TIERED_OPS[operation.name].files is FilesAfter.LEAVES:
+            return before
+        files: Files = reference.read()
+        return files
+
+    def tracked(self, release: str) -> str:
+        """Return the release: nothing else is tracked."""
+        return release
+
+    def clauses_of(
+        self,
+        operation: Operation,
+        dialect: Dialect,
+        tracked: str,
+        before: Seen,
+        after: Seen,
+        known: dict[Any, Any],
+    ) -> tuple[str, ...]:
+        """See the base class."""
+        del dialect, known
+        return tiered_clauses_of(operation, tracked, before[0].state, after[0])
+
+    def track(self, tracked: str, operation: Operation, observation: TieredObservation) -> None:
+        """See the base class."""
+
+
+class TieredLockstep(Lockstep[TieredObservation, Files]):
+    """Participants that execute operations on a tiered log together; the arguments are the ones of the base class."""
+
+    scope = TieredScope()

@@ -1,0 +1,240 @@
+"""Tiered machine: a log with a local and a remote tier, and the tasks of ``RemoteLogManager`` (clauses TL and LO)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from hypothesis.stateful import invariant
+
+from conformance.errors import NotDrivenError
+from conformance.lockstep.scopes.tiered import TieredLockstep
+from conformance.machines.files import FilesMachine
+from conformance.machines.seeded_rules import initialize, rule
+from conformance.operations import Operation
+from conformance.strategies import draws as st
+from conformance.strategies import log as strategies
+from conformance.strategies import tiered as draws
+
+if TYPE_CHECKING:
+    from conformance.kafka.builds import Build
+    from conformance.kafka.jar_fetch import Progress
+    from conformance.operations.log import LogState
+    from conformance.operations.tiered import TieredState
+
+_SPECIAL: Final = (-1, -2, -3, -4, -5, -6)
+_MOST_TIMES: Final = 40
+
+
+class TieredMachine(FilesMachine):
+    """Machine of one tiered log. After every step it lists offsets for timestamps at every boundary of both tiers."""
+
+    kind: ClassVar[str] = "tiered"
+    lockstep_type = TieredLockstep
+    lockstep: ClassVar[TieredLockstep]
+
+    @staticmethod
+    def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
+        """Return the implementation; see the base class."""
+        from conformance.implementations.jvm.tiered import STORAGE_OF, JvmTiered  # noqa: PLC0415 -- part of an extra
+
+        if build is not None or release not in STORAGE_OF:
+            raise NotDrivenError(f"the tiered machine drives the releases {', '.join(STORAGE_OF)}")
+        return JvmTiered(release, progress)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.settings: dict[str, Any] = {}
+        self.times: dict[int, int] = {}
+        self.now = 10_000
+        self.newest = 1000
+        self.epoch = 0
+        self.is_open = False
+
+    def do(self, name: str, *arguments: Any) -> None:
+        """Execute an operation with every participant, if the log is open."""
+        if self.is_open:
+            self.lockstep.perform(Operation(name, arguments))
+
+    @property
+    def tiers(self) -> TieredState | None:
+        """State of both tiers in the newest dialect's reference."""
+        return self.lockstep.primary.observation.state
+
+    @property
+    def log(self) -> LogState:
+        """State of the log in the newest dialect's reference."""
+        state = self.tiers
+        assert state is not None
+        return state.log
+
+    def offset(self, anchor: str, delta: int = 0) -> int:
+        """Return the offset that an anchor names; never negative."""
+        state = self.tiers
+        assert state is not None
+        bases = [base for base, _ in state.log.segments]
+        ends = [segment.end_offset + 1 for segment in state.remote] or [0]
+        anchors = {
+            "start": state.log.start_offset,
+            "end": state.log.end_offset,
+            "half": (state.log.start_offset + state.log.end_offset) // 2,
+            "active": bases[-1],
+            "local": state.local_start_offset,
+            "second": bases[min(1, len(bases) - 1)],
+            "copied": state.highest_remote_offset + 1,
+            "remote": ends[0],
+            "later remote": ends[len(ends) // 2],
+            "zero": 0,
+        }
+        return max(0, anchors[anchor] + delta)
+
+    # -- opening and closing -----------------------------------------------------------------------------------
+
+    @initialize(settings=draws.settings())
+    def begin(self, settings: dict[str, Any]) -> None:
+        """Create the log."""
+        self.settings = settings
+        self.open(clean=True, recovery_point=0, start=0)
+
+    def open(self, *, clean: bool, recovery_point: int, start: int) -> None:
+        """Open the log with the checkpoints' offsets; end the example if a release fails."""
+        arguments = (self.settings, start, recovery_point, clean, self.now)
+        self.lockstep.perform(Operation("open_tiers", arguments))
+        self.is_open = all(group.observation.state is not None for group in self.lockstep.groups)
+
+    @rule(how=draws.closings(), start=draws.start_anchors(), copies=st.booleans())
+    def reopen(self, how: str, start: str, copies: bool) -> None:
+        """Close or kill the broker and start it again, perhaps with an older checkpoint of the log start."""
+        if not self.is_open:
+            return
+        point, first = self.offset("end"), self.offset(start)
+        self.do("crash_log") if how == "crash" else self.do("close_log", True)
+        self.is_open = False
+        self.open(clean=how != "crash", recovery_point=point, start=first)
+        if copies:
+            self.do("copy_segments")
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    @rule(shapes=draws.shapes(), newer=strategies.newer_epochs(), replicated=draws.mostly(), rolls=st.booleans())
+    def append(self, shapes: list[strategies.Shape], newer: int, replicated: bool, rolls: bool) -> None:
+        """Append batches as a leader, perhaps of a new epoch, and roll."""
+        if not self.is_open:
+            return
+        self.epoch += newer
+        for shape in shapes:
+            base, records = self.log.end_offset, []
+            for number, (gap, _) in enumerate(shape.records):
+                time = -1 if gap is None else max(0, self.newest + gap)
+                self.newest = max(self.newest, time)
+                self.times[base + number] = time
+                records.append([number, time])
+            self.do("append_as_leader", [{"records": records, **shape.options()}], self.epoch)
+        if replicated:
+            self.do("update_high_watermark", self.offset("end"))
+        if rolls:
+            self.do("roll_log")
+
+    @rule()
+    def roll(self) -> None:
+        """Start a new segment."""
+        self.do("roll_log")
+
+    @rule(anchor=st.sampled_from(("end", "end", "half", "active")))
+    def update_high_watermark(self, anchor: str) -> None:
+        """Raise the high watermark: only segments below it are copied."""
+        if self.is_open:
+            self.do("update_high_watermark", self.offset(anchor))
+
+    # -- tasks -------------------------------------------------------------------------------------------------
+
+    @rule(deletes=st.booleans())
+    def copy(self, deletes: bool) -> None:
+        """Run the copy task, and perhaps local retention."""
+        self.do("copy_segments")
+        if deletes:
+            self.do("apply_retention")
+
+    @rule()
+    def delete_locally(self) -> None:
+        """Run local retention."""
+        self.do("apply_retention")
+
+    @rule(milliseconds=st.sampled_from((0, 0, 10, 1000, 5000, -500)))
+    def expire(self, milliseconds: int) -> None:
+        """Let time pass, and run the expiration task."""
+        if milliseconds:
+            self.now = max(0, self.now + milliseconds)
+            self.do("set_clock", self.now)
+        self.do("expire_remote")
+
+    @rule()
+    def follow(self) -> None:
+        """Run the follower's task."""
+        self.do("follow_remote")
+
+    @rule(newer=st.sampled_from((1, 0, 2)), copies=st.booleans())
+    def become_leader(self, newer: int, copies: bool) -> None:
+        """Begin a new leader epoch at the end, with new tasks."""
+        if not self.is_open:
+            return
+        self.epoch += newer
+        self.do("assign_epoch", self.epoch, self.offset("end"))
+        self.do("renew_tasks")
+        if copies:
+            self.do("copy_segments")
+
+    # -- moving ------------------------------------------------------------------------------------------------
+
+    @rule(anchor=draws.anchors(), delta=strategies.near(), expires=st.booleans())
+    def delete_records(self, anchor: str, delta: int, expires: bool) -> None:
+        """Delete records of either tier, and perhaps run the expiration task."""
+        if not self.is_open:
+            return
+        self.do("delete_records", self.offset(anchor, delta))
+        if expires:
+            self.do("expire_remote")
+
+    @rule(anchor=draws.anchors(), delta=strategies.near(), fully=draws.seldom(), newer=st.sampled_from((1, 1, 0)))
+    def truncate(self, anchor: str, delta: int, fully: bool, newer: int) -> None:
+        """Truncate as a follower, which may be below what was copied, and become the leader."""
+        if not self.is_open:
+            return
+        offset = self.offset(anchor, delta)
+        self.do("truncate_fully" if fully else "truncate_log", offset)
+        self.become_leader(newer, True)
+
+    @rule(
+        anchor=st.sampled_from(("copied", "copied", "active", "second", "half")),
+        delta=st.sampled_from((-1, -2, 0)),
+        newer=st.sampled_from((1, 1, 0)),
+        shapes=draws.shapes(),
+    )
+    def diverge(self, anchor: str, delta: int, newer: int, shapes: list[strategies.Shape]) -> None:
+        """Truncate below what was copied, become the leader, and copy other records with the same offsets."""
+        if not self.is_open:
+            return
+        self.do("truncate_log", self.offset(anchor, delta))
+        self.become_leader(newer, False)
+        self.append(shapes, 0, True, True)
+        self.do("copy_segments")
+
+    # -- querying ----------------------------------------------------------------------------------------------
+
+    def boundaries(self) -> list[int]:
+        """Return the timestamps of the first and last record of every segment of both tiers, and their neighbours."""
+        state = self.tiers
+        assert state is not None
+        bases = [base for base, _ in state.log.segments]
+        offsets = {offset for base in (*bases, state.log.end_offset) for offset in (base - 1, base)}
+        offsets |= {each for segment in state.remote for each in (segment.start_offset, segment.end_offset)}
+        offsets |= {state.log.start_offset, state.log.start_offset - 1, state.local_start_offset}
+        times = {self.times[offset] for offset in offsets if offset in self.times}
+        times |= {segment.max_timestamp for segment in state.remote} | {self.newest}
+        around = {time + delta for time in times for delta in (-1, 0, 1)}
+        return sorted(time for time in around if time >= 0)[-_MOST_TIMES:]
+
+    @invariant()
+    def every_target_is_answered_as_the_reference_does(self) -> None:
+        """List offsets for every special target, and for the timestamps at every boundary of both tiers."""
+        if self.is_open:
+            self.do("list_offsets", [*_SPECIAL, *self.boundaries(), 1 << 41])

@@ -1,0 +1,131 @@
+"""Expiration task of a tiered log: which remote segments are deleted (``RLMExpirationTask``; TL-10 … TL-13)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kidx.tiers.metadata import COPY_FINISHED, DELETE_FINISHED, DELETE_STARTED, CopiedSegment
+
+if TYPE_CHECKING:
+    from kidx.tiers.tiered_log import TieredLog
+
+
+class Expiration:
+    """Expiration task of one leader.
+
+    Args:
+        log: the log.
+    """
+
+    def __init__(self, log: TieredLog) -> None:
+        self.log = log
+        self._all_valid = False
+        self._surplus = 0
+
+    def run(self) -> None:
+        """Delete remote segments below the log start, past an age, or above a total size, oldest first.
+
+        The log start moves to the end of the newest segment that age or size selects, before anything is deleted.
+
+        Raises:
+            OffsetOutOfRangeError: the new log start is above the high watermark; nothing is deleted.
+        """
+        log = self.log
+        everything = list(log.remote.segments.values())
+        if not everything:
+            return
+        if log.highest_remote_offset == -1 and log.dialect.expiration_finds_highest_offset:
+            log.highest_remote_offset = max(-1, log.highest_copied_offset())
+        lineage = log.lookup.lineage()
+        self._surplus = self.surplus(everything, lineage)
+        selected, new_start = self._selected(lineage)
+        if new_start is not None:
+            log.delete_records(new_start)
+        for segment in selected:
+            self.delete(segment)
+        self._delete_older_epochs({epoch for segment in everything for epoch in segment.epochs})
+
+    def _selected(self, lineage: dict[int, int]) -> tuple[list[CopiedSegment], int | None]:
+        """Return the segments to delete, and the log start after it or None."""
+        log_start = self.log.start_offset
+        selected: list[CopiedSegment] = []
+        new_start: int | None = None
+        for segment, belongs in self._in_order(lineage):
+            if segment.state == DELETE_STARTED:
+                selected.append(segment)
+                continue
+            if segment in selected:
+                continue
+            deletes = self.is_below_start(segment, log_start, lineage)
+            valid = False
+            if not deletes:
+                valid = belongs
+                deletes = valid and (self.is_too_old(segment) or self.is_surplus(segment))
+                if deletes:
+                    new_start = max(segment.end_offset + 1, -1 if new_start is None else new_start)
+            if deletes:
+                selected.append(segment)
+            elif valid:
+                break
+        return selected, new_start
+
+    def _in_order(self, lineage: dict[int, int]) -> list[tuple[CopiedSegment, bool]]:
+        """Return the segments of each epoch of the log in order, with whether each belongs to the log."""
+        remote, lookup = self.log.remote, self.log.lookup
+        return [(each, lookup.is_valid(each, lineage)) for epoch in lineage for each in remote.of_epoch(epoch)]
+
+    def is_below_start(self, segment: CopiedSegment, log_start: int, lineage: dict[int, int]) -> bool:
+        """Return True if a segment ends before the log start, and has no epoch after the first of the log (TL-10)."""
+        return (
+            bool(lineage) and all(epoch <= min(lineage) for epoch in segment.epochs) and segment.end_offset < log_start
+        )
+
+    def is_too_old(self, segment: CopiedSegment) -> bool:
+        """Return True if a segment is past ``retention.ms`` (TL-11)."""
+        limit = self.log.config.retention_ms
+        until = self.log.clock() - limit
+        if limit < 0 or until < 0 or segment.max_timestamp > until:
+            return False
+        if segment.max_timestamp == until and not self.log.dialect.expires_at_exact_age:
+            return False
+        self._surplus = max(0, self._surplus - segment.size)
+        return True
+
+    def is_surplus(self, segment: CopiedSegment) -> bool:
+        """Return True if both tiers without a segment still have ``retention.bytes`` (TL-12)."""
+        if self._surplus <= 0 or self._surplus < segment.size:
+            return False
+        self._surplus -= segment.size
+        return True
+
+    def surplus(self, segments: list[CopiedSegment], lineage: dict[int, int]) -> int:
+        """Return the bytes of both tiers above ``retention.bytes``; 0 without a limit, or below it."""
+        limit = self.log.config.retention_bytes
+        local = self.log.only_local_size
+        copied = sum(segment.size for segment in segments if segment.state == COPY_FINISHED)
+        if limit < 0 or local + copied <= limit:
+            return 0
+        if not (self._all_valid and self.log.dialect.trusts_valid_segments):
+            finished = {each: valid for each, valid in self._in_order(lineage) if each.state == COPY_FINISHED}
+            size = sum(each.size for each, valid in finished.items() if valid)
+            self._all_valid = all(finished.values()) and size == copied
+        else:
+            size = copied
+        return max(0, local + size - limit)
+
+    def delete(self, segment: CopiedSegment) -> None:
+        """Delete a remote segment."""
+        self.log.remote.update(segment, DELETE_STARTED)
+        segment.files = {}
+        self.log.remote.update(segment, DELETE_FINISHED)
+
+    def _delete_older_epochs(self, epochs: set[int]) -> None:
+        """Delete the segments all of whose epochs are older than the first one of the log (TL-13)."""
+        earliest = self.log.epochs.earliest_entry
+        if earliest is None:
+            return
+        older = sorted(epoch for epoch in epochs if epoch < earliest.epoch)
+        segments = [segment for epoch in older for segment in self.log.remote.of_epoch(epoch)]
+        for segment in dict.fromkeys(segments):
+            if all(epoch < earliest.epoch for epoch in segment.epochs):
+                self.delete(segment)

@@ -1,0 +1,264 @@
+"""Log with a local and a remote tier (``UnifiedLog`` with ``remote.storage.enable``; clauses TL and LO-1 … LO-19)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from kidx.log import LogConfig, UnifiedLog
+from kidx.log.lookup import (
+    EARLIEST_LOCAL,
+    EARLIEST_PENDING_UPLOAD,
+    LATEST_TIERED,
+    find_in_segments,
+    supports_target,
+)
+from kidx.records.record import NO_TIMESTAMP
+from kidx.segment import TimestampAndOffset
+from kidx.tiers.lookup import RemoteLookup
+
+if TYPE_CHECKING:
+    from kidx.log.retention import Predicate
+    from kidx.segment import LogSegment
+    from kidx.tiers.metadata import RemoteMetadata
+
+_AS_TOTAL: Final = -2
+"""Value of a local retention that is the retention of both tiers."""
+
+
+@dataclass(frozen=True, slots=True)
+class TieredConfig(LogConfig):
+    """Settings of a topic with remote storage.
+
+    Attributes:
+        local_retention_ms: ``local.retention.ms``, the age at which a copied segment is deleted locally; -2 for
+            ``retention.ms``.
+        local_retention_bytes: ``local.retention.bytes``, the local size above which copied segments are deleted; -2 for
+            ``retention.bytes``.
+    """
+
+    local_retention_ms: int = _AS_TOTAL
+    local_retention_bytes: int = _AS_TOTAL
+
+    @classmethod
+    def of_topic(cls, settings: Mapping[str, Any]) -> Self:
+        """Return the configuration for a topic's settings; see the base class."""
+        base = LogConfig.of_topic(settings)
+        return cls(
+            **{name: getattr(base, name) for name in LogConfig.__dataclass_fields__},
+            local_retention_ms=int(settings.get("local.retention.ms", _AS_TOTAL)),
+            local_retention_bytes=int(settings.get("local.retention.bytes", _AS_TOTAL)),
+        )
+
+    @property
+    def local_ms(self) -> int:
+        """Age in milliseconds at which a copied segment is deleted locally; negative for never."""
+        return self.retention_ms if self.local_retention_ms == _AS_TOTAL else self.local_retention_ms
+
+    @property
+    def local_bytes(self) -> int:
+        """Local size in bytes above which copied segments are deleted; negative for never."""
+        return self.retention_bytes if self.local_retention_bytes == _AS_TOTAL else self.local_retention_bytes
+
+
+class TieredLog(UnifiedLog):
+    """Log of one partition whose inactive segments are copied to remote storage.
+
+    Args:
+        directory: directory of the partition.
+        config: settings of the topic.
+        remote: metadata of the remote segments, which outlives the log.
+        **options: further arguments of :class:`~kidx.log.UnifiedLog`.
+
+    Attributes:
+        local_start_offset: first offset of the local log.
+        highest_remote_offset: highest offset in remote storage, as far as this broker knows; -1 for none.
+    """
+
+    config: TieredConfig
+    remote_lookup: type[RemoteLookup] = RemoteLookup
+
+    def __init__(
+        self, directory: str | os.PathLike[str], config: TieredConfig, remote: RemoteMetadata, **options: Any
+    ) -> None:
+        self.remote = remote
+        self.highest_remote_offset = -1
+        self.local_start_offset = 0
+        super().__init__(directory, config, **options)
+        self.local_start_offset = max(self.start_offset, self.segments.first.base_offset)
+        if self.high_watermark < self.local_start_offset:
+            self.update_high_watermark(self.local_start_offset)
+        self.recovery_point = max(self.recovery_point, self.local_start_offset)
+        self.lookup = self.remote_lookup(self, remote)
+
+    def _loaded_start(self, log_start_offset: int) -> int:
+        """Return the checkpoint: the log start may be in remote storage (TL-1)."""
+        return log_start_offset
+
+    # -- moving the start ----------------------------------------------------------------------------------------
+
+    def delete_records(self, offset: int) -> None:
+        """Move the log start offset up to ``offset``, and the local start to it if that is smaller (TL-2).
+
+        Raises:
+            OffsetOutOfRangeError: ``offset`` is larger than the high watermark.
+        """
+        if offset <= self.high_watermark:
+            self.local_start_offset = max(offset, self.local_start_offset)
+        super().delete_records(offset)
+
+    def _truncate_fully(self, offset: int) -> None:
+        self.local_start_offset = offset
+        super()._truncate_fully(offset)
+
+    # -- local retention -----------------------------------------------------------------------------------------
+
+    def delete_old_segments(self) -> int:
+        """Delete copied segments that local retention allows, and return their number (TL-5).
+
+        Raises:
+            KidxError, OSError: as rolling and deleting.
+        """
+        with self._operation():
+            return _delete_local_segments(self)
+
+    def is_removable(self, following: LogSegment | None, upper: int) -> bool:
+        """Return True if a segment is copied, or below the log start.
+
+        Args:
+            following: the segment after it, or None.
+            upper: offset after the segment's last one.
+        """
+        if 0 < upper <= self.highest_remote_offset + 1:
+            return True
+        return following is not None and self.start_offset >= following.base_offset
+
+    def remove_oldest(self, segments: list[LogSegment]) -> None:
+        """Remove these first segments; the local start moves, the log start does not.
+
+        Raises:
+            KidxError, OSError: as rolling and deleting.
+        """
+        if len(segments) == len(self.segments):
+            self._roll(0)
+        following = self.segments.higher(segments[-1].base_offset)
+        if following is not None:
+            self.local_start_offset = max(self.local_start_offset, following.base_offset)
+        self._detach(segments)
+
+    def roll_active(self) -> None:
+        """Start a new segment, within another operation."""
+        self._roll(0)
+
+    def highest_copied_offset(self) -> int:
+        """Return the highest copied offset of the newest epoch that has one, within the epoch, or -1 (TL-4)."""
+        end = self.end_offset
+        for entry in reversed(self.epochs.entries):
+            highest = self.remote.highest_offset(entry.epoch)
+            if highest is not None:
+                return min(highest, end - 1)
+            end = entry.start_offset
+        return -1
+
+    @property
+    def only_local_size(self) -> int:
+        """Bytes of the local segments from the highest remote offset on (TL-8)."""
+        return sum(segment.size for segment in self.segments if segment.base_offset >= self.highest_remote_offset)
+
+    # -- lookup --------------------------------------------------------------------------------------------------
+
+    def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
+        """Return the result of a lookup across both tiers; see the base class.
+
+        Raises:
+            KidxError, OSError: an index or a log of either tier cannot be read.
+        """
+        if not supports_target(self.dialect, target):
+            if self.start_offset == self.end_offset and self.dialect.prefers_local_segments:
+                return find_in_segments(self, target, self.start_offset)
+            found = self.lookup.find(target, self.start_offset)
+            return find_in_segments(self, target, self.local_start_offset) if found is None else found
+        if target == EARLIEST_LOCAL:
+            return TimestampAndOffset(
+                NO_TIMESTAMP, self.local_start_offset, self.epochs.epoch_of(self.local_start_offset)
+            )
+        if target == LATEST_TIERED:
+            highest = self.highest_remote_offset
+            epoch = self.epochs.epoch_of(highest)
+            return TimestampAndOffset(NO_TIMESTAMP, highest, -1 if epoch is None and highest == -1 else epoch)
+        if target == EARLIEST_PENDING_UPLOAD:
+            return self._earliest_pending_upload()
+        return super().fetch_offset_by_timestamp(target)
+
+    def _earliest_pending_upload(self) -> TimestampAndOffset | None:
+        if self.highest_remote_offset == -1:
+            if self.local_start_offset == self.start_offset:
+                return super().fetch_offset_by_timestamp(-2)
+            return TimestampAndOffset(NO_TIMESTAMP, -1, -1)
+        offset = max(self.highest_remote_offset + 1, self.start_offset)
+        return TimestampAndOffset(NO_TIMESTAMP, offset, self.epochs.epoch_of(offset))
+
+
+def _delete_local_segments(log: TieredLog) -> int:
+    """Delete local segments below the local start, then by local size, then by local age; return their number.
+
+    Raises:
+        KidxError, OSError: as rolling and deleting.
+    """
+    count = 0
+    for rule in (_before_start, _by_size, _by_time):
+        predicate = rule(log)
+        selected: list[LogSegment] = [] if predicate is None else _selected(log, predicate)
+        if selected:
+            log.remove_oldest(selected)
+        count += len(selected)
+    return count
+
+
+def _before_start(log: TieredLog) -> Predicate:
+    return lambda _, following: following is not None and following.base_offset <= log.local_start_offset
+
+
+def _by_size(log: TieredLog) -> Predicate | None:
+    limit = log.config.local_bytes
+    if limit < 0 or log.size < limit:
+        return None
+    surplus = log.size - limit
+
+    def exceeds(segment: LogSegment, _: LogSegment | None) -> bool:
+        nonlocal surplus
+        if surplus < segment.size:
+            return False
+        surplus -= segment.size
+        return True
+
+    return exceeds
+
+
+def _by_time(log: TieredLog) -> Predicate | None:
+    limit = log.config.local_ms
+    if limit < 0:
+        return None
+    now = log.clock()
+    return lambda segment, _: now - segment.largest_timestamp > limit
+
+
+def _selected(log: TieredLog, predicate: Predicate) -> list[LogSegment]:
+    """Return the oldest segments that may be deleted; roll an active segment that should be (TL-6)."""
+    segments = list(log.segments)
+    selected: list[LogSegment] = []
+    rolls = False
+    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        upper = log.end_offset if following is None else following.base_offset
+        if log.high_watermark < upper or not predicate(segment, following):
+            break
+        is_empty = following is None and segment.size == 0
+        rolls |= following is None and not is_empty
+        if is_empty or not log.is_removable(following, upper):
+            break
+        selected.append(segment)
+    if rolls:
+        log.roll_active()
+    return selected

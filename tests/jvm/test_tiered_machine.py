@@ -1,0 +1,102 @@
+"""The tiered machine against Kafka's own log and ``RemoteLogManager``, over ``LocalTieredStorage``."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import seed
+from hypothesis.stateful import run_state_machine_as_test
+from thorough_params import thorough_param
+
+from conformance.implementations.jvm.tiered import STORAGE_OF, JvmTiered
+from conformance.lockstep import DivergenceError
+from conformance.lockstep.scopes.tiered import TieredLockstep
+from conformance.machines.tiered import TieredMachine
+from conformance.operations import Operation
+from conformance.runs.profiles import Profile
+from conformance.runs.regression_traces import load_regression_traces
+from conformance.runs.replay import replay_operations
+from conformance.scratch import scratch_directory
+
+pytestmark = pytest.mark.jvm
+
+RELEASES = tuple(STORAGE_OF)
+SETTINGS = {"segment.bytes": 150, "index.interval.bytes": 0, "local.retention.bytes": 0}
+OPENED = Operation("open_tiers", (SETTINGS, 0, 0, True, 10_000))
+TARGETS = Operation("list_offsets", ([-1, -2, -3, -4, -5, -6, 999, 1000, 1003, 1004, 1007, 1008],))
+COPIED = (Operation("update_high_watermark", (8,)), Operation("copy_segments"), Operation("apply_retention"))
+
+
+@pytest.fixture
+def scratch():
+    with scratch_directory() as directory:
+        yield directory
+
+
+def appended(time):
+    return Operation("append_as_leader", ([{"records": [[0, time]]}], 0))
+
+
+def perform(lockstep, *operations):
+    """Execute operations with every release; return the newest release's observation of each."""
+    lockstep.begin()
+    try:
+        seen = [lockstep.perform(operation) for operation in operations]
+        lockstep.flush()
+    except DivergenceError as error:
+        pytest.fail(str(error.divergence))
+    finally:
+        lockstep.end()
+    return seen
+
+
+@pytest.mark.parametrize("releases", [("4.3.1",), thorough_param(RELEASES)], ids=["one", "all"])
+def test_offsets_across_tiers(releases, scratch):
+    """Six of eight records are copied, and deleted locally; the first one is deleted in both tiers."""
+    lockstep = TieredLockstep([JvmTiered(release) for release in releases], scratch)
+    appends = [appended(1000 + number) for number in range(8)]
+    deleted = Operation("delete_records", (1,))
+    *_, state, listed = perform(lockstep, OPENED, *appends, *COPIED, deleted, TARGETS)
+    assert [(each.start_offset, each.end_offset) for each in state.state.remote] == [(0, 1), (2, 3), (4, 5)]
+    assert (state.state.log.start_offset, state.state.local_start_offset, state.state.highest_remote_offset) == (
+        1,
+        6,
+        5,
+    )
+    offsets = [None if answer is None else answer[1] for answer in listed.outcome.value]
+    assert offsets == [8, 1, 7, 6, 5, 6, 1, 1, 3, 4, 7, None]
+
+
+@pytest.mark.parametrize("trace", load_regression_traces("tiered"), ids=lambda trace: trace.id)
+def test_regression_traces(trace, scratch):
+    lockstep = TieredLockstep([JvmTiered("4.3.1")], scratch)
+    replay_operations(lockstep, trace.operations)
+    assert lockstep.statistics.steps == len(trace.operations)
+
+
+def test_a_difference_is_found(scratch):
+    """A reference that copies one segment less is found: the machine of the next test can fail."""
+    lockstep = TieredLockstep([JvmTiered("4.3.1")], scratch)
+    lockstep.begin()
+    for number, operation in enumerate((OPENED, *map(appended, range(1000, 1008)), *COPIED)):
+        if number == 10:
+            lockstep.groups[0].reference.implementation.tasks.candidates = lambda *_: []
+        lockstep.perform(operation)
+    with pytest.raises(DivergenceError) as found:
+        lockstep.flush()
+    lockstep.end()
+    assert found.value.divergence.operation == Operation("copy_segments")
+    assert "remote" in found.value.divergence.fields
+
+
+@pytest.mark.parametrize("releases", [("4.3.1",), thorough_param(RELEASES)], ids=["one", "all"])
+def test_the_machine_is_clean(releases, scratch):
+    lockstep = TieredLockstep([JvmTiered(release) for release in releases], scratch)
+    examples = 5 if len(releases) == 1 else 20
+    machine = seed(4)(TieredMachine.bind(lockstep))
+    try:
+        run_state_machine_as_test(machine, settings=Profile("search", examples, 20, 1).settings(examples))
+    except DivergenceError as error:
+        pytest.fail(str(error.divergence))
+    assert lockstep.statistics.steps > 100
+    exercised = lockstep.statistics.exercised("4.3.1")
+    assert {"TL-4", "TL-5", "TL-7", "LO-4", "LO-19"} <= set(exercised)
