@@ -1,4 +1,4 @@
-"""Number of processes that a run is large enough for, by default."""
+"""Default number of worker processes, by the size of the run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def extra_workers_for(plan: Plan, machines: Sequence[str]) -> int:
     """Return the number of worker processes in addition to the current one.
 
     Args:
-        plan: The plan; its explicit number of processes takes precedence.
+        plan: The plan; its ``jobs`` takes precedence.
         machines: The machines of the run.
     """
     if plan.jobs is not None or not machines:

@@ -40,7 +40,7 @@ def patched(build: Path, jar_name: str, entries: Mapping[str, bytes | None]) -> 
     (jar,) = (path for path in build.glob("*.jar") if path.name.startswith(jar_name))
     with zipfile.ZipFile(jar) as source:
         content = {name: source.read(name) for name in source.namelist() if not name.endswith("/")}
-    jar.unlink()  # a link into the cache
+    jar.unlink()  # the jar is a link into the cache, which must not change
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_STORED) as target:
         for name, data in (content | dict(entries)).items():
             if data is not None:

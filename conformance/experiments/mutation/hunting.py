@@ -31,7 +31,7 @@ class KillResult:
     Attributes:
         mutant: name of the mutant.
         seed: random seed of the run.
-        examples: number of the example that killed it, from 1; None if it survived.
+        examples: number of the example that killed the mutant, from 1; None if it survived.
         seconds: duration of the search.
         steps: operations up to the divergence, as text; only the necessary ones if they were shrunk.
         aspects: aspects of the divergence.
