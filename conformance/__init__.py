@@ -1,1 +1,1 @@
-"""Conformance tests of Kafka's log indexes: implementations in lockstep, with outcomes, states and bytes compared."""
+"""Conformance tests of Kafka's log layer: outcomes, states and files are compared after every operation."""

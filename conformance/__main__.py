@@ -1,4 +1,4 @@
-"""Entry point of the program: signal handlers are installed before the command line is imported, which takes time."""
+"""Entry point of ``conformance``. Signal handlers are installed before the import of the command line, which is slow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kidx.signals import held_signals, signalled_exit
 def main() -> None:
     """Run the command line and end the process."""
     with signalled_exit("conformance"):
-        with held_signals():  # the import system would turn an exception of a handler into another error
+        with held_signals():  # the import system would turn an exception of a signal handler into another error
             from conformance.cli import main as command_line  # noqa: PLC0415
         command_line()
 

@@ -1,4 +1,4 @@
-"""The command line ``conformance``: arguments in, exit code out (0 conforms, 1 diverges, 2 could not run)."""
+"""Command line ``conformance``; its exit codes are 0 (conforms), 1 (diverges) and 2 (could not run)."""
 
 from __future__ import annotations
 

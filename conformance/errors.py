@@ -22,15 +22,15 @@ __all__ = [
 
 
 class UnknownReleaseError(ToolError):
-    """Request for a Kafka release that has no lock file; the message lists the locked ones."""
+    """Request for a Kafka release without a lock file; the message lists the locked releases."""
 
 
 class NotDrivenError(ToolError):
-    """Implementation that a machine cannot drive: a program with indexes has no segment, a broker no index."""
+    """Implementation that a machine cannot drive, such as a broker with the machine of an index."""
 
 
 class CoverageError(ToolError):
-    """Missed coverage that the run demanded of the harness's generator; its verdict has been printed before."""
+    """Examples that miss a row of the coverage tables, raised after the verdict if the run demands coverage."""
 
 
 class FetchError(ToolError):
@@ -38,7 +38,7 @@ class FetchError(ToolError):
 
 
 class HashMismatchError(FetchError):
-    """Downloaded file that is not the locked one; it was deleted."""
+    """Downloaded file whose hash differs from the lock; the file was deleted."""
 
 
 class CacheError(FetchError):

@@ -1,6 +1,6 @@
-"""Events of a run, as one stream that many writers consume.
+"""Events of a run: one stream, from which all reports are written.
 
-A run starts with :class:`RunStarted` and ends with :class:`RunFinished`; a stream without the latter is incomplete.
+A stream starts with :class:`RunStarted` and ends with :class:`RunFinished`. Without ``RunFinished`` it is incomplete.
 Each event is a JSON object with the name of its class in ``event``.
 """
 
@@ -36,8 +36,8 @@ class Event:
 class RunStarted(Event):
     """Header: implementations, releases and machines of the run, and the versions of all software.
 
-    ``seed_source`` is ``"given"``, ``"fixed"`` (by the profile) or ``"drawn"``; empty in streams without it.
-    ``command`` repeats the run; it is empty in streams without it, or if no command line can repeat the run.
+    ``seed_source`` is ``"given"``, ``"fixed"`` (by the profile) or ``"drawn"``; empty in old streams.
+    ``command`` is the command that repeats the run; empty in old streams, or if no command can repeat the run.
     """
 
     releases: tuple[str, ...]
@@ -56,7 +56,7 @@ class RunStarted(Event):
 
 @dataclass(frozen=True)
 class Progressed(Event):
-    """Completed round of a machine. ``examples`` and ``steps`` count from the machine's start."""
+    """Progress of a machine, after each round of examples; ``examples`` and ``steps`` are totals of the machine."""
 
     machine: str
     examples: int
@@ -89,7 +89,7 @@ class _Related(TypedDict):
 
 
 class _Objects(TypedDict):
-    """Fields that the writers of reports read in the objects of a :class:`Diverged`."""
+    """Objects in a :class:`Diverged`, with the fields that reports need."""
 
     failure: _Failure
     related: list[_Related]
@@ -107,15 +107,15 @@ class Diverged(Event):
         replay: The command that replays the trace.
         implementation: The implementation as given on the command line, such as ``"jvm"``; empty for the reference.
         shrinking: The result of shrinking, such as ``"minimal"``; empty if the trace was not shrunk.
-        releases: All releases with the same divergence, the newest first; ``failure`` belongs to that one.
-        machines: All machines that found it; ``machine`` comes first.
+        releases: All releases with the same divergence, the newest first; ``failure`` was observed in the newest.
+        machines: All machines that found the divergence; ``machine`` comes first.
         clause: The failing clause among the implicated ones; empty if no clause covers the step.
         signature: The signature, which identifies a divergence without a clause.
         signature_detail: A suffix that distinguishes equal signatures: ``" of end_offset"``; usually empty.
         occurrences: The number of occurrences.
         related: The related divergences: objects with ``signature``, ``clause``, ``clauses``, ``occurrences``,
             ``trace`` and ``reason``, which states the common root cause.
-        note: A problem in reporting it, such as a trace that could not be written; usually empty.
+        note: A problem in reporting the divergence, such as a trace that could not be written; usually empty.
     """
 
     machine: str
@@ -151,7 +151,7 @@ class Diverged(Event):
 class Replayed(Event):
     """Replay of a machine's regression traces, before new examples are tried.
 
-    ``traces`` are their ids, ``diverged`` the ids of those that ended in a divergence that counts.
+    ``traces`` contains the ids of all traces, ``diverged`` the ids of traces with a divergence that counts.
     """
 
     machine: str
@@ -180,8 +180,8 @@ class Measured(Event):
 class Result(Event):
     """Result of one implementation on one machine in one release's dialect.
 
-    ``details`` has ``cut_by_time`` if ``--max-time`` ended the machine early, and in ``not_executed`` the numbers of
-    regression traces and examples: those that were not executed, and all.
+    If ``--max-time`` ended the machine early, ``details`` has ``cut_by_time``, and ``not_executed``: for regression
+    traces and for examples, the number that was not executed and the total.
     """
 
     machine: str
@@ -198,7 +198,7 @@ class Result(Event):
 
     @property
     def unsupported(self) -> bool:
-        """True if the implementation has nothing that the machine could drive."""
+        """True if the machine cannot drive the implementation."""
         return not self.steps and bool(self.verdicts) and self.count("unsupported") == len(self.verdicts)
 
     def count(self, verdict: Verdict) -> int:
@@ -266,11 +266,11 @@ def _of_version_2(document: Json) -> Json:
 
 
 def with_renamed_failure(document: Json) -> Json:
-    """Return an event or a trace; if it has a failure, the fields of the failure get their names of version 2."""
+    """Return the object of an event or a trace; the fields of its failure, if any, have their names of version 2."""
     failure = document.get("failure")
     return document | {"failure": renamed(failure, _RENAMED_FAILURE)} if isinstance(failure, dict) else document
 
 
 def renamed(document: Mapping[str, Any], names: Mapping[str, str]) -> Json:
-    """Return an object with some of its fields renamed: old names to new ones."""
+    """Return an object whose fields are renamed; ``names`` maps old names to new names."""
     return {names.get(name, name): value for name, value in document.items()}

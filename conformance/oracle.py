@@ -1,4 +1,4 @@
-"""Batches and records as a consumer reads them; it tests kidx, and so shares no code with it."""
+"""Decoder of batches and records as a consumer reads them. It shares no code with kidx, because it tests kidx."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 """Header of a batch of magic 2: offset, length, epoch, magic, checksum, attributes, last delta, two timestamps, …"""
 _MAGIC: Final = 2
 _LENGTH_COUNTS_FROM: Final = 12
+"""Position in a batch from which its length field counts."""
 _LOG_APPEND_TIME: Final = 1 << 3
 _TRANSACTIONAL: Final = 1 << 4
 _CONTROL: Final = 1 << 5
 _SMALL: Final = 1 << 12
+"""Maximum size in bytes of a batch whose records are cached."""
 _XERIAL: Final = b"\x82SNAPPY\x00"
 
 
 class ConsumerRecord(NamedTuple):
-    """Record as a consumer reads it; ``segment`` is the number of its file, ``epoch`` its batch's leader epoch."""
+    """Record as a consumer reads it; ``segment`` numbers the log's files, ``epoch`` is the batch's leader epoch."""
 
     offset: int
     timestamp: int
@@ -31,7 +33,7 @@ class ConsumerRecord(NamedTuple):
 
 
 class ConsumerBatch(NamedTuple):
-    """Producer fields of a batch; both offsets are inclusive."""
+    """Offsets of a batch, both inclusive, and its producer fields."""
 
     first_offset: int
     last_offset: int
@@ -74,7 +76,7 @@ def _complete_batches(data: bytes) -> Iterator[bytes]:
 
 
 def _records_of_batch(batch: bytes, segment: int) -> list[ConsumerRecord]:
-    """Return all records of a batch, or raise an error and return none: a consumer receives a batch as a whole."""
+    """Return all records of a batch; raise an error if one is corrupt, as a consumer accepts only whole batches."""
     base, _, epoch, _, _, attributes, _, first, largest, _, _, _, count = _HEADER.unpack_from(batch)
     body = _decompressed(attributes & 7, batch[_HEADER.size :])
     found, at = [], 0
@@ -95,7 +97,7 @@ _cached_records_of_batch = lru_cache(maxsize=1024)(_records_of_batch)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return a zigzag varint with seven bits per byte, and the position of the next one."""
+    """Return the zigzag varint at a position, and the position after it."""
     value = shift = 0
     while True:
         byte = data[at]
@@ -117,7 +119,7 @@ def _decompressed(codec: int, data: bytes) -> bytes:
 
 
 def _snappy(data: bytes) -> bytes:
-    """Decompress blocks with their lengths before them, after a header of 16 bytes."""
+    """Decompress snappy; Kafka's framing is a header of 16 bytes, then blocks that each follow their length."""
     if not data.startswith(_XERIAL):
         return bytes(cramjam.snappy.decompress_raw(data))
     at, blocks = 16, []

@@ -1,4 +1,4 @@
-"""The pytest plug-in: an implementation's conformance as tests, in its own repository.
+"""Pytest plug-in that runs the conformance tests in an implementation's own repository.
 
 ::
 
@@ -7,7 +7,8 @@
 collects a test for each machine × clause of the catalogue, in addition to the repository's own tests. Every session of
 pytest loads this module if the package is installed, so it imports nothing until conformance tests are requested.
 
-PYTEST_DONT_REWRITE: it asserts nothing, and naming it twice (entry point and ``-p``) then gives no warning.
+PYTEST_DONT_REWRITE: this module has no assertions, and without rewriting pytest does not warn if the module is loaded
+twice (by its entry point and by ``-p``).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _GROUP = "conformance: tests of an implementation of Kafka's log indexes"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options; all but --require request conformance tests or configure them."""
+    """Add the options: all request or configure conformance tests, except ``--require``."""
     group = parser.getgroup("conformance", _GROUP)
     add = group.addoption
     add("--kafka", action="append", default=[], metavar="RELEASE|all", help="Kafka release (repeatable)")
@@ -57,7 +58,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers and, if conformance tests are requested, their collector."""
-    from conformance.pytest_plugin.tiers import TIERS, required  # noqa: PLC0415 -- a conftest may have added its own by now
+    from conformance.pytest_plugin.tiers import TIERS, required  # noqa: PLC0415 -- a conftest may have added tiers
 
     config.addinivalue_line("markers", "conformance: a clause that an implementation is tested for")
     for name, tier in TIERS.items():

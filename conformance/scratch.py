@@ -21,15 +21,14 @@ MEMORY: Final = Path("/dev/shm")  # noqa: S108 -- the directory created in it is
 ENOUGH: Final = 64 << 20
 """Bytes that must be free in memory; an example needs a few hundred kilobytes for every release."""
 
-
-_WHEN_ENDED: Final = 'n=0; while kill -0 "$0" && [ $n -lt 50 ]; do sleep 0.1; n=$((n+1)); done 2>&-; rm -rf -- "$@"'
-"""Shell command that removes directories when a process has ended, or after five seconds."""
+_REMOVE_LATER: Final = 'n=0; while kill -0 "$0" && [ $n -lt 50 ]; do sleep 0.1; n=$((n+1)); done 2>&-; rm -rf -- "$@"'
+"""Shell command that removes the directories ``$@`` when the process ``$0`` has ended, or after five seconds."""
 _DIRECTORIES: Final[set[tempfile.TemporaryDirectory[str]]] = set()
 
 
 @contextlib.contextmanager
 def scratch_directory() -> Iterator[Path]:
-    """Yield an empty private directory, and remove it at the end.
+    """Yield an empty private directory, which is removed at the end.
 
     Raises:
         ToolError: The directory cannot be created.
@@ -60,6 +59,6 @@ def remove_all() -> None:
         made.cleanup()
         if Path(made.name).exists():
             left.append(made.name)
-    if left:  # a running thread, which nothing can stop, still writes files
-        words = ["/bin/sh", "-c", _WHEN_ENDED, str(os.getpid()), *left]
+    if left:  # a thread that cannot be stopped still writes files
+        words = ["/bin/sh", "-c", _REMOVE_LATER, str(os.getpid()), *left]
         subprocess.Popen(words, start_new_session=True)  # noqa: S603 -- no argument comes from outside

@@ -7,6 +7,7 @@ from typing import Final
 from kidx.commands.aliases import ARGUMENT, Aliases
 
 _UNTIL: Final = "0.3"
+"""Version that removes the old names."""
 _WITHOUT: Final = {"--without": "--skip-feature"}
 
 COMMANDS: Final = Aliases(

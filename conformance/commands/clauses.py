@@ -35,7 +35,7 @@ def clauses_command(
         str, typer.Option("--level", metavar="LEVEL", help=f"Only clauses of this level: {', '.join(_LEVELS)}.")
     ] = "",
     grep: Annotated[
-        str, typer.Option("--grep", metavar="TEXT", help="Only clauses whose title, statement or source contains it.")
+        str, typer.Option("--grep", metavar="TEXT", help="Only clauses whose title, statement or source contains TEXT.")
     ] = "",
     as_json: JsonOption = False,
     verbose: ListVerboseOption = False,
@@ -96,18 +96,19 @@ def _print(chosen: list[Clause], *, in_full: bool) -> None:
 
 
 def _defects(clause: str) -> list[str]:
-    """Return the implementations with one planted defect that violates a clause."""
+    """Return the mutants whose planted defect violates a clause."""
     from conformance.implementations.mutants import MUTANTS  # noqa: PLC0415 -- imports the whole reference
 
     return [f"mutant:{each.name}" for each in MUTANTS.values() if each.clause == clause]
 
 
 def is_selected(clause: str, argument: str) -> bool:
-    """Return True if an argument selects a clause: by id, id without its letter, family, or a prefix and ``*``.
+    """Return True if an argument of the command line selects a clause.
 
     Args:
-        clause: The id of the clause.
-        argument: The argument of the command line; empty for all clauses.
+        clause: The id of the clause, such as ``OI-1a``.
+        argument: The id, the id without the variant (``OI-1``), the family (``OI``), or a prefix and ``*``; empty for
+            all clauses.
     """
     if argument.endswith("*") or not argument:
         return clause.startswith(argument.removesuffix("*"))

@@ -1,4 +1,4 @@
-"""``conformance cluster``: comparison of three brokers, with their index files and their responses."""
+"""``conformance cluster``: comparison of the responses and index files of three brokers."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def cluster_command(
 ) -> int:
     """Compare the replicas of a three-broker cluster with one another.
 
-    Brokers are killed, restarted and led by others, and a log is truncated where it diverged; leaders and followers are
-    queried after each of these. Then the index files of every replica are checked: exact, sound (and why), or broken.
-    Exit code 0: all is as expected, 1: something is not, 2: could not run.
+    The command kills and restarts brokers, moves leadership, and makes a replica truncate a diverging log. After each
+    of these it queries leaders and followers. Then it checks the index files of every replica: exact, sound (with the
+    reason), or broken. Exit code 0: all is as expected, 1: something is not, 2: could not run.
 
     Example: `conformance cluster --kafka 3.9.0 --kafka 4.3.1`
     """
@@ -102,7 +102,7 @@ def _table(results: list[ClusterResult]) -> Table:
 
 
 def _print_reasons(results: list[ClusterResult]) -> None:
-    """Print every index file that is not exact, and the reason."""
+    """Print the verdict and the reason for every index file that is not exact."""
     for result in results:
         for file in result.files:
             if file.why:

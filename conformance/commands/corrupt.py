@@ -1,4 +1,4 @@
-"""``conformance corrupt``: corrupt index files of a stopped broker, and the broker's behaviour after its start."""
+"""``conformance corrupt``: behaviour of a broker that starts with corrupt index files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MACHINE = "hands"
 CLAUSES = ("SEG-35", "SEG-36", "SEG-30", "LO-6")
-"""Clauses about the files that loading trusts or rewrites, and about the resulting lookups."""
+"""Clauses about the index files that a starting broker trusts or rewrites, and about lookups in them."""
 
 
 def corrupt_command(
@@ -44,10 +44,10 @@ def corrupt_command(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Delete, rename, truncate, overwrite or falsify index files of a stopped broker, start it, and query it.
+    """Delete, rename, truncate, overwrite or falsify index files of a stopped broker, then start and query the broker.
 
-    Every case shows what the broker did with the file, how many records a consumer would miss or read again after
-    `offsetsForTimes`, and whether kidx predicted it. Exit code 0: all as predicted, 1: not.
+    For every case, the command shows what the broker did with the file, how many records a consumer would miss or read
+    again after `offsetsForTimes`, and whether kidx predicted this. Exit code 0: all as predicted, 1: not.
 
     Example: `conformance corrupt --kafka 2.4.1 --kafka 4.4.0 --report out/corrupt`
     """
@@ -96,7 +96,7 @@ def corrupt_command(
 
 
 def _events(release: str, outcomes: list[Outcome], seconds: float) -> list[Event]:
-    """Return a release's events: a divergence for each case that kidx did not predict, and a row."""
+    """Return a release's events: a divergence for each case that kidx did not predict, a metric, and the result."""
     events: list[Event] = []
     for outcome in outcomes:
         if not outcome.as_predicted:
@@ -110,8 +110,8 @@ def _events(release: str, outcomes: list[Outcome], seconds: float) -> list[Event
                 "actual": "; ".join(outcome.differences),
                 "clauses": list(CLAUSES),
             }
-            again = f"conformance corrupt --kafka {release}"
-            events.append(Diverged(MACHINE, failure, (), (str(outcome.case),), "", again, "broker"))
+            replay = f"conformance corrupt --kafka {release}"
+            events.append(Diverged(MACHINE, failure, (), (str(outcome.case),), "", replay, "broker"))
     differing = len(events)
     details = {
         "cases": len(outcomes),

@@ -1,4 +1,4 @@
-"""``conformance damage``: corrupt log directories of a stopped broker, with a prediction of its next start."""
+"""``conformance damage``: starts of brokers with corrupt log directories, compared with kidx's predictions."""
 
 from __future__ import annotations
 
@@ -27,15 +27,17 @@ def damage_command(
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write damage.md and damage.json here.")] = None,
     only: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Only cases with this in their names; DIR/damage.json keeps the others."),
+        typer.Option(
+            metavar="TEXT", help="Only cases whose names contain TEXT; DIR/damage.json keeps the results of the others."
+        ),
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Corrupt log directories of a stopped broker, let `kidx verify` predict the start, and start it.
+    """Corrupt log directories of a stopped broker, let `kidx verify` predict the next start, and start the broker.
 
-    Each case corrupts the files of a real broker with KRaft that was stopped cleanly or killed. For each, the command
-    shows whether the broker starts, which log directory goes offline, and where the partition ends. Exit code 0: all as
+    Each case corrupts the files of a real broker with KRaft that was stopped cleanly or killed. The command shows
+    whether the broker starts, which log directory goes offline, and where the partition ends. Exit code 0: all as
     predicted, 1: not.
 
     Example: `conformance damage --kafka 3.9.2 --kafka 4.3.1 --report out/damage`
@@ -47,13 +49,12 @@ def damage_command(
     old = [release for release in releases if default_mode(release) != "kraft"]
     if old:
         raise ToolError(
-            f"Kafka {', '.join(old)} runs with ZooKeeper, which stores the topics: a corrupt copy of the broker's disks"
-            " alone cannot be started"
+            f"Kafka {', '.join(old)} runs with ZooKeeper, which stores the topics outside the log directories; choose"
+            " releases that run with KRaft"
         )
-
     cases = [case for case in CASES if only is None or only in str(case)]
     if not cases:
-        raise ToolError(f"no case has {only!r} in its name")
+        raise ToolError(f"no name of a case contains {only!r}")
 
     def show(line: str) -> None:
         if not (quiet or as_json):
@@ -62,7 +63,7 @@ def damage_command(
     def start(release: str) -> list[Outcome]:
         return try_starts(release, cases, report=show)
 
-    with ThreadPoolExecutor(_PARALLEL) as pool:  # a start mostly waits
+    with ThreadPoolExecutor(_PARALLEL) as pool:  # a starting broker mostly waits
         outcomes = [outcome for each in pool.map(start, releases) for outcome in each]
     if only is not None and report is not None:
         outcomes = merged(report / "damage.json", outcomes)

@@ -1,4 +1,4 @@
-"""``conformance diff``: changes between two releases, as executed behaviour."""
+"""``conformance diff``: differences in behaviour between two releases or builds."""
 
 from __future__ import annotations
 
@@ -60,7 +60,9 @@ def diff_command(
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for the whole run.")] = None,
     expectations: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Expected differences; a new or a stale one means exit code 1."),
+        typer.Option(
+            metavar="FILE", help="Expected differences. With this, exit code 1 means: a difference is new or stale."
+        ),
     ] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a pull request comment here.")] = None,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
@@ -96,32 +98,32 @@ def diff_command(
             old_side, new_side = plan.sides
             side = new_side if " in place of " in hang.divergence.participant else old_side
             limit, implementation = step_limit(step_timeout, max_time), (side.specification, side.release)
-            told = report_hang(hang, plan.traces, limit, shrink_time, implementation)
-            commands = [each.replay(told.trace) for each in plan.sides]
+            found = report_hang(hang, plan.traces, limit, shrink_time, implementation)
+            commands = [each.replay(found.trace) for each in plan.sides]
             if as_json:
-                document = told.to_json() | {"verdict": "differs", "replay": commands}
+                document = found.to_json() | {"verdict": "differs", "replay": commands}
                 del document["steps"]
                 typer.echo(json.dumps(document))
             else:
-                echo(_format_hang(told, commands))
+                echo(_format_hang(found, commands))
             exit_process(1)
 
         stack.enter_context(watch_steps(step_limit(step_timeout, max_time), give_up))
         comparison = compare(plan, writer, progress)
     judged = None if entries is None else judge(comparison, entries)
-    holds = not comparison.differs if judged is None else not (judged.new or judged.stale)
+    passed = not comparison.differs if judged is None else not (judged.new or judged.stale)
     if markdown is not None:
         write_text(markdown, to_markdown(comparison, judged))
     if report is not None:
         with NdjsonWriter(report) as events:
-            for event in events_of(comparison, holds=holds):
+            for event in events_of(comparison, holds=passed):
                 events(event)
     if as_json:
         document = to_json(comparison)
         typer.echo(json.dumps(document if judged is None else document | {"expected": _judged_json(judged)}))
     else:
         _print(console, comparison, judged, verbose=verbose)
-    return 0 if holds else 1
+    return 0 if passed else 1
 
 
 def _judged_json(judged: Judged) -> Json:
@@ -132,15 +134,15 @@ def _judged_json(judged: Judged) -> Json:
     }
 
 
-def _format_hang(told: HangReport, commands: list[str]) -> str:
-    failure = told.hang.divergence
+def _format_hang(found: HangReport, commands: list[str]) -> str:
+    failure = found.hang.divergence
     lines = [
-        f"{failure.participant} did not return ({told.machine} machine), step {failure.step + 1}",
+        f"{failure.participant} did not return ({found.machine} machine), step {failure.step + 1}",
         f"  expected     {failure.expected}",
         *(f"  {line}" for line in str(failure.actual).splitlines()),
-        f"  trace        {told.trace} ({told.hang.shrinking})",
+        f"  trace        {found.trace} ({found.hang.shrinking})",
         *(f"  replay       {command}" for command in commands),
-        "differs: a step did not return, and nothing after it could be compared",
+        "differs: a step did not return; the comparison ended with this step",
     ]
     return "\n".join(lines)
 

@@ -92,11 +92,11 @@ def _line(row: SequenceResult | CrashResult) -> str:
 
 
 def _measured(row: SequenceResult | CrashResult) -> Measured:
-    holds = row.failure is None
+    passed = row.failure is None
     if isinstance(row, CrashResult):
         name = f"crash points of {row.operation}, segment {row.release}"
-        return Measured("small world", name, holds, {"cases": row.points, "steps": row.steps})
-    return Measured("small world", f"sequences, {row.kind} index", holds, {"cases": row.sequences, "steps": row.steps})
+        return Measured("small world", name, passed, {"cases": row.points, "steps": row.steps})
+    return Measured("small world", f"sequences, {row.kind} index", passed, {"cases": row.sequences, "steps": row.steps})
 
 
 def _format_divergence(row: SequenceResult | CrashResult, failure: DivergenceError) -> str:

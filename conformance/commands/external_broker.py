@@ -16,17 +16,15 @@ if TYPE_CHECKING:
 def attachment_of(
     bootstrap: str, log_dir: Path | None, implementations: tuple[str, ...], releases: tuple[str, ...]
 ) -> ExternalBrokerAddress | None:
-    """Return the running broker of ``--bootstrap-server``, or None.
+    """Return the running broker of ``--bootstrap-server``, or None without the option.
 
     Raises:
-        ToolError: An option is missing, or the broker does not have the release or the log directory of the options.
+        ToolError: The options are incomplete, or the broker has another release or log directory.
     """
     if not bootstrap and log_dir is None:
         return None
     if not bootstrap or log_dir is None:
-        raise ToolError(
-            "--bootstrap-server and --log-dir must be given together: the broker, and the directory of its files"
-        )
+        raise ToolError("--bootstrap-server and --log-dir, the log directory of that broker, must be given together")
     if implementations != ("broker",):
         raise ToolError("--bootstrap-server requires -i broker and no other implementation")
     if len(releases) != 1:

@@ -1,4 +1,4 @@
-"""``conformance fuzz``: corrupt files, opened and queried by kidx and by an implementation."""
+"""``conformance fuzz``: comparison of kidx and implementations on corrupt files."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult
 
-_A_WHILE: Final = 60.0
-"""Seconds from which a run is long enough to use Java's second compiler."""
+_LONG_RUN_S: Final = 60.0
+"""Shortest run in seconds that uses Java's second compiler, whose compilation takes time."""
 FormatName = StrEnum("FormatName", [(name, name) for name in ("offset", "time", "txn", "log")])  # type: ignore[misc]
 
 
@@ -51,7 +51,7 @@ def fuzz_command(
     max_examples: Annotated[
         int | None, typer.Option(min=0, help="Inputs for each format, in addition to every flipped bit.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed of the mutations; the corpus matters, too.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Random seed; mutations also depend on the corpus.")] = 0,
     corpus: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Corpus directory, reused by the next run.")
     ] = None,
@@ -67,12 +67,12 @@ def fuzz_command(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Mutate valid index and log files, and compare what each implementation does with them.
+    """Mutate valid index and log files, and compare the outcomes of opening and querying them.
 
-    Some mutations know the format, others do not. Every bit of a small file of each format is flipped first, and the
-    outcomes are counted. Inputs that produce a new outcome, or reach new code in Kafka, are added to the corpus and
-    mutated further, in this run and in the next. Exit code 0: no divergence, crash or hang, 1: a finding, with its
-    trace, 2: could not run.
+    The command first flips every bit of a small file of each format, and counts the outcomes. Then it mutates files at
+    random: some mutations use the format, others do not. Inputs that produce a new outcome, or reach new code in Kafka,
+    are added to the corpus and mutated further, in this run and in the next. Exit code 0: no divergence, crash or hang,
+    1: a finding, with its trace, 2: could not run.
 
     Example: conformance fuzz --kafka 3.9.2 --format time --max-time 120
     """
@@ -100,7 +100,7 @@ def fuzz_command(
         max_time,
         max_examples,
     )
-    if max_examples is None and max_time >= _A_WHILE:
+    if max_examples is None and max_time >= _LONG_RUN_S:
         enable_c2_compiler()
     console = plain_console()
     with ExitStack() as stack:

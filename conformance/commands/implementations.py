@@ -23,18 +23,18 @@ app = typer.Typer(
 
 @app.command("list")
 def list_command(as_json: JsonOption = False) -> None:
-    """List the third-party implementations: version, driver, and whether each is built here.
+    """List the third-party implementations: version, driver, and whether each is built.
 
     Example: `conformance implementations list`
     """
     found = [(subject, missing_tools(subject), place_of(subject).is_dir()) for subject in load_subjects().values()]
     if as_json:
-        typer.echo(json.dumps([asdict(one) | {"missing": missing, "built": there} for one, missing, there in found]))
+        typer.echo(json.dumps([asdict(one) | {"missing": missing, "built": built} for one, missing, built in found]))
         return
-    table = Table("subject", "version", "language", "driven", "here", box=None, pad_edge=False)
-    for subject, missing, there in found:
-        here = "built" if there else f"needs {', '.join(missing)}" if missing else "can be built"
-        table.add_row(*map(escape, (subject.name, subject.version, subject.language, subject.driven, here)))
+    table = Table("subject", "version", "language", "driver", "status", box=None, pad_edge=False)
+    for subject, missing, is_built in found:
+        status = "built" if is_built else f"needs {', '.join(missing)}" if missing else "can be built"
+        table.add_row(*map(escape, (subject.name, subject.version, subject.language, subject.driven, status)))
     sanitizing(Console()).print(table)
 
 

@@ -17,7 +17,7 @@ def init_command(
 ) -> int:
     """Write a working adapter for the line protocol: an offset index, a time index and a log.
 
-    Exit code 0: written, 2: a file of that name exists already, or cannot be written.
+    Exit code 0: written, 2: a file exists already or cannot be written.
 
     Example: `conformance init --lang go my-index`
     """

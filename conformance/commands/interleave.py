@@ -40,7 +40,9 @@ def interleave_command(
     max_examples: Annotated[int, typer.Option(min=1, help="Scenarios of each machine.")] = 1,
     planted: Annotated[
         list[str] | None,
-        typer.Option(metavar="GLOB", help="Search for these planted races instead, each from five seeds."),
+        typer.Option(
+            metavar="GLOB", help="Search for these planted races instead, with five seeds, to test the check."
+        ),
     ] = None,
     replay: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Replay one interleaving in two threads, with its release.")
@@ -49,13 +51,13 @@ def interleave_command(
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table of all releases here.")] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Interrupt every operation at every access to a field, buffer or file, and run others there.
+    """Interrupt every operation at every access to a field, buffer or file, and execute other operations there.
 
-    A fetch looks up an index without a lock while a replica truncates and appends. The results must be possible with
-    whole operations in some order. A planted race has to be found first. With `--machine log` two threads execute the
-    operations of Kafka's own log, and names say whether a reader asks below or above the high watermark.
+    Kafka looks up indexes without a lock while another thread truncates and appends. A pair of operations is torn if
+    no order of whole operations gives the same results. With `--machine log` two threads execute the operations of
+    Kafka's own log; the name of a read says whether its offset is below or above the high watermark.
 
-    Exit code 0: only known pairs (`conformance clauses IV-1`) are torn, 1: another pair is, 2: could not run, or a
+    Exit code 0: only known pairs (`conformance clauses IV-1`) are torn, 1: another pair is torn, 2: could not run, or a
     planted race was not found.
 
     Example: `conformance interleave --kafka 4.3.1 --machine offset`
@@ -69,7 +71,7 @@ def interleave_command(
         for name in kinds:
             if name not in KINDS:
                 raise ToolError(f"unknown machine {name!r}; choose from {', '.join(KINDS)}")
-        # Only who reads JSON and asks for no report has no use for the interleavings of known pairs.
+        # Finding the shortest interleaving of each torn pair takes time, so JSON alone comes without.
         directory = None if as_json and report is None else (report or state_directory()) / "traces"
         known, rows, done = KnownPairs(), list[Json](), dict[str, list[Json]]()
         for release in resolve_releases(kafka):
@@ -114,7 +116,7 @@ def _release(
             shown = shrunk(pair.case, interrupter)
             if shown is None:
                 beside = f"{pair.case.first} beside {pair.case.others}"
-                raise ToolError(f"two threads do not show what one showed of {beside} in Kafka {release}")
+                raise ToolError(f"cannot reproduce in two threads the torn pair {beside} of Kafka {release}")
             content = trace.document(shown, release, clause)
             row["trace"] = str(save_json(content, directory, "interleaving", "interleaving"))
             if not as_json:

@@ -64,9 +64,9 @@ def mutate_command(
 ) -> int:
     """Insert defects into the Python reference, one at a time, and count the examples until a machine detects each.
 
-    The defects are hand-written. A machine is a Hypothesis state machine. Neither Java nor Kafka's jars are needed: a
-    mutant is compared with the unchanged reference. Each is also an implementation, `mutant:NAME`, for `conformance run
-    -i`. Exit code 0: all are killed, 1: a mutant survives, or a step hangs, 2: could not run.
+    The defects are hand-written. A machine is a Hypothesis state machine. A mutant is compared with the unchanged
+    reference, so neither Java nor Kafka's jars are needed. `conformance run -i mutant:NAME` tests one mutant as an
+    implementation. Exit code 0: all are killed, 1: a mutant survives, or a step hangs, 2: could not run.
 
     Example: `conformance mutate --mutant 'warm-*' --seed 7`
     """

@@ -34,14 +34,14 @@ PANEL_RUN, PANEL_VERDICT, PANEL_BROKER, PANEL_OUTPUT = (
     "Output",
 )
 """Groups of options in help texts."""
-_SEVERAL = "Repeatable."
+_REPEATABLE = "Repeatable."
 
 
 def _releases(default: str, panel: str | None = None) -> Any:
     return typer.Option(
         "--kafka",
         metavar="RELEASE|all|every",
-        help=f"Kafka release from 2.4.0 on. {_SEVERAL} all: the package's locked releases, see `conformance kafka"
+        help=f"Kafka release from 2.4.0 on. {_REPEATABLE} all: the package's locked releases, see `conformance kafka"
         " list`; every: each published release. A release without a lock is locked on first use.",
         show_default=default,
         rich_help_panel=panel,
@@ -50,27 +50,34 @@ def _releases(default: str, panel: str | None = None) -> Any:
 
 def _implementations(text: str, panel: str | None = None) -> Any:
     return typer.Option(
-        "-i", "--implementation", metavar="IMPL", help=f"{text} {_SEVERAL}", show_default="jvm", rich_help_panel=panel
+        "-i",
+        "--implementation",
+        metavar="IMPL",
+        help=f"{text} {_REPEATABLE}",
+        show_default="jvm",
+        rich_help_panel=panel,
     )
 
 
-_DRIVEN = (
+_LOCAL_FORMS = (
     "jvm (Kafka's own classes), jvm:DIR (a build's classes), exec:COMMAND (your program; {release} in it is replaced by"
     " the release), python:MODULE:FACTORY, mutant:NAME (see `conformance mutate --list`)"
 )
-_ANY = f"{_DRIVEN}, subject:NAME (see `conformance implementations list`), broker, broker:DIR or wire:HOST:PORT."
+_ALL_FORMS = (
+    f"{_LOCAL_FORMS}, subject:NAME (see `conformance implementations list`), broker, broker:DIR or wire:HOST:PORT."
+)
 ReleaseOption = Annotated[list[str] | None, _releases(newest())]
 RunReleaseOption = Annotated[list[str] | None, _releases(newest(), PANEL_RUN)]
 TraceReleaseOption = Annotated[list[str] | None, _releases("the trace's release")]
-ImplementationOption = Annotated[list[str] | None, _implementations(_ANY)]
-RunImplementationOption = Annotated[list[str] | None, _implementations(_ANY, PANEL_RUN)]
-IndexImplementationOption = Annotated[list[str] | None, _implementations(f"{_DRIVEN}.")]
+ImplementationOption = Annotated[list[str] | None, _implementations(_ALL_FORMS)]
+RunImplementationOption = Annotated[list[str] | None, _implementations(_ALL_FORMS, PANEL_RUN)]
+IndexImplementationOption = Annotated[list[str] | None, _implementations(f"{_LOCAL_FORMS}.")]
 MachineOption = Annotated[
     list[str] | None,
     typer.Option(
         "--machine",
         metavar="NAME",
-        help=f"Machine to run: {', '.join((*FILE_MACHINES, *SERVER_MACHINES))}. {_SEVERAL}",
+        help=f"Machine to run: {', '.join((*FILE_MACHINES, *SERVER_MACHINES))}. {_REPEATABLE}",
         show_default="all machines that can drive the implementation",
         rich_help_panel=PANEL_RUN,
     ),
@@ -89,7 +96,7 @@ PROFILE_HELP = _profiles()
 
 
 class BrokerChoice(StrEnum):
-    """Kind of place where a broker runs."""
+    """Place where brokers run."""
 
     auto = "auto"
     container = "container"
@@ -130,8 +137,8 @@ StepTimeoutOption = Annotated[
         "--step-timeout",
         min=0.1,
         metavar="S",
-        help="Seconds for a step of an implementation in this process (jvm, python, mutant): a longer one is a"
-        " divergence, and ends the run. A program (exec:) has 10 s for each reply, and is restarted.",
+        help="Seconds for a step of an implementation in this process (jvm, python, mutant). A longer step is a"
+        " divergence and ends the run. A program (exec:) has 10 s for each reply; after that it is restarted.",
         rich_help_panel=PANEL_VERDICT,
     ),
 ]
@@ -141,7 +148,7 @@ HangShrinkTimeOption = Annotated[
         "--max-shrink-time",
         min=0,
         metavar="S",
-        help="After a hang: seconds for finding a shorter sequence of steps that hangs, too.",
+        help="Seconds for finding a shorter sequence of steps after a hang.",
         rich_help_panel=PANEL_VERDICT,
     ),
 ]
@@ -173,21 +180,21 @@ _WIDE = 120
 
 
 def resolve_releases(names: list[str] | None, implementations: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the releases of ``--kafka``, oldest first; by default the builds' release, else the newest locked one.
+    """Return the releases of ``--kafka``, oldest first; by default the release of the builds, or the newest locked one.
 
-    If only builds take part, a release needs no lock.
+    If all implementations are builds, a release needs no lock.
 
     Raises:
         UnknownReleaseError: A release is neither published nor locked.
-        ToolError: Two builds are of different releases, or a directory is no build of Kafka.
+        ToolError: Two builds have different releases and none is given, or a directory is no build of Kafka.
     """
     builds = {directory: open_build(directory) for text in implementations if (directory := directory_of(text))}
     if not names:
-        mine = {build.release: build for build in builds.values()}
-        if len(mine) > 1:
-            versions = ", ".join(f"{build.text} is {build.version}" for build in mine.values())
+        by_release = {build.release: build for build in builds.values()}
+        if len(by_release) > 1:
+            versions = ", ".join(f"{build.text} is {build.version}" for build in by_release.values())
             raise ToolError(f"{versions}: choose one release with --kafka, or run the builds one at a time")
-        return tuple(mine) if mine else (newest(),)
+        return tuple(by_release) or (newest(),)
     if "every" in names:
         names = [*PUBLISHED.split(), *RELEASES]
     elif "all" in names:
@@ -234,5 +241,5 @@ def hang_printer(*, as_json: bool) -> Callable[[HangReport], None]:
 
 
 def state_directory() -> Path:
-    """Return the directory of traces when no report directory is given."""
+    """Return the directory for traces and campaigns if no report directory is given."""
     return user_state_path("kidx")

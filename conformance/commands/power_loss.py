@@ -52,11 +52,11 @@ def power_loss_command(
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table of all releases here.")] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Cut the power while Kafka's own log appends, rolls, truncates and closes, and open every possible disk state.
+    """Simulate power failures while Kafka's own log appends, rolls, truncates and closes; open every disk state.
 
     Every write, rename and sync of Kafka's classes is recorded. Unsynced data may be lost, page by page. The log has to
-    open, without a gap, with all synced data; its lookups have to find what a scan finds; and kidx has to get the same
-    result. Exit code 0: only known causes (`conformance clauses PF-1`), 1: something new, 2: could not run.
+    open without a gap and with all synced data. Its lookups have to find what a scan finds. kidx has to get the same
+    result. Exit code 0: only known causes (`conformance clauses PF-1`), 1: a new cause, 2: could not run.
 
     Example: `conformance power-loss --kafka 4.3.1 --max-time 60`
     """
@@ -83,14 +83,13 @@ def power_loss_command(
     if as_json:
         typer.echo(json.dumps(rows))
     else:
-        echo(
-            f"{'SOMETHING NEW' if new else 'nothing new'}: {new} of {sum(len(row['findings']) for row in rows)} causes"
-        )
+        causes = sum(len(row["findings"]) for row in rows)
+        echo(f"{'NEW CAUSES' if new else 'no new cause'}: {new} of {causes} causes are not known")
     return 1 if new else 0
 
 
 _MORE = 4
-"""Factor for the number of examples that a planted defect may need."""
+"""Factor by which the search for a planted defect executes more examples."""
 
 
 def _print_release(
@@ -99,7 +98,7 @@ def _print_release(
     """Print the results of one release, and return them as JSON."""
     row: Json = {"release": explored.release, "lives": explored.lives, "states": explored.states, "findings": []}
     if not as_json:
-        echo(f"Kafka {explored.release}: {explored.lives} lives, {explored.states} states of the disk")
+        echo(f"Kafka {explored.release}: {explored.lives} examples, {explored.states} states of the disk")
     for finding, found in findings:
         path = trace.save(finding, directory)
         of_log = trace.of_crash_state(finding).save(directory)
@@ -164,7 +163,7 @@ def _planted(globs: Sequence[str], explorer: Explorer, plan: Plan, *, as_json: b
         rows.append({"name": name, "title": PLANTED[name].title, "lives": found.lives, "found": shown})
         if not as_json:
             verdict = "found   " if shown else "SURVIVED"
-            echo(f"{verdict}  {name}: {PLANTED[name].title} · {found.lives} lives · {shown or ''}")
+            echo(f"{verdict}  {name}: {PLANTED[name].title} · {found.lives} examples · {shown or ''}")
     if as_json:
         typer.echo(json.dumps(rows))
     return 0 if all(row["found"] for row in rows) else 1

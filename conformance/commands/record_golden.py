@@ -1,4 +1,4 @@
-"""``conformance record-golden``: a real broker's segments and responses, for checks without the broker."""
+"""``conformance record-golden``: recording of a real broker's segments and responses, for checks without a broker."""
 
 from __future__ import annotations
 

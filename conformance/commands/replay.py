@@ -1,4 +1,4 @@
-"""``conformance replay``: one recorded trace, step by step."""
+"""``conformance replay``: replay of a recorded trace, step by step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def replay_command(
-    trace: Annotated[str, typer.Argument(metavar="TRACE|ID", help="A trace file, FILE.ndjson#ID, or the id of one.")],
+    trace: Annotated[str, typer.Argument(metavar="TRACE|ID", help="A trace file, FILE.ndjson#ID, or a trace's id.")],
     kafka: TraceReleaseOption = None,
     implementation: ImplementationOption = None,
     directories: Annotated[
@@ -66,9 +66,9 @@ def replay_command(
 ) -> int:
     """Replay a recorded trace: FIXED (no implementation diverges), FAILED, or an error.
 
-    Without `--kafka` it runs with the release that it was recorded for. Exit code 0: FIXED, 1: FAILED, 2: ERROR.
+    Without `--kafka` the trace runs with the release that it was recorded for. Exit code 0: FIXED, 1: FAILED, 2: ERROR.
 
-    With `--each` it prints one line for every build; exit code 1 if one is FAILED, else 2 if one is ERROR.
+    With `--each` the command prints one line for every build; exit code 1 if one is FAILED, else 2 if one is ERROR.
 
     Example: `conformance replay 5f0c2a9be31d --kafka 4.4.0`
     """
@@ -110,7 +110,7 @@ def replay_command(
 
     with show_progress("Kafka's jars") as progress, watch_steps(step_timeout, give_up):
         result = replay(recorded, releases, implementations, show, progress, wire, counted)
-    for path, text in programs:  # only now: a rejected replay leaves no file
+    for path, text in programs:  # after the replay, so that an error leaves no file
         write_text(path, text)
     conclude(result)
     return 0 if result.verdict == "FIXED" else 1

@@ -27,8 +27,8 @@ def report_command(
 ) -> int:
     """Report the results of runs; several directories, such as the shards of one campaign, become one report.
 
-    If no file is given, the summary is printed. Exit code 0: conforms, 1: diverges, 2: a run is incomplete, without a
-    divergence until then.
+    If no file is given, the summary is printed. Exit code 0: conforms, 1: diverges, 2: a run is incomplete, and no
+    divergence was found.
 
     Example: `conformance report out/ci --html report.html --junit report.xml`
     """
@@ -38,7 +38,7 @@ def report_command(
     if as_json:
         typer.echo(json.dumps(_document(report)))
     elif not texts:
-        from conformance.report.markdown import markdown as summary  # noqa: PLC0415 -- not needed where files are
+        from conformance.report.markdown import markdown as summary  # noqa: PLC0415 -- keeps other reports quick
 
         plain_console().print(summary(report), markup=False, highlight=False, soft_wrap=True, end="")
     elif not quiet:
@@ -53,7 +53,7 @@ def report_command(
 
 def _texts(report: CombinedReport, **wanted: Path | None) -> dict[Path, str]:
     """Return the files to write and their texts: all texts are rendered before a file is written."""
-    import importlib  # noqa: PLC0415 -- jinja2 only where a page is wanted
+    import importlib  # noqa: PLC0415 -- the writers import jinja2, which takes time
 
     texts: dict[Path, str] = {}
     for name, path in wanted.items():

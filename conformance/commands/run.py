@@ -162,7 +162,8 @@ def run_command(
         ),
     ] = "",
     log_dir: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="That broker's log directory.", rich_help_panel=PANEL_BROKER)
+        Path | None,
+        typer.Option(metavar="DIR", help="Log directory of the running broker.", rich_help_panel=PANEL_BROKER),
     ] = None,
     command_config: CommandConfigOption = None,
     start_command: StartCommandOption = "",
@@ -173,7 +174,9 @@ def run_command(
     ] = None,
     engine: Annotated[
         Engine,
-        typer.Option(help="Run here, or release × machine × seed as Spark tasks.", rich_help_panel=PANEL_RUN),
+        typer.Option(
+            help="Run on this machine, or run each release × machine × seed as a Spark task.", rich_help_panel=PANEL_RUN
+        ),
     ] = _LOCAL,
     seeds: Annotated[
         int | None,
@@ -223,11 +226,11 @@ def run_command(
     if kill_cycles and any(parse_spec(name)[0] != "broker" for name in implementations):
         raise ToolError("--kill-cycles requires -i broker")
     for specification in implementations:
-        parse_spec(specification)  # before anything is written, so that a typo leaves no files
+        parse_spec(specification)  # checked before any file is written
     releases = resolve_releases(kafka, implementations)
     attachment = attachment_of(bootstrap, log_dir, implementations, releases)
     if attachment is None:
-        _check_brokers(implementations, releases, broker)  # and container engine or image
+        _check_brokers(implementations, releases, broker)
     plan = Plan(
         releases,
         implementations,
@@ -263,14 +266,20 @@ def run_command(
 
 
 class OutputOptions(NamedTuple):
-    """Amount of output for a person."""
+    """Options for the text on the terminal."""
 
     quiet: bool
     verbose: bool
 
 
 def _run_here(plan: Plan, report: Path | None, shown: OutputOptions | None, *, with_proposal: bool) -> int:
-    """Run in this process; print one JSON document if ``shown`` is None, and return the exit code.
+    """Run the plan, print the results and return the exit code.
+
+    Args:
+        plan: The run plan.
+        report: The directory of the report, or None.
+        shown: The options for text, or None to print one JSON document.
+        with_proposal: True to print the proposed changes to the expectations.
 
     Raises:
         StaleExpectationError: An expectation is stale; raised after everything has been reported.
@@ -294,7 +303,7 @@ def _run_here(plan: Plan, report: Path | None, shown: OutputOptions | None, *, w
 def _execute(
     plan: Plan, report: Path | None, shown: OutputOptions | None
 ) -> tuple[list[Event], StaleExpectationError | CoverageError | None]:
-    """Return the events of a run, and an error that is not its verdict; events are written as they happen.
+    """Run the plan, and return its events and the error that follows the verdict, or None.
 
     Raises:
         ToolError: The run conforms, and its report could not be written.
@@ -311,7 +320,7 @@ def _execute(
 
         emit = Together(sinks)
 
-        def leave() -> None:
+        def exit_after_hang() -> None:
             stack.close()
             if shown is None:
                 typer.echo(json.dumps(_document(events)))
@@ -322,7 +331,7 @@ def _execute(
                 typer.echo(printable(text), err=True)
 
         try:
-            run(plan, emit, progress, announce, leave)
+            run(plan, emit, progress, announce, exit_after_hang)
         except (StaleExpectationError, CoverageError) as error:
             return events, error
     if emit.failures and not _diverges(events):
@@ -343,6 +352,7 @@ def _proposal(directory: Path | None, stale: StaleExpectationError | None, event
 
 
 def _check_brokers(implementations: tuple[str, ...], releases: tuple[str, ...], broker: BrokerChoice) -> None:
+    """Check that the brokers of the run can be started, as containers or as local processes."""
     for text in filter(is_server, implementations):
         for release in releases:
             choose(release, broker.value, build_of(directory_of(text) or ""))

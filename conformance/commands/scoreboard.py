@@ -1,4 +1,4 @@
-"""``conformance scoreboard``: implementations side by side, area by area."""
+"""``conformance scoreboard``: comparison of implementations, area by area."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def scoreboard_command(
             help="A report directory (`run --report DIR`), or an IMPL to run now; LABEL=NAME names its rows.",
         ),
     ],
-    html: Annotated[Path | None, typer.Option(metavar="FILE", help="One page, for a browser.")] = None,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="The same in Markdown.")] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write one HTML page.")] = None,
+    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a Markdown page.")] = None,
     kafka: ReleaseOption = None,
     machine: Annotated[
         list[str] | None, typer.Option("--machine", metavar="NAME", help="Machines of the runs that are made now.")
@@ -68,10 +68,10 @@ def scoreboard_command(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
-    """Compare implementations, Kafka's releases among them, side by side: verdict and divergences in every area.
+    """Compare implementations, or Kafka's releases, side by side: verdict and divergences in every area.
 
-    Results of earlier runs are read from their directories. New runs have no expectations, so that known divergences
-    are shown like the others. Exit code 0: all conform, 1: one diverges, 2: a run is incomplete or failed.
+    Results of earlier runs are read from their directories. New runs have no expectations, so known divergences are
+    shown like the others. Exit code 0: all conform, 1: one diverges, 2: a run is incomplete or failed.
 
     Example: `conformance scoreboard jvm subject:fluss "my broker=out/wire" --kafka 4.3.1 --html board.html`
     """
@@ -81,14 +81,14 @@ def scoreboard_command(
     labelled = [_split_label(name) for name in names]
     running = [name for _, name in labelled if form_of(name) is not None]
     wire = wire_options(running, command_config, tuple(without or ()), start_command)
-    extent = RunBudget(PROFILES[profile.value], seed, max_examples, max_time)
+    budget = RunBudget(PROFILES[profile.value], seed, max_examples, max_time)
     place = (report if report is not None else state_directory()) / "scoreboard"
     sources: list[Source] = []
     for label, name in labelled:
         if form_of(name) is None:
             sources.append(Source(label, read_streams([Path(name)])))
         else:
-            sources.append(_performed(label, name, kafka, machine, extent, place, wire, quiet=quiet or as_json))
+            sources.append(_run_now(label, name, kafka, machine, budget, place, wire, quiet=quiet or as_json))
     board = board_of(sources)
     texts = _texts(board, html=html, markdown=markdown)
     write_texts(texts)
@@ -120,24 +120,24 @@ def _split_label(name: str) -> tuple[str, str]:
     return label.strip(), rest
 
 
-def _performed(
+def _run_now(
     label: str,
     name: str,
     kafka: list[str] | None,
     machine: list[str] | None,
-    extent: RunBudget,
+    budget: RunBudget,
     place: Path,
     wire: WireOptions | None,
     *,
     quiet: bool,
 ) -> Source:
+    """Run an implementation, and return the results; an argument of None selects the default."""
     from conformance.experiments.scoreboard.making import Source  # noqa: PLC0415
     from conformance.experiments.scoreboard.performing import run_implementation  # noqa: PLC0415
 
-    held_to = kafka
-    if held_to is None and name.startswith("subject:"):
-        held_to = list(load_subject(name.partition(":")[2]).releases)
-    releases = resolve_releases(held_to, (name,))
+    if kafka is None and name.startswith("subject:"):
+        kafka = list(load_subject(name.partition(":")[2]).releases)
+    releases = resolve_releases(kafka, (name,))
     machines = resolve_machines(None, (name,))
     chosen: Sequence[str] = [each for each in machines if not machine or each in machine]
     if not chosen:
@@ -149,14 +149,14 @@ def _performed(
 
     with show_progress("Kafka's jars") as progress:
         stream = run_implementation(
-            name, releases, tuple(chosen), extent, place, wire=wire, progress=progress, announce=announce
+            name, releases, tuple(chosen), budget, place, wire=wire, progress=progress, announce=announce
         )
     return Source(label, [stream])
 
 
 def _texts(board: Board, *, html: Path | None, markdown: Path | None) -> dict[Path, str]:
     """Return the files to write and their texts: all texts are rendered before a file is written."""
-    from conformance.report.scoreboard import html as page  # noqa: PLC0415 -- jinja2 only where a page is wanted
+    from conformance.report.scoreboard import html as page  # noqa: PLC0415 -- imports jinja2, which takes time
     from conformance.report.scoreboard import markdown as summary  # noqa: PLC0415
 
     if html is not None and html == markdown:

@@ -1,4 +1,4 @@
-"""``conformance site``: the specification and the results as pages."""
+"""``conformance site``: pages of the specification and of the results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from conformance.runs.regression_traces import load_regression_traces
 if TYPE_CHECKING:
     from conformance.report.stream import Stream
 
-NAME: Final = "history.ndjson"
+_HISTORY: Final = "history.ndjson"
 
 
 class SitePart(Enum):
@@ -41,13 +41,13 @@ def site_command(
     ] = None,
     traces: Annotated[
         list[Path] | None,
-        typer.Option("--traces", metavar="FILE", help="Choose from the traces of this .ndjson file, too."),
+        typer.Option("--traces", metavar="FILE", help="Also choose from the traces in this .ndjson file."),
     ] = None,
     history: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File of the earlier results, to which these are added.",
+            help="File of the earlier results. The new results are added to it.",
             show_default="DIR/results/history.ndjson",
         ),
     ] = None,
@@ -57,11 +57,12 @@ def site_command(
     """Write the specification and the results of runs in Markdown, with a scoreboard and badges.
 
     The specification is a page per chapter, the byte layouts, and the changes between releases. Each clause has its
-    releases, its source, the smallest trace that shows it with the answers of the releases, and the planted defects
-    that violate it. RUNs add how often each clause was exercised. It takes about a minute.
+    releases, its source, the smallest trace that exercises it with the results of the releases, and the planted defects
+    that violate it. If a RUN is given, each clause also shows how often it was exercised. The command takes about a
+    minute.
 
-    The results say what is new since the earlier ones. `results/drop.html` shows an `events.ndjson` that is dropped on
-    it.
+    The results list what changed since the earlier results. `results/drop.html` displays an `events.ndjson` file that
+    is dropped on it.
 
     Example: `conformance site out/specification out/ci`
     """
@@ -72,7 +73,7 @@ def site_command(
     if only is not SitePart("results"):
         texts |= {directory / name: page for name, page in _specification(machine, traces, streams).items()}
     if only is not SitePart("specification"):
-        texts |= _results(directory, history or directory / "results" / NAME, streams)
+        texts |= _results(directory, history or directory / "results" / _HISTORY, streams)
     write_texts(texts)
     if not quiet:
         pages = sum(path.suffix in (".md", ".html") for path in texts)
@@ -99,7 +100,7 @@ def _specification(machine: list[str] | None, traces: list[Path] | None, streams
 
 def _results(directory: Path, history: Path, streams: list[Stream]) -> dict[Path, str]:
     """Return the pages of the results and the new history by path."""
-    from conformance.experiments.results import history as past  # noqa: PLC0415 -- jinja2 only where pages are wanted
+    from conformance.experiments.results import history as past  # noqa: PLC0415 -- imports jinja2, which takes time
     from conformance.experiments.results.pages import badges, baseline_page, results_page  # noqa: PLC0415
     from conformance.experiments.scoreboard.making import Source, board_of  # noqa: PLC0415
     from conformance.report.drop import drop_page  # noqa: PLC0415
@@ -120,4 +121,4 @@ def _results(directory: Path, history: Path, streams: list[Stream]) -> dict[Path
         **{place / path: badge for path, badge in badges(shown.rows if shown else ()).items()},
     }
     kept = past.text_of(editions)
-    return texts | ({history: kept} if streams else {}) | {place / NAME: kept}
+    return texts | ({history: kept} if streams else {}) | {place / _HISTORY: kept}

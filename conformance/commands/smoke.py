@@ -1,4 +1,4 @@
-"""``conformance smoke``: a check of the adapter itself, before the implementation is tested."""
+"""``conformance smoke``: check of an adapter, before its implementation is tested."""
 
 from __future__ import annotations
 

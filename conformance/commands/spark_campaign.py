@@ -31,7 +31,7 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
         quiet: True to print no progress.
 
     Raises:
-        ToolError: As :func:`conformance.experiments.campaign.run.run_on_spark`, or some cells failed.
+        ToolError: Spark cannot run, a cell failed, or ``--max-time`` ended the campaign.
     """
     try:
         from conformance.experiments.campaign.run import document, run_on_spark  # noqa: PLC0415 -- part of an extra

@@ -27,7 +27,7 @@ def tiers_command(
     max_time: Annotated[
         float | None, typer.Option(metavar="S", min=1, help="Seconds for --answers of one release.")
     ] = None,
-    only: Annotated[str | None, typer.Option(metavar="TEXT", help="Only cases with this in their names.")] = None,
+    only: Annotated[str | None, typer.Option(metavar="TEXT", help="Only cases whose names contain TEXT.")] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -48,7 +48,7 @@ def tiers_command(
         raise ToolError(f"no test jar is locked for Kafka {', '.join(unknown)}; choose from {', '.join(RELEASES)}")
     cases = [case for case in CASES if only is None or only in case.name]
     if not cases:
-        raise ToolError(f"no case has {only!r} in its name")
+        raise ToolError(f"no name of a case contains {only!r}")
 
     def show(line: str) -> None:
         if not (quiet or as_json):

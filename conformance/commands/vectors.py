@@ -1,4 +1,4 @@
-"""``conformance vectors``: write test vectors, and prove them against Kafka's own classes."""
+"""``conformance vectors``: writing and checking of test vectors with Kafka's own classes."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def vectors_command(
         Path | None, typer.Option(metavar="DIR", help="Write the vectors here, in a directory for each release.")
     ] = None,
     check: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Ask Kafka's classes everything again that stands here.")
+        Path | None, typer.Option(metavar="DIR", help="Repeat all queries of these vectors with Kafka's classes.")
     ] = None,
     quiet: QuietOption = False,
 ) -> int:
     """Write test vectors: files, and queries about them with the answers of each release's own classes.
 
-    An implementation that only reads can be tested with these data alone, in any language. Exit code 0: done, and every
-    answer is right; 1: an answer or a file is wrong, with one line for each.
+    An implementation that only reads, in any language, can be tested with these data alone. Exit code 0: done, and
+    every answer is right, 1: an answer or a file is wrong, and is printed.
 
     Example: `conformance vectors --kafka 4.4.0 --out vectors --check vectors`
     """
@@ -35,7 +35,7 @@ def vectors_command(
     from conformance.experiments.vectors.making import write_release  # noqa: PLC0415
 
     if out is None and check is None:
-        raise ToolError("nothing to do: write --out DIR, --check DIR or both")
+        raise ToolError("nothing to do; add --out DIR, --check DIR or both")
     wrong = 0
     with show_progress("Kafka's jars") as progress:
         for release in resolve_releases(kafka) if out is not None else ():

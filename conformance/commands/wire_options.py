@@ -56,7 +56,7 @@ def wire_options(
     start_command: str = "",
     topic_config: Collection[str] = (),
 ) -> WireOptions | None:
-    """Return the connection options of brokers (``wire:``), or None without them.
+    """Return the connection options of brokers (``wire:``), or None if no implementation is one.
 
     Raises:
         ToolError: An option does not apply, or a file cannot be read.

@@ -20,8 +20,8 @@ def save_json(content: Json, directory: Path, stem: str, kind: str) -> Path:
 
     Args:
         content: the document.
-        directory: directory of the file, which is created.
-        stem: begin of its name.
+        directory: directory of the file; created if missing.
+        stem: beginning of the file's name, before the hash.
         kind: kind of the finding, for messages.
 
     Raises:
