@@ -1,4 +1,4 @@
-"""Entry point of ``conformance``. Signal handlers are installed before the import of the command line, which is slow."""
+"""Entry point of ``conformance``. Signal handlers are installed before the command line is imported."""
 
 from __future__ import annotations
 

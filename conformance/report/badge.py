@@ -16,13 +16,13 @@ _COLORS = {"conforms": "blue", "diverges": "red", "incomplete": "orange"}
 """Blue instead of green, because one reader in twenty cannot distinguish red and green."""
 
 
-_WHOLE = frozenset(FILE_MACHINES)
+_ALL_MACHINES = frozenset(FILE_MACHINES)
 
 
 def _part(report: CombinedReport) -> str:
-    """Return the machines that have run, or nothing if all machines that run on files have."""
+    """Return the part of the message that names the machines; empty if every machine for local files has run."""
     driven = {result.machine: None for result in report.results if not result.unsupported}
-    if not driven or driven.keys() >= _WHOLE:
+    if not driven or driven.keys() >= _ALL_MACHINES:
         return ""
     return f" · {', '.join(driven)} only"
 
@@ -47,9 +47,9 @@ def badge(report: CombinedReport) -> str:
 
 
 _CHARACTER = 7
-"""Width of a character in pixels, at least; the text is fitted to the sum."""
+"""Width of a character in pixels; ``textLength`` fits the text to the total."""
 _FILLS = {"blue": "#0072b2", "red": "#b34e00", "orange": "#8a6d00", "grey": "#57606a"}
-"""White text is readable on each of them."""
+"""Background colours on which white text is readable."""
 _SVG = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="20" role="img" aria-label="{label}: {message}">
 <title>{label}: {message}</title>

@@ -1,7 +1,7 @@
 """Combination of several runs into one report, with a verdict for each implementation, clause and release.
 
-Shards of one campaign, by machine or by release, are combined here. A divergence in any of them
-counts: a clause diverges if it diverged in one of them, and conforms only if a step exercised it.
+The runs may be shards of one campaign, by machine or by release. A clause diverges if it diverged in one of the runs.
+It conforms only if a step exercised it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ VERDICTS_BY_SEVERITY: Final[tuple[Verdict, ...]] = (
     "unsupported",
     "not-run",
 )
-"""Order in which a verdict replaces others, if several machines or shards have one for the same clause."""
+"""Verdicts, the most severe first: it counts if machines or shards have different verdicts on a clause."""
 
 
 class Place(NamedTuple):
@@ -45,13 +45,13 @@ class Place(NamedTuple):
 
 
 class Throughput(NamedTuple):
-    """Work of a machine: of the participants of one lockstep, or of one broker."""
+    """Work and time of a machine."""
 
     machine: str
     examples: int
     steps: int
     checks: int
-    """Number of steps, multiplied by the implementations that executed each."""
+    """Sum of the steps of all implementations."""
     seconds: float
     cut: str = ""
     """Remark about a machine that ``--max-time`` ended before its last example; otherwise empty."""
@@ -146,7 +146,7 @@ class CombinedReport:
 
     @property
     def stale(self) -> list[str]:
-        """Expectations that nothing has matched although their clause was exercised."""
+        """Expectations that no divergence matched although their clause was exercised."""
         return [line for stream in self.streams if stream.footer for line in stream.footer.details.get("stale", ())]
 
     @property
@@ -175,7 +175,7 @@ class CombinedReport:
         return "not-run" if clause.applies_to(release) else None
 
     def rows(self, implementation: str) -> list[Clause]:
-        """Return the clauses of an implementation's matrix: the whole catalogue, or what a server can show."""
+        """Return the clauses of an implementation's matrix: all clauses, or for a server those of its machine."""
         releases = self.tested(implementation)
         clauses = [c for c in load_clauses().values() if any(map(c.applies_to, releases))]
         machine = machine_of(implementation)
@@ -190,7 +190,7 @@ class CombinedReport:
         return [release for release in self.releases if release in requested]
 
     def count(self, implementation: str, release: str | None = None) -> Counter[Verdict]:
-        """Return the number of cells of its matrix with each verdict."""
+        """Return the number of cells with each verdict in an implementation's matrix, or in a release's column."""
         releases = self.tested(implementation) if release is None else [release]
         cells = (self.verdict_of(implementation, r, clause) for clause in self.rows(implementation) for r in releases)
         return Counter(verdict for verdict in cells if verdict is not None)
@@ -199,15 +199,16 @@ class CombinedReport:
 
     @cached_property
     def pace(self) -> list[Throughput]:
-        """Work and time of each machine over all runs. Results of one lockstep share their steps."""
+        """Work and time of each machine in all runs."""
         found: dict[str, Throughput] = {}
         for stream in self.streams:
-            of_machine: dict[tuple[str, str], list[Result]] = {}
+            # Implementations in one lockstep execute the same steps. Each release of a server has its own lockstep.
+            locksteps: dict[tuple[str, str], list[Result]] = {}
             for result in stream.results:
-                alone = result.release if is_server(result.implementation) else ""
-                of_machine.setdefault((result.machine, alone), []).append(result)
-            for (machine, _), results in of_machine.items():
-                # An implementation that has dropped out of the run has fewer.
+                server_release = result.release if is_server(result.implementation) else ""
+                locksteps.setdefault((result.machine, server_release), []).append(result)
+            for (machine, _), results in locksteps.items():
+                # An implementation that has dropped out of the run has fewer steps.
                 first = max(results, key=lambda result: result.steps)
                 known = found.get(machine, Throughput(machine, 0, 0, 0, 0.0))
                 found[machine] = Throughput(
@@ -227,7 +228,7 @@ class CombinedReport:
 
     @property
     def seconds(self) -> float:
-        """Total time of the runs; for a run that was cut off, the time of its results."""
+        """Total time of the runs; if a run was cut off, the total time of all machines."""
         of_machines = sum(pace.seconds for pace in self.pace)
         footers = [stream.footer for stream in self.streams]
         return of_machines if None in footers else sum(footer.seconds for footer in footers if footer is not None)

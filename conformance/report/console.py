@@ -1,4 +1,4 @@
-"""Sanitizing of terminal output: no text can contain commands to the terminal, whatever its source."""
+"""Sanitizing of terminal output: no text from outside can control the terminal."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def escape_for_console(text: str) -> str:
-    """Return a name or message as part of a line with markup: one line, whose own markup is escaped."""
+    """Return a name or message for a line with rich's markup: on one line, with its own markup escaped."""
     return escape(printable(text))
 
 
 def in_lines(text: str, width: int = 32) -> str:
-    """Return a name as a cell of a table; a long name is broken into lines after its separators."""
+    """Return a name as a cell of a table; a long name is wrapped after its separators."""
     lines = [""]
     for part in re.findall(r"[^ :/.,]*[ :/.,]?", printable(text)):
         if lines[-1] and len(lines[-1]) + len(part) > width:
@@ -31,7 +31,7 @@ def in_lines(text: str, width: int = 32) -> str:
 
 
 def sanitizing(console: Console) -> Console:
-    """Make a console escape control characters of any text, except for rich's own ones; return the console."""
+    """Return the console, changed to escape the control characters in all texts, except those of rich itself."""
     console.push_render_hook(_SanitizingHook())
     return console
 

@@ -1,4 +1,4 @@
-"""Explanations of the harness's own steps: the index calls or file bytes that they represent."""
+"""Explanations of steps that the harness itself executes, such as the corruption of a file."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 _LISTED: Final = 3
-"""Single operations that are shown one by one; more are shown as a range."""
+"""Maximum number of operations that are shown one by one; more are shown as a range."""
 _WRAPS: Final = " (a position past the end of the file wraps around: modulo the file length + 1)"
 
 
@@ -19,20 +19,22 @@ def describe_harness_step(step: str) -> str:
         step: a step as in an event, such as ``"pad_file(count=8, byte=0)"``.
     """
     matched = re.fullmatch(r"(\w+)\((.*)\)", step, re.DOTALL)
-    if matched is None or (matched[1] not in _WORDS and not matched[1].startswith("damage_")):
+    if matched is None or (matched[1] not in _EXPLANATIONS and not matched[1].startswith("damage_")):
         return ""
     try:
         call = ast.parse(step, mode="eval").body
         arguments = {one.arg: ast.literal_eval(one.value) for one in call.keywords}  # type: ignore[attr-defined]
-        if matched[1] in _WORDS:
-            return _WORDS[matched[1]](*arguments.values())
+        if matched[1] in _EXPLANATIONS:
+            return _EXPLANATIONS[matched[1]](*arguments.values())
         file = arguments.get("path", arguments.get("suffix"))
-        return f"{file}: {_WORDS[arguments['how']](*arguments['arguments'])}"
+        return f"{file}: {_EXPLANATIONS[arguments['how']](*arguments['arguments'])}"
     except (SyntaxError, ValueError, TypeError, KeyError, AttributeError, RecursionError, MemoryError):
-        return ""  # a hand-written step gets no explanation
+        return ""  # a hand-written trace may have any arguments
 
 
-def _row_of(name: str, first: str, second: str) -> Callable[..., str]:
+def _bulk(name: str, first: str, second: str) -> Callable[..., str]:
+    """Return a function that explains a bulk operation as calls of ``name`` with two arguments."""
+
     def words(one: int, two: int, one_step: int, two_step: int, count: int) -> str:
         if count <= _LISTED:
             pairs = ((one + number * one_step, two + number * two_step) for number in range(count))
@@ -48,7 +50,7 @@ def _range(name: str, start: int, step: int, count: int) -> str:
 
 
 def _zeroed(start: int, end: int) -> str:
-    """Describe a range whose ends may come in any order."""
+    """Describe a range of zeroed bytes, whose ends may be in any order."""
     low, high = sorted((start, end))
     if low < 0:
         return f"the bytes between {start} and {end} of the closed file become zero{_WRAPS}"
@@ -57,9 +59,9 @@ def _zeroed(start: int, end: int) -> str:
     return f"bytes {low} to {high - 1} of the closed file become zero{_WRAPS}"
 
 
-_WORDS: Final[dict[str, Callable[..., str]]] = {
-    "bulk_append": _row_of("append", "offset", "position"),
-    "bulk_maybe_append": _row_of("maybe_append", "timestamp", "offset"),
+_EXPLANATIONS: Final[dict[str, Callable[..., str]]] = {
+    "bulk_append": _bulk("append", "offset", "position"),
+    "bulk_maybe_append": _bulk("maybe_append", "timestamp", "offset"),
     "crash": lambda: "the process is killed: the file remains untrimmed",
     "flip_bit": lambda position, bit: (
         f"bit {bit} of byte {position} of the closed file is flipped"

@@ -27,7 +27,7 @@ _SHOWN_BYTES: Final = 48
 _HEXADECIMAL: Final = re.compile("[0-9a-f]*")
 
 
-_ANSWERED: Final = "every operation returns a result or an error: a crash, a hang or an invalid reply is neither"
+_MUST_RETURN: Final = "every operation returns a result or an error: a crash, a hang or an invalid reply is neither"
 
 
 def format_divergence(event: Diverged) -> str:
@@ -40,10 +40,10 @@ def format_divergence(event: Diverged) -> str:
     ]
     lines += _requirement(event)
     steps, last = list(event.steps), failure["step"]
-    performed = steps[: last + 1]
+    executed = steps[: last + 1]
     lines += [
         f"  {line}"
-        for line in sides(event.machine, performed, failure["aspects"], failure["expected"], failure["actual"])
+        for line in sides(event.machine, executed, failure["aspects"], failure["expected"], failure["actual"])
     ]
     lines += ["", "  steps"]
     for number, step in enumerate(steps):
@@ -61,12 +61,12 @@ def format_divergence(event: Diverged) -> str:
 
 
 def _requirement(event: Diverged) -> Iterator[str]:
-    """Yield the contradicted clause, and on one line the other clauses that the step exercises.
+    """Yield the line of the contradicted clause, and a line with the other clauses that the step exercises.
 
-    For a failure, the requirement to return a result comes first unless a MUST clause applies.
+    If the implementation failed and no MUST clause applies, the first line is the requirement to return a result.
     """
     if event.signature.endswith(": failure") and all(level != "MUST" for _, level, _ in event.requirements):
-        yield f"  requirement  {_ANSWERED}"
+        yield f"  requirement  {_MUST_RETURN}"
         yield from _implicated(event.requirements)
         return
     if not event.requirements:
@@ -79,9 +79,10 @@ def _requirement(event: Diverged) -> Iterator[str]:
 
 
 def contradicted_first(event: Diverged) -> list[tuple[str, str, str]]:
-    """Return the requirements of a divergence, beginning with the requirement that a failure is reported under.
+    """Return the requirements of a divergence; the report prints the first in full.
 
-    MUST clauses come before OBSERVED ones, unless only the text of an error differs, which no MUST clause covers.
+    MUST clauses come before OBSERVED clauses. No MUST clause covers the text of an error, so if only a text differs,
+    the failing clause comes first.
     """
     only_text = list(event.failure["aspects"]) == ["text"]
     ranks = {"MUST": 0, "API": 1, "OBSERVED": 2}
@@ -97,9 +98,9 @@ def _implicated(requirements: Sequence[tuple[str, str, str]]) -> Iterator[str]:
 
 
 def indent_continuation_lines(lines: Iterable[str], *, indent: str) -> Iterator[str]:
-    """Yield the lines, sanitized; text after a line break inside one of them is indented.
+    """Yield the lines, sanitized, with an indent after each line break in them.
 
-    The last output of a program may be any text, including a line that looks like a verdict or like the next step.
+    A line may contain a program's output, in which a line may look like a verdict or like the next step.
     """
     for line in lines:
         first, *more = printable_lines(line).split("\n")
@@ -108,7 +109,7 @@ def indent_continuation_lines(lines: Iterable[str], *, indent: str) -> Iterator[
 
 
 def _places(event: Diverged) -> Iterator[tuple[str, str]]:
-    """Yield the releases and machines on which it occurs, if there are several."""
+    """Yield label and text of the divergence's releases and of its machines, if there are several."""
     if len(event.releases) > 1:
         yield "releases", f"{', '.join(event.releases)} ({len(event.releases)})"
     if len(event.machines) > 1:
@@ -116,7 +117,7 @@ def _places(event: Diverged) -> Iterator[tuple[str, str]]:
 
 
 def _replay(event: Diverged) -> Iterator[tuple[str, str]]:
-    """Yield the trace, the command that replays it, and the note about what could not be done for the divergence."""
+    """Yield label and text of the trace, of the replay command, and of the note about a problem in reporting."""
     if event.trace or event.replay:
         yield "trace", event.trace
         yield "replay", event.replay
@@ -132,7 +133,7 @@ def _related(related: dict[str, Any]) -> Iterator[str]:
 
 
 def sides(machine: str, steps: Sequence[str], aspects: Sequence[str], expected: Any, actual: Any) -> list[str]:
-    """Return the differing aspect and both sides: every value with the names of its fields, and differing ones marked.
+    """Return lines that show the differing aspect and both values, field by field, with differing fields marked.
 
     Args:
         machine: machine of the steps.
@@ -149,19 +150,19 @@ def sides(machine: str, steps: Sequence[str], aspects: Sequence[str], expected: 
     elif aspect == "bytes":
         what, lines = _contents(machine, expected, actual)
     else:
-        what, lines = "", _two(format_value(expected), format_value(actual))
+        what, lines = "", _both_sides(format_value(expected), format_value(actual))
     text = "; ".join([f"{aspect}: {what}" if what else aspect, *others])
     return [f"differs in   {text}", *lines]
 
 
-def _two(expected: str, actual: str) -> list[str]:
+def _both_sides(expected: str, actual: str) -> list[str]:
     return [f"expected     {expected}", f"actual       {actual}"]
 
 
 def _states(machine: str, steps: Sequence[str], expected: Any, actual: Any) -> tuple[str, list[str]]:
     mine, theirs = fields_of_state(machine, expected), fields_of_state(machine, actual)
     if not mine and not theirs:
-        return "", _two(format_value(expected), format_value(actual))
+        return "", _both_sides(format_value(expected), format_value(actual))
     closed = is_closed(steps)
     what = ", ".join(differing(mine, theirs)) if mine and theirs else "one side is closed"
     if mine and theirs and closed:
@@ -180,22 +181,25 @@ def _outcomes(machine: str, step: str, expected: Any, actual: Any) -> tuple[str,
     if mine and theirs:
         what = ", ".join(differing(mine, theirs))
         if lines := on_two_lines(mine, theirs):
-            return what, _two(*lines)
+            return what, _both_sides(*lines)
         return what, [f"  {row}" for row in as_table(mine, theirs, whole=True)]
     shown = (in_one_line(side) or format_value(value) for side, value in zip((mine, theirs), values, strict=True))
-    return "", _two(*shown)
+    return "", _both_sides(*shown)
 
 
 def _contents(machine: str, expected: Any, actual: Any) -> tuple[str, list[str]]:
     found = first_difference(machine, expected, actual)
     if found is None:
-        return "", _two(format_value(expected), format_value(actual))
+        return "", _both_sides(format_value(expected), format_value(actual))
     more = [f"also in      {', '.join(found.more)}"] * bool(found.more)
-    return found.title, [*_two(found.expected, found.actual), *more]
+    return found.title, [*_both_sides(found.expected, found.actual), *more]
 
 
 def format_outcome(outcome: Any) -> Any:
-    """Return an outcome of a trace (error kind, value, possibly a text) as the kind and the text, or as the value."""
+    """Return the value of an outcome, or the kind and the text of its error.
+
+    An outcome of a trace is a list of error kind, value, and possibly error text.
+    """
     if not isinstance(outcome, list) or len(outcome) < 2:
         return outcome
     error, value, *text = outcome
@@ -205,7 +209,7 @@ def format_outcome(outcome: Any) -> Any:
 
 
 def format_value(value: Any) -> str:
-    """Return a short form of an observed value: long files are truncated in the middle, other text is not."""
+    """Return an observed value as text; the content of a long file is cut in the middle."""
     if value is None:
         return "nothing"
     if isinstance(value, str) and len(value) > 2 * _SHOWN_BYTES and _HEXADECIMAL.fullmatch(value):

@@ -1,4 +1,4 @@
-"""Page that shows the events of a run, dropped on it as a file: one file that loads and sends nothing."""
+"""Page that displays an ``events.ndjson`` file dropped on it. The page is one file, and loads and sends nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.report.rendering import render
 
 
 def drop_page() -> str:
-    """Return the page."""
+    """Return the HTML page."""
     return render(
         "drop.html.j2",
         styles=["report.css", "drop.css"],

@@ -1,4 +1,4 @@
-"""Sentence about a program that failed during examples: what it may hide, and that it should be fixed first."""
+"""Warning about a program that failed during examples, because the failures may hide other divergences."""
 
 from __future__ import annotations
 

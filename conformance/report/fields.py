@@ -1,6 +1,6 @@
-"""States and outcomes with the names of their fields, both sides next to each other.
+"""States and outcomes as text, with the names of their fields, expected and actual values side by side.
 
-A state and the value of an outcome are nested lists of numbers in an event. Here each number gets a name.
+In an event, a state and the value of an outcome are nested lists of numbers.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ if TYPE_CHECKING:
 MARK: Final = "*"
 """Mark in front of a difference."""
 _IN_ONE_LINE: Final = 3
+"""Maximum number of fields that are shown on one line."""
 _IN_FULL: Final = 8
 """Maximum number of fields that are shown even if they are equal."""
 
 Names = Any
-"""Names of a value's fields: a dictionary names the elements of a list, a list of one element names each element.
+"""Names of the parts of a value.
 
-None is a plain value. A function returns the names for a value.
+A dictionary has the names of a list's elements, in order, and the names of the parts of each. A list of one item has
+the names of the parts of every element. A value with None has no parts. A function returns the names for a value.
 """
 
 
@@ -47,7 +49,7 @@ _PRODUCER: Final = {
 
 
 def _last(value: Any) -> Names:
-    """Return the names of an index's last entry, by the number of its fields."""
+    """Return the names of the last entry's fields: a time index has two, an offset index one."""
     return _named("timestamp", "offset") if isinstance(value, list) and len(value) == 2 else _named("offset")
 
 
@@ -65,7 +67,7 @@ _OF_SHAPE: Final[dict[Shape, Names]] = {
     Shape.COLLECTED: {"aborted": [_TRANSACTION], "complete": None},
 }
 _SHORTER: Final = frozenset({"read_log"})
-"""Operations whose values had fewer fields in earlier versions."""
+"""Operations whose values have fewer fields in the events of earlier versions."""
 _TARGETS: Final = {
     -1: "latest",
     -2: "earliest",
@@ -85,7 +87,7 @@ def operation_of(step: str) -> str:
 
 
 def is_closed(steps: Sequence[str]) -> bool:
-    """Return True if the last of some steps left the index, segment or log closed that an earlier one opened."""
+    """Return True if these steps opened an index, segment or log and closed it again."""
     effects = every_effect()
     known = [effects.get(operation_of(step)) for step in steps]
     changes = [effect for effect in known if effect in (Effect.OPENS, Effect.RELEASES)]
@@ -93,7 +95,7 @@ def is_closed(steps: Sequence[str]) -> bool:
 
 
 def fields_of_state(machine: str, state: Any) -> dict[str, Any]:
-    """Return the fields of a state by name; empty if it is not a state of that machine."""
+    """Return the fields of a state by name; empty if the value is not a state of that machine."""
     names = _STATES.get(machine) or {**_named(*State._fields), "last": _last}
     if not isinstance(state, list) or len(state) != len(names):
         return {}
@@ -157,7 +159,7 @@ def differing(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
 
 
 def on_two_lines(mine: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str] | None:
-    """Return both sides as one line each if they are short, with a mark before differing fields; else None."""
+    """Return one line for each side, with a mark before differing fields; None if the sides have too many fields."""
     if mine.keys() != theirs.keys() or len(mine) > _IN_ONE_LINE:
         return None
     wrong = differing(mine, theirs)
@@ -172,7 +174,7 @@ def on_two_lines(mine: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str
 
 
 def in_one_line(fields: dict[str, Any]) -> str:
-    """Return one side alone as a line."""
+    """Return the fields of one side as a line."""
     return " ".join(f"{name}={_shown(fields, name)}" for name in fields)
 
 
@@ -182,7 +184,7 @@ def as_table(mine: dict[str, Any], theirs: dict[str, Any], *, whole: bool = Fals
     Args:
         mine: the expected fields.
         theirs: the actual fields.
-        whole: True to show equal fields too if there are few; otherwise they are counted.
+        whole: True to show equal fields if there are few fields. Otherwise equal fields are only counted.
     """
     wrong = set(differing(mine, theirs))
     names = list(dict.fromkeys((*mine, *theirs)))

@@ -1,4 +1,4 @@
-"""First difference of two files: the entry, batch, line or bytes at it, from both sides, field by field."""
+"""Text about the first difference of two files: the differing entry, batch, line or bytes, field by field."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ _OF_MAGIC: Final = (MESSAGE_V0, MESSAGE_V1, RECORD_BATCH)
 _ALWAYS_SHOWN: Final = frozenset({"base_offset", "offset", "length", "partition_leader_epoch", "crc", "record_count"})
 """Fields of a batch that are shown even if they are equal."""
 _ROW: Final = 16
+"""Number of bytes that are shown of a file in another format."""
 _END: Final = "(end of file)"
 
 
@@ -40,12 +41,12 @@ class FileDifference(NamedTuple):
 
 
 def first_difference(machine: str, expected: Any, actual: Any) -> FileDifference | None:
-    """Return the first difference of two files, or of the files of two directories; None if these are not files.
+    """Return the first difference of two files or directories; None if the values are not files.
 
     Args:
         machine: machine of the trace, which determines the format of a file without a name.
-        expected: hexadecimal, or None for no file; for a directory, a list of pairs of a name and such a content.
-        actual: the other side, in the same form.
+        expected: content in hexadecimal, or None for no file; for a directory, a list of (name, content).
+        actual: the actual content, in the same form.
     """
     try:
         files = list(_files(expected, actual))
@@ -59,7 +60,7 @@ def first_difference(machine: str, expected: Any, actual: Any) -> FileDifference
 
 
 def _listing(expected: Any, actual: Any) -> FileDifference | None:
-    """Return the difference of two lists of names."""
+    """Return the difference of two lists of names; None if a value is not such a list."""
     if not all(isinstance(side, list) and all(isinstance(name, str) for name in side) for side in (expected, actual)):
         return None
     missing = [name for name in expected if name not in actual]
@@ -73,7 +74,12 @@ def _names(names: list[str]) -> str:
 
 
 def _files(expected: Any, actual: Any) -> Iterator[tuple[str, bytes | None, bytes | None]]:
-    """Yield every differing file: its name, empty if there is only one, and both contents."""
+    """Yield name, expected content and actual content of every differing file; the name is empty outside directories.
+
+    Raises:
+        TypeError: A value is not a file or directory.
+        ValueError: A content is not hexadecimal, or a list has no pairs.
+    """
     if isinstance(expected, list) and isinstance(actual, list):
         mine, theirs = ({str(name): _bytes(data) for name, data in side} for side in (expected, actual))
         yield from ((n, mine.get(n), theirs.get(n)) for n in {**mine, **theirs} if mine.get(n) != theirs.get(n))
@@ -111,7 +117,7 @@ def _suffix(name: str) -> str:
 
 
 def _entries(layout: Layout | None, mine: bytes, theirs: bytes, at: int) -> tuple[str, list[str]]:
-    """Return the entries of an index at a position; for a file of another format, a row of bytes."""
+    """Return the name of the entry at a position, and its text on both sides; in an unknown format, a row of bytes."""
     size = _ROW if layout is None else layout.size
     start = at - at % size
     rows = [data[start : start + size] for data in (mine, theirs)]
@@ -121,7 +127,7 @@ def _entries(layout: Layout | None, mine: bytes, theirs: bytes, at: int) -> tupl
 
 
 def _batches(mine: bytes, theirs: bytes, at: int) -> tuple[str, list[str]]:
-    """Return the headers of the batches at a position, or the bytes there if it is after the header."""
+    """Return the name of the batch at a position, and its header on both sides, or the bytes after the header."""
     start = 0
     while start + PREFIX.size <= len(mine):
         end = start + LOG_OVERHEAD + int.from_bytes(mine[start + 8 : start + LOG_OVERHEAD])
@@ -145,7 +151,7 @@ def _batches(mine: bytes, theirs: bytes, at: int) -> tuple[str, list[str]]:
 
 
 def _lines(mine: bytes, theirs: bytes) -> tuple[str, list[str]] | None:
-    """Return the first lines at which two texts differ; None if these are not texts."""
+    """Return the number of the first line that differs, and this line on both sides; None if the files are not text."""
     try:
         texts = [data.decode("ascii").split("\n") for data in (mine, theirs)]
     except UnicodeDecodeError:
@@ -157,7 +163,7 @@ def _lines(mine: bytes, theirs: bytes) -> tuple[str, list[str]] | None:
 
 
 def _decoded(layout: Layout, rows: list[bytes], names: list[str]) -> list[str]:
-    """Return both rows field by field, with a mark before differing fields, and their bytes."""
+    """Return both rows field by field, with a mark before differing fields; if all fields are shown, also as bytes."""
     cells: list[list[str]] = [[], []]
     for field in layout.fields:
         parts = [row[field.offset : field.offset + field.size] for row in rows]

@@ -1,8 +1,8 @@
-"""HTML page of a report: one file that loads nothing else, for a browser, a phone and a printer.
+"""HTML page of a report: one file that loads nothing else.
 
 This module provides the content and ``templates/`` the design: ``report.html.j2`` includes ``report.css`` and
-``report.js`` after the parts shared with the page of ``kidx verify``. Everything is readable without
-scripts, which only filter and copy.
+``report.js`` after the parts shared with the page of ``kidx verify``. The page is readable without scripts: they only
+filter and copy.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from conformance.report.rendering import render, trace_text
 from kidx.printable import printable
 
 if TYPE_CHECKING:
-    from collections import Counter
-
     from conformance.clauses import Clause
     from conformance.events import Diverged, Verdict
 
@@ -50,7 +48,7 @@ class Difference:
 
 
 class Cell(NamedTuple):
-    """Verdict in the matrix; ``link`` leads to the divergence, if there is one."""
+    """Verdict in the matrix; ``link`` is the anchor of the divergence, or empty."""
 
     verdict: Verdict | None
     link: str
@@ -58,7 +56,7 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """Clause with its cells, one per release."""
+    """Clause with one cell per release, and with the number of steps that exercised it in each."""
 
     clause: Clause
     cells: list[Cell]
@@ -66,13 +64,13 @@ class Row:
 
     @property
     def exercised(self) -> int:
-        """Number of steps that exercised it, in all releases together."""
+        """Number of steps that exercised the clause, in all releases together."""
         return sum(self.steps)
 
 
 @dataclass(frozen=True)
 class Chapter:
-    """File of the catalogue in one implementation's matrix."""
+    """Chapter of the catalogue, as a table in one implementation's matrix."""
 
     section: str
     title: str
@@ -86,7 +84,7 @@ class Chapter:
 
     @property
     def is_open(self) -> bool:
-        """True if it has a verdict other than ``not-run``, so that it is shown open."""
+        """True if the page shows the chapter unfolded, because a verdict is not ``not-run``."""
         return any(verdict != "not-run" for verdict in self.counts)
 
 
@@ -107,7 +105,7 @@ class Page:
         return found
 
     def releases_of(self, event: Diverged) -> str:
-        """Return the number of releases that a divergence occurs in, or the only one."""
+        """Return the number of releases with a divergence, or the name of the release if there is only one."""
         return f"{len(event.releases)} releases" if len(event.releases) > 1 else str(event.failure["release"])
 
     def chapters(self, implementation: str) -> list[Chapter]:
@@ -146,7 +144,7 @@ class Page:
         return [clause for clause in load_clauses().values() if clause.id in shown]
 
     def exercised(self, clause: str) -> list[tuple[str, str, Verdict, int]]:
-        """Return implementation, releases, verdict and steps of a clause; equal neighbours share a line."""
+        """Return implementation, releases, verdict and steps of a clause; adjacent equal releases share a row."""
         found: list[tuple[str, str, Verdict, int]] = []
         for name in self.report.implementations:
             same: list[tuple[list[str], Verdict, int]] = []
@@ -161,10 +159,6 @@ class Page:
                     same.append(([release], verdict, steps))
             found += [(name, _span(releases), verdict, steps) for releases, verdict, steps in same]
         return found
-
-    def counts(self, implementation: str, release: str | None = None) -> Counter[Verdict]:
-        """Return the counts of :meth:`CombinedReport.count`."""
-        return self.report.count(implementation, release)
 
     @property
     def frequencies(self) -> list[tuple[str, int]]:

@@ -1,8 +1,7 @@
 """JUnit XML: one suite per machine × implementation × release, one case per clause.
 
 A clause that diverges is a failure. A clause that no step exercised is skipped, with a message. A run that was cut off
-is
-an error, so that no pipeline mistakes an incomplete run for a passed one.
+is an error, so that no pipeline mistakes an incomplete run for a passed one.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ def _unattributed(stream: Stream, divergences: list[Diverged]) -> ET.Element:
 
 def _cut_off(stream: Stream) -> ET.Element:
     suite = ET.Element("testsuite", name="conformance run")
-    case = _case(suite, "conformance", _text(f"{stream.path} is a whole run"))
+    case = _case(suite, "conformance", _text(f"{stream.path} is complete"))
     ET.SubElement(case, "error", message=printable(stream.cut_off), type="cut-off")
     return _counted(suite, stream, 0.0)
 
@@ -111,7 +110,7 @@ def _case(suite: ET.Element, class_name: str, name: str) -> ET.Element:
 
 
 def _fail(case: ET.Element, divergences: list[Diverged]) -> None:
-    """Add one failure, because JUnit allows only one per case; its text contains all divergences."""
+    """Add one failure with the text of all divergences, because JUnit allows only one failure per case."""
     participant = divergences[0].failure["participant"] if divergences else "the implementation"
     failure = ET.SubElement(case, "failure", message=printable(f"{participant} diverges"), type="diverges")
     failure.text = _text("\n\n".join(map(format_divergence, divergences)))
@@ -127,5 +126,5 @@ def _counted(suite: ET.Element, stream: Stream, seconds: float) -> ET.Element:
 
 
 def _text(value: str) -> str:
-    """Return a text without what XML or a terminal must not contain: a program's last output may be any text."""
+    """Return a text with unprintable characters escaped, because it may contain the output of a program."""
     return printable_lines(value)

@@ -37,7 +37,7 @@ class NdjsonWriter:
         """Write one event.
 
         Raises:
-            ToolError: it cannot be written, e.g. because the disk is full.
+            ToolError: the event cannot be written, e.g. because the disk is full.
         """
         try:
             self._file.write(json.dumps(event.to_json(), separators=(",", ":")) + "\n")

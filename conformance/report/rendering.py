@@ -1,4 +1,4 @@
-"""Rendering of the pages: one file that loads nothing else, from the package's template, styles and scripts."""
+"""Rendering of HTML pages from the package's templates, styles and scripts; a page is one file that loads nothing else."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def render(template: str, *, styles: Sequence[str], scripts: Sequence[str], **co
 
     Args:
         template: name of the template in ``templates``.
-        styles: names of files there, included after the styles shared with the page of ``kidx verify``.
-        scripts: names of files there, included after the shared scripts.
+        styles: names of style sheets in ``templates``, included after those shared with the page of ``kidx verify``.
+        scripts: names of scripts in ``templates``, included after the shared scripts.
         context: variables of the template.
     """
     environment = Environment(
@@ -36,14 +36,19 @@ def render(template: str, *, styles: Sequence[str], scripts: Sequence[str], **co
     )
     environment.filters["oneline"] = printable
     templates, shared = files("conformance.report") / "templates", files("kidx.report") / "templates"
-    # All are the package's own files, without any data of a run.
+    # Not escaped: these are files of the package, without any data of a run.
     css = Markup(_joined(shared / "page.css", *(templates / name for name in styles)))  # noqa: S704
     js = Markup(_joined(shared / "page.js", *(templates / name for name in scripts)))  # noqa: S704
     return environment.get_template(template).render(css=css, js=js, **context)
 
 
 def trace_text(directory: Path, path: str) -> str:
-    """Return the trace's file content, also if the report directory has been moved; empty if the file is missing."""
+    """Return the content of a trace file; empty if the file is missing or invalid.
+
+    Args:
+        directory: report directory, which may have been moved since the run.
+        path: path of the trace during the run.
+    """
     for file in (directory / "traces" / Path(path).name, Path(path)):
         try:
             text = file.read_text("utf-8") if path else ""
@@ -55,7 +60,7 @@ def trace_text(directory: Path, path: str) -> str:
 
 
 def _shown(value: Any) -> Any:
-    """Return a value of a run with control characters as escapes; applied before it is escaped for HTML."""
+    """Return a value of the template with its control characters escaped; jinja2 then escapes it for HTML."""
     return printable_lines(value) if type(value) is str else value
 
 

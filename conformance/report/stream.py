@@ -1,4 +1,4 @@
-"""Reader of the files of :mod:`conformance.report.ndjson`: the events of one run, also of one that was cut off."""
+"""Reader of ``events.ndjson``: the events of a run, even if the run was cut off."""
 
 from __future__ import annotations
 
@@ -73,10 +73,10 @@ class Stream:
 
 
 def read_streams(places: Iterable[Path]) -> list[Stream]:
-    """Return the runs in some files and report directories, each of one run or with one directory per run.
+    """Return the runs of event files and report directories; a directory has one run, or a subdirectory per run.
 
     Raises:
-        StreamError: there is no report, or one that this version cannot read.
+        StreamError: there is no report, or this version cannot read it.
     """
     return [read_stream(file) for place in places for file in _files_of(place)]
 
@@ -108,7 +108,7 @@ def read_stream(path: Path) -> Stream:
         try:
             event = event_of(_object(line))
         except ValueError as error:
-            if number == len(lines):  # a line that was being written when its process was killed
+            if number == len(lines):  # the run was killed while it wrote this line
                 break
             raise StreamError(f"line {number} of the report {path} is not an event: {error}") from None
         if event is not None:

@@ -52,7 +52,7 @@ class TerminalWriter:
     def __exit__(self, *exception: object) -> None:
         if self._progress is not None:
             self._progress.stop()
-        self._print_divergences()  # of a run that was interrupted
+        self._print_divergences()  # an interrupted run has not printed them yet
 
     def __call__(self, event: Event) -> None:
         """Print one event."""
@@ -153,7 +153,7 @@ class TerminalWriter:
             name = in_lines(f"{result.implementation} ({backend})" if backend else result.implementation)
             if result.unsupported:
                 releases = absent.pop((result.implementation, result.machine), None)
-                if releases:  # one row for all of them
+                if releases:  # one row for all releases
                     text = ("–",) * 4 + ("unsupported", "–")
                     table.add_row(in_few_words(releases), name, result.machine, *text, style="dim")
                 continue
@@ -201,13 +201,13 @@ class TerminalWriter:
             self.console.print(table)
 
     def _print_not_driven(self) -> None:
-        """Print what a build lacks, so that a machine cannot test it."""
+        """Print why a machine cannot test a build."""
         reasons = [str(result.details.get("why", "")) for result in self._results if result.unsupported]
         for reason in filter(None, dict.fromkeys(reasons)):
             self.console.print(reason, markup=False, highlight=False, soft_wrap=True)
 
     def _print_tolerated(self) -> None:
-        """Print what was tolerated because an implementation lacks a capability."""
+        """Print the differences that were tolerated because an implementation lacks a capability."""
         for line in tolerated(self._results):
             self.console.print(line, markup=False, highlight=False, soft_wrap=True)
 
@@ -224,7 +224,7 @@ class TerminalWriter:
             self.console.print(f"stopped by --max-time: {', '.join(machines)}", highlight=False, soft_wrap=True)
 
     def _print_not_run(self) -> None:
-        """Print the clauses that no step exercised; releases with the same ones share a line."""
+        """Print the clauses that no step exercised; releases with the same clauses share a line."""
         releases: dict[tuple[str, tuple[str, ...]], list[str]] = {}
         for result in self._results:
             missing = tuple(clause for clause, verdict in result.verdicts.items() if verdict == "not-run")

@@ -1,4 +1,4 @@
-"""Remark about a machine that ``--max-time`` ended: how many regression traces and examples it did not execute."""
+"""Remark about a machine that ``--max-time`` ended: the numbers of regression traces and examples not executed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def stopped_by_time(result: Result) -> str:
 
 
 def not_executed(result: Result) -> str:
-    """Return how many regression traces and examples were not executed; empty for an event without these numbers."""
+    """Return the numbers of regression traces and examples not executed; empty for an event without the numbers."""
     found = result.details.get("not_executed", {})
     counts = [f"{missing} of {wanted} {kind}" for kind, (missing, wanted) in found.items() if missing]
     return f"{' and '.join(counts)} not executed" if counts else ""

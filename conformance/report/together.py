@@ -1,4 +1,4 @@
-"""Several writers of one stream, where the failure of one does not affect the others."""
+"""Distribution of one event stream to several writers; an error of one writer does not affect the others."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
 
 class Together:
-    """Writers that all get every event.
+    """Sink that passes every event to several writers.
 
     Args:
         sinks: the writers.
 
     Attributes:
-        failures: one line for each kind of failure.
+        failures: error messages of the writers, each once.
     """
 
     def __init__(self, sinks: Sequence[Sink]) -> None:
@@ -34,7 +34,7 @@ class Together:
             try:
                 sink(event)
             except BrokenPipeError:
-                raise  # the reader has gone
+                raise  # the reader of standard output has gone
             except ToolError as error:
                 self._note(str(error))
             except Exception as error:  # noqa: BLE001 -- the other writers and events continue after any error

@@ -1,4 +1,4 @@
-"""Text of what a run tolerated because an implementation lacks a capability."""
+"""Text about the differences that a run tolerated because an implementation lacks a capability."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from conformance.events import Result
 
 _NAMED: Final = 3
-"""Number of releases up to which they are named."""
+"""Maximum number of releases that are listed by name."""
 
 
 def tolerated(results: Iterable[Result]) -> Iterator[str]:
-    """Yield a line for each thing that was tolerated, with its steps in all releases."""
+    """Yield a line for each tolerated difference, with the number of steps in all releases."""
     steps: dict[tuple[str, str], Counter[str]] = {}
     releases: dict[tuple[str, str, str], list[str]] = {}
     for result in results:
@@ -36,7 +36,7 @@ def tolerated(results: Iterable[Result]) -> Iterator[str]:
 
 
 def _joined(said: list[str]) -> list[str]:
-    """Return the tolerances; all of fields in one line."""
+    """Return the lines of tolerated differences; differences in fields of a state share one line."""
     if not all(words.startswith(NOT_IN_STATE) for words in said):
         return said
     return [NOT_IN_STATE + ", ".join(words.removeprefix(NOT_IN_STATE) for words in said)]

@@ -154,7 +154,7 @@ def test_unobservable_areas_are_distinguished_from_areas_that_were_not_run(board
     """A broker shows no index files over the protocol; its retention could have been tested."""
     made = board(("", header("wire:h:1"), result("wire:h:1", "wire", {"LO-6": "conforms", "LO-2b": "not-run"})))
     states = {each.area: (each.state, each.label, each.symbol) for each in made.rows[0].cells}
-    assert states["offset index"] == states["recovery"] == ("absent", "no such thing", "·")
+    assert states["offset index"] == states["recovery"] == ("absent", "does not apply", "·")
     assert cell(made, "offset index").why == "its protocol alone does not show it"
     assert "absent" not in {each.state for each in board(WHOLE).rows[0].cells}
 

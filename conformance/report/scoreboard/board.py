@@ -18,7 +18,7 @@ STATE_LEGEND: Final[Mapping[State, str]] = {
     "differs": "number of unique divergences, each with its steps",
     "excused": "diverged as expected, in a run that skips known divergences: no steps are recorded",
     "unsupported": "the implementation does not have the operations",
-    "absent": "does not exist in its interface, so no run could check it",
+    "absent": "the implementation's interface does not include it, so no run could check it",
     "not-run": "nothing exercised it, so nothing is known",
 }
 STATE_SYMBOLS: Final[Mapping[State, str]] = dict(zip(STATE_LEGEND, "✓✗≈–·○", strict=True))
@@ -39,9 +39,9 @@ class BoardDivergence:
     Attributes:
         event: event of the divergence.
         means: consequence for a consumer, in one sentence.
-        text: requirement, both sides and steps as text.
-        trace: trace document that replays it; empty if it is missing.
-        known: reason from the expectation that it matches, or None.
+        text: the divergence as text, as a run prints it.
+        trace: content of the trace file; empty if the file is missing.
+        known: reason from the matching expectation, or None without one.
     """
 
     event: Diverged
@@ -57,12 +57,12 @@ class Cell:
 
     Attributes:
         area: name of the area.
-        why: reason why nothing was run or is supported; empty if that needs none.
+        why: reason why the area was not run or is unsupported; otherwise empty.
         faults: the unique divergences.
         clauses: number of steps that exercised each clause.
         excused: clauses that diverged as expected, in runs that skip known divergences.
         lacking: clauses whose operations the implementation does not have.
-        absent: True if the implementation has nothing that could be checked.
+        absent: True if the implementation's interface does not include the area.
     """
 
     area: str
@@ -82,14 +82,14 @@ class Cell:
             self.lacking.add(clause)
 
     def mark_skipped(self, feature: str) -> None:
-        """Mark that the runs skipped the feature of this area: results of other features do not show conformance."""
+        """Mark the area as skipped, because its runs skipped a feature that it needs."""
         self.lacking.update(self.clauses)
         self.clauses.clear()
         self.why = f"the runs were made without {feature}"
 
     @property
     def state(self) -> State:
-        """Worst known state."""
+        """State of the area; a divergence counts most."""
         if self.faults:
             return "differs"
         if self.excused:
@@ -105,9 +105,8 @@ class Cell:
         """Verdict as text."""
         if self.state == "differs":
             return f"{len(self.faults)} divergence{'s' if len(self.faults) > 1 else ''}"
-        return {"not-run": "not run", "absent": "no such thing", "excused": "known divergences"}.get(
-            self.state, self.state
-        )
+        labels: dict[State, str] = {"not-run": "not run", "absent": "does not apply", "excused": "known divergences"}
+        return labels.get(self.state, self.state)
 
     @property
     def symbol(self) -> str:
@@ -117,7 +116,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class RunProvenance:
-    """One run in a row: its time, command, versions, size, and what was tolerated."""
+    """Provenance of a row's results: time, command, versions and size of one run, and the tolerated differences."""
 
     implementation: str
     started: str
@@ -140,10 +139,10 @@ class Row:
         label: name of the implementation.
         release: release of Kafka that it is compared with.
         version: version of the implementation; empty if unknown.
-        about: description of the implementation, and its home page.
+        about: description and home page of the implementation.
         cells: one cell for each area.
-        made: the runs.
-        baseline: score of the wire baseline, or None if no run drove it over the protocol.
+        made: provenance of each run.
+        baseline: score of the wire baseline, or None if no run used Kafka's protocol.
     """
 
     label: str
@@ -156,7 +155,7 @@ class Row:
 
     @property
     def faults(self) -> list[BoardDivergence]:
-        """All unique divergences; one may be in several cells."""
+        """All unique divergences, each once even if it is in several cells."""
         return list({id(fault): fault for cell in self.cells for fault in cell.faults}.values())
 
 

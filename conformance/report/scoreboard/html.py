@@ -1,4 +1,4 @@
-"""Scoreboard as a page: one file that loads nothing else, in the design of a run's page."""
+"""HTML page of the scoreboard: one file that loads nothing else."""
 
 from __future__ import annotations
 

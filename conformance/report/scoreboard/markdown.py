@@ -1,4 +1,4 @@
-"""Scoreboard as Markdown: the board, and below it every divergence with its meaning and its replay command."""
+"""Scoreboard as Markdown: the table, then every divergence with its meaning and its replay command."""
 
 from __future__ import annotations
 

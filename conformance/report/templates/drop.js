@@ -1,10 +1,10 @@
-// Everything in the file becomes text of an element, never markup: the file may come from anybody.
+// The file may come from anybody, so its content becomes text of elements, never markup.
 (() => {
   const shown = document.getElementById("shown");
   const VERDICTS = ["diverges", "expected-divergence", "not-run", "unsupported", "conforms"];
   const LONGEST = 20000;
 
-  // Control characters and marks that change the direction of text are escapes, as in the other pages.
+  // Control characters and marks that change the direction of text are escaped, as in the other pages.
   const printable = (value) => {
     const text = typeof value === "string" ? value : value === undefined ? "" : JSON.stringify(value);
     const cut = text.length > LONGEST ? `${text.slice(0, LONGEST)}… (${text.length} characters)` : text;
@@ -21,7 +21,7 @@
   const number = (value) => (Number.isFinite(value) ? value : 0);
   const object = (value) => (value && typeof value === "object" && !Array.isArray(value) ? value : {});
 
-  // As conformance/report/stream.py: other kinds of events are skipped, and a truncated last line.
+  // Like conformance/report/stream.py, this skips unknown events and a truncated last line.
   const read = (text) => {
     const lines = text.split("\n").filter((line) => line.trim());
     const events = [];

@@ -1,4 +1,4 @@
-// Everything can be read without this: it filters rows, and opens what a link leads to.
+// The page can be read without this script, which filters rows and unfolds the target of a link.
 (() => {
   const words = document.querySelector("#filter"), only = document.querySelector("#only");
   const apply = () => {

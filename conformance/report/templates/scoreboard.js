@@ -1,4 +1,4 @@
-// Everything can be read without this: it opens what a link leads to.
+// The page can be read without this script, which unfolds the target of a link.
 (() => {
   const reveal = () => {
     const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
