@@ -1,8 +1,7 @@
 """Kafka's locked releases, their jars, and the Java that runs them.
 
-One module per task: :mod:`~conformance.kafka.releases` reads the lock files,
-:mod:`~conformance.kafka.jar_fetch` turns one into a class path of verified jars,
-:mod:`kidx.java` finds a Java, and :mod:`~conformance.kafka.lock_file` writes the lock files.
+:mod:`~conformance.kafka.releases` reads the lock files, :mod:`~conformance.kafka.jar_fetch` fetches and verifies the
+jars of a release, :mod:`kidx.java` finds a Java, and :mod:`~conformance.kafka.lock_file` writes the lock files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Builds of Kafka that are not locked releases: a release candidate, a fork, a patched checkout.
 
-``DIR`` is a directory of jars, a distribution (its ``libs``), a ``.tar.gz`` of one, or a checkout after
-``./gradlew jar`` (``**/build/libs`` and ``**/build/dependant-libs*``). All its jars make one class path. Its version
-comes from ``kafka/kafka-version.properties`` or from the names of the jars.
+``DIR`` is a directory of jars, a distribution (its ``libs``), the ``.tar.gz`` of a distribution, or a checkout after
+``./gradlew jar`` (``**/build/libs`` and ``**/build/dependant-libs*``). All jars of a build form one class path. The
+version comes from ``kafka/kafka-version.properties`` or from the names of the jars.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from conformance.kafka.releases import RELEASES
 from kidx.dialect import DIALECTS, version_of
 
 INDEX_CLASSES: Final = ("org/apache/kafka/storage/internals/log/OffsetIndex.class", "kafka/log/OffsetIndex.class")
-"""Class that a build must contain; the second name is the one in releases up to 3.4."""
+"""Names of the class that a build must contain: since 3.5, and before."""
 _CLIENTS_CLASS: Final = "org/apache/kafka/common/utils/Time.class"
 _MAIN_CLASS: Final = "kafka/Kafka.class"
 _PROPERTIES: Final = "kafka/kafka-version.properties"
@@ -34,7 +34,7 @@ _ARTIFACTS: Final = (
 _NAME: Final = re.compile(rf"(?P<artifact>{_ARTIFACTS})-(?P<version>\d+\.\d+\.\d+.*?)(?:\.jar)")
 _NO_CLASSES: Final = re.compile(r"-(?:sources|javadoc|scaladoc|test|tests|test-sources|test-fixtures|site-docs)\.jar$")
 _BINDINGS: Final = re.compile(r"(?:slf4j-(?:reload4j|log4j12|simple)|log4j-slf4j2?-impl|logback-classic)-\d")
-"""Jars that connect Kafka's log messages to a backend; excluded in this process, where classes must not log."""
+"""Jars that connect slf4j to a logging backend; excluded from classes in this process, which must not log."""
 _IN_CHECKOUT: Final = ("build/libs", "build/dependant-libs*")
 _DEPTHS: Final = ("", "*/", "*/*/", "*/*/*/")
 _ARCHIVES: Final = (".tar.gz", ".tgz")
@@ -48,9 +48,8 @@ class Build:
         text: path as the user gave it.
         jars: class path, Kafka's own jars first.
         version: version according to the build, e.g. ``"4.5.0-SNAPSHOT"``.
-        release: release whose dialect applies unless the build differs: the one of its version, or the newest before
-            it.
-        class_version: class file version of its index classes: 61 is Java 17.
+        release: release whose dialect the build is expected to have: the release of its version, or the newest before.
+        class_version: class file version of the build's index classes: 61 is Java 17.
         is_kafka: True for Kafka's own classes; False for a fork with its own names.
     """
 
@@ -63,12 +62,12 @@ class Build:
 
     @property
     def jars_without_logging(self) -> tuple[Path, ...]:
-        """Jars without those that make classes in this process log."""
+        """Jars without logging backends."""
         return tuple(jar for jar in self.jars if not _BINDINGS.match(jar.name))
 
     @property
     def logging(self) -> str:
-        """Logging backend of its broker: ``log4j2`` or ``reload4j`` (log4j 1)."""
+        """Logging backend of the build's broker: ``log4j2`` or ``reload4j`` (log4j 1)."""
         return "log4j2" if any(jar.name.startswith("log4j-core-") for jar in self.jars) else "reload4j"
 
     @property
@@ -139,7 +138,7 @@ def _opened(text: str, path: Path) -> Build:
 
 
 def _jars_of(directory: Path) -> list[Path]:
-    """Return the jars with classes, Kafka's own first; of two with the same name, the first one found."""
+    """Return the jars with classes, Kafka's own jars first; of jars with the same name, only the first one found."""
     for place in (directory, directory / "libs"):
         found = sorted(place.glob("*.jar"))
         if found:
@@ -191,11 +190,11 @@ def _version(text: str, jars: Iterable[Path], declared: str) -> str:
 
 
 def release_of(version: str, *, before: bool = False) -> str:
-    """Return the release whose dialect a version has: its own, or the newest release before it.
+    """Return the release whose dialect a version has: the version itself, or the newest release before it.
 
     Args:
         version: e.g. ``"4.5.0-SNAPSHOT"``.
-        before: True to return the newest locked release before the version in any case.
+        before: True to return the newest locked release before the version, even if the version is a release.
 
     Raises:
         ToolError: the version is older than all known releases.

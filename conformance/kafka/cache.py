@@ -7,13 +7,13 @@ The directory is ``KIDX_CACHE`` if set, else the user's cache directory for ``ki
     partial/<random>/                                      downloads in progress
     fetch.lock                                             locked by the process that downloads
 
-A class path has some fifty jars and hashing them takes a second, so each is hashed once: the ``.verified``
-file records size and modification time of the hashed bytes, and while both are unchanged the jar
-is used without hashing (about 1 ms for a whole class path). That detects an interrupted copy or a replaced jar,
-but not a forged modification time in the user's own cache directory.
+A class path has about fifty jars, and hashing them takes a second, so each jar is hashed once. The ``.verified`` file
+records size and modification time of the hashed jar. While both are unchanged, the jar is not hashed again; then
+checking a whole class path takes about 1 ms. This detects an interrupted copy or a replaced jar, but not a forged
+modification time in the user's own cache directory.
 
-Nothing is written in place: a jar and its ``.verified`` file are completed elsewhere in the cache
-and renamed, so a process that dies leaves no partial file under ``jars/``.
+A jar and its ``.verified`` file are written elsewhere in the cache and then renamed, so a process that dies leaves no
+partial file under ``jars/``.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Cache:
         return self.directory / "jars" / jar.path
 
     def has(self, jar: Jar) -> bool:
-        """Return True if a jar is cached and is the locked one; hash it unless that is on record."""
+        """Return True if a jar is cached and has the locked hash; hash the file unless its ``.verified`` is valid."""
         path = self.path(jar)
         try:
             status = path.stat()
@@ -93,7 +93,7 @@ class Cache:
                 return False
         except OSError:
             return False
-        # In a read-only cache the mark cannot be written; the only effect is that every start hashes again.
+        # In a read-only cache the mark cannot be written, and every start hashes the jar again.
         with contextlib.suppress(OSError):
             self._write_mark(path, mark)
         return True
@@ -108,7 +108,7 @@ class Cache:
         path.parent.mkdir(parents=True, exist_ok=True)
         status = complete.stat()
         complete.replace(path)
-        # Between the two renames an old mark may exist next to the new jar; its modification time does not match.
+        # Between the two renames, the new jar may have an old mark, which is invalid because it has another time.
         self._write_mark(path, f"{jar.sha256} {status.st_size} {status.st_mtime_ns}")
         return path
 

@@ -1,4 +1,4 @@
-"""Docker engine of this machine. It is part of an extra and slow to import, so import it only where it is needed."""
+"""Connection to the Docker engine of this machine. The module is slow to import."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conformance.errors import ToolError
 if TYPE_CHECKING:
     from docker import DockerClient
 
-# An engine on this machine answers immediately; one that hangs counts as not running.
+# An engine on this machine answers immediately. An engine that hangs counts as not running.
 _TIMEOUT_S = 10
 
 
@@ -24,7 +24,7 @@ class NoImageError(ToolError):
 
 
 def connect() -> DockerClient:
-    """Return a client of the engine in ``DOCKER_HOST``, or of the one at the default address.
+    """Return a client of the engine at ``DOCKER_HOST``, or at the default address.
 
     Raises:
         NoEngineError: no engine answers, or testcontainers is not installed.
@@ -44,7 +44,7 @@ def connect() -> DockerClient:
 
 
 def _ping(address: str) -> None:
-    """Connect to a local engine's socket and close it: docker's own client leaks a socket if the connection fails."""
+    """Check that a local engine's socket accepts connections: docker's own client leaks a socket if it does not."""
     kind, _, path = address.partition("://")
     if kind == "http+unix":
         with socket.socket(socket.AF_UNIX) as connection:
@@ -53,7 +53,7 @@ def _ping(address: str) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the innermost reason: libraries wrap "connection refused" in a page of text."""
+    """Return the message of the first cause; the errors that wrap it have very long messages."""
     while error.__cause__ or error.__context__:
         error = error.__cause__ or error.__context__  # type: ignore[assignment]
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,11 +1,10 @@
-"""Kafka's jars on this machine: from the cache, or fetched on first use and verified.
+"""Kafka's jars, fetched and verified on first use, then cached.
 
-``class_path("3.9.2", "index")`` is all that most callers need. A jar that is missing is copied from the
-local Maven repository (``M2_REPO``, else ``~/.m2/repository``) or else downloaded with the
-pure-Python Maven resolver of jgo; either way it must have the locked SHA-256 before it enters the cache. To use a
-company's mirror, set ``KIDX_MAVEN_MIRROR`` to its address, which replaces jgo's default.
+Most callers need only ``class_path("3.9.2", "index")``. A missing jar is copied from the local Maven repository
+(``M2_REPO``, or ``~/.m2/repository``), or else downloaded with the pure-Python Maven resolver of jgo. In both cases the
+jar must have the locked SHA-256. To use a company's mirror, set ``KIDX_MAVEN_MIRROR`` to its address.
 
-Nothing is printed here: ``progress`` is called instead (:mod:`conformance.kafka.progress` displays it).
+This module prints nothing; it calls ``progress`` (:mod:`conformance.kafka.progress` displays it).
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Progress", "Step", "cache_directory", "class_path", "fetch", "tool_jar"]
 
-# A few parallel downloads hide the latency of many small jars; more only make a public repository throttle.
+# A few parallel downloads hide the latency of many small jars. A public repository throttles clients with more.
 THREADS = 4
 # Pauses in seconds, after each of which a broken connection is retried.
 PAUSES = (0.5, 2.0)
 
-# Without logging, jgo warns about a wrong checksum on stderr; the check here has a better message.
+# Without a handler, jgo prints a warning about a wrong checksum; the check in this module has a better message.
 logging.getLogger("jgo").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Progress of a fetch: jars and bytes that have arrived, their totals, and the ``artifact`` that has progressed."""
+    """Progress of a fetch: numbers of fetched jars and bytes, their totals, and the artifact being fetched."""
 
     artifact: str
     jars: int
@@ -55,7 +54,7 @@ class Step:
 
 
 Progress = Callable[[Step], None]
-"""Function called for every block that arrives, by one thread at a time."""
+"""Function that is called for every received block, by one thread at a time."""
 
 
 def class_path(
@@ -112,7 +111,7 @@ class _Cancelled(Exception):  # noqa: N818  (not an error: the first failure can
 
 
 class _ProgressCounter:
-    """Counter of what several threads receive; it calls the progress callback from one thread at a time."""
+    """Counter of the bytes that several threads receive; only one thread at a time calls the progress callback."""
 
     def __init__(self, progress: Progress | None) -> None:
         self.stopped = False
@@ -127,7 +126,7 @@ class _ProgressCounter:
             self._total_size += jar.size
 
     def arrived(self, jar: Jar, size: int, *, complete: bool = False) -> None:
-        """Record that ``size`` bytes of a jar have arrived in all."""
+        """Record the total number of bytes received of a jar."""
         if self.stopped:
             raise _Cancelled
         with self._lock:
@@ -146,7 +145,7 @@ def _fetch_all(cache: Cache, jars: Sequence[Jar], tally: _ProgressCounter) -> No
         try:
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         finally:
-            tally.stopped = True  # also on Ctrl-C: running downloads end at their next block
+            tally.stopped = True  # running downloads end with their next block, also on Ctrl-C
             for future in futures:
                 future.cancel()
     for future in done:
@@ -168,9 +167,9 @@ def _fetch_one(cache: Cache, jar: Jar, tally: _ProgressCounter) -> None:
 
 
 def _from_local_repository(jar: Jar, directory: Path) -> Path | None:
-    """Copy a jar out of the local Maven repository if it has the right content.
+    """Copy a jar from the local Maven repository; return None if the jar is missing or has another hash.
 
-    The bytes are hashed and written from memory: the file belongs to other programs, which may change it concurrently.
+    The file is read once, because other programs may change it between hashing and copying.
     """
     repository = Path(os.environ.get("M2_REPO") or Path.home() / ".m2" / "repository")
     source = repository / jar.path
@@ -208,7 +207,7 @@ def _download(jar: Jar, directory: Path, tally: _ProgressCounter) -> Path:
         try:
             path = resolver.download(artifact)
         except requests.RequestException as error:
-            # It is an OSError too, so it is caught first: it is not an error of the cache.
+            # Caught before OSError, its base class, which is an error of the cache.
             if pause is None:
                 raise FetchError(f"cannot fetch {jar.artifact}: {_reason(error)}") from error
             shutil.rmtree(attempt, ignore_errors=True)
@@ -221,7 +220,7 @@ def _download(jar: Jar, directory: Path, tally: _ProgressCounter) -> Path:
 
 
 def _reason(error: Exception) -> str:
-    """Return a short reason why a connection failed; the messages of HTTP libraries are very long."""
+    """Return a short reason for a failed connection, because the messages of HTTP libraries are very long."""
     text = type(error).__name__
     if "Timeout" in text:
         return "no network, or the repository does not answer (timed out)"

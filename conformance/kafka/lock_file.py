@@ -1,11 +1,11 @@
 """Writer of lock files: ``python -m conformance.kafka.lock_file RELEASE ...`` (or ``tools``).
 
-For a maintainer, when Kafka publishes a release. It resolves the run-time class path of
-``org.apache.kafka:kafka_2.13:RELEASE`` with jgo's pure-Python Maven resolver, adds a logging backend and
-the jar that ``DumpLogSegments`` moved to, downloads every jar, and writes ``locks/RELEASE.toml``. The
-result is trusted from then on, so read the diff before committing it.
+A maintainer runs this module when Kafka publishes a release. The module resolves the run-time class path of
+``org.apache.kafka:kafka_2.13:RELEASE`` with jgo's pure-Python Maven resolver, adds a logging backend and the jar that
+contains ``DumpLogSegments``, downloads every jar, and writes ``locks/RELEASE.toml``. Later runs trust this file, so
+read the diff before committing it.
 
-``--work DIR`` keeps poms and jars between runs; without it they go to a temporary directory.
+``--work DIR`` keeps poms and jars between runs; the default is a temporary directory.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from kidx.dialect import DIALECTS, Dialect, dialect_of
 
 LOCKS = Path(__file__).parent / "locks"
 
-# Jars that the harness runs itself; they belong to no release.
+# Jars that the harness itself uses, and that belong to no release.
 TOOLS = {
-    # The last ecj that runs on Java 17; it compiles our own adapter source where there is only a JRE.
+    # The last ecj that runs on Java 17; it compiles the harness's Java sources if only a JRE is installed.
     "ecj": "org.eclipse.jdt:ecj:3.33.0",
     # Reads and writes class files; tests use it to make broken builds of Kafka.
     "asm": "org.ow2.asm:asm:9.8",
@@ -54,7 +54,7 @@ TOOLS = {
     "commons-pool2": "org.apache.commons:commons-pool2:2.12.1",
 }
 
-# In-process use: without a backend slf4j prints three lines on stderr for every class loader.
+# For classes in this process: without any backend, slf4j prints three lines on stderr for every class loader.
 SILENT = "org.slf4j:slf4j-nop:1.7.36"
 # Kafka's distribution has log4j 1.2.17 until 3.0, and from 3.1 on reload4j, its maintained replacement. One
 # reload4j for all of them keeps the cache small and free of log4j 1.2's known vulnerabilities.
@@ -62,7 +62,7 @@ RELOAD4J = ("ch.qos.reload4j:reload4j:1.2.25", "org.slf4j:slf4j-reload4j:1.7.36"
 # 4.0's pom does not name log4j2 (4.1's does); this is the version in its distribution.
 LOG4J2 = "2.24.3"
 
-# Jars that the index classes load and reflect on; tried on all 26 releases in one JVM with one class loader each.
+# Jars that the index classes load; tried with all releases in one JVM, with one class loader each.
 INDEX_SCALA = {"kafka_2.13", "kafka-clients", "scala-library", "scala-logging_2.13", "slf4j-api"}
 # LockUtils, in kafka-server-common, is needed from 3.9.2, 4.0.2 and 4.1.2 on; other releases do not use the jar.
 INDEX_JAVA = {"kafka-storage", "kafka-clients", "kafka-server-common", "slf4j-api"}
@@ -75,7 +75,7 @@ def _dialect(release: str) -> Dialect:
 
 
 def groups_of(release: str, artifact: str) -> list[Group]:
-    """Return the groups an artifact of a release belongs to, in the order of ``GROUPS``."""
+    """Return the groups that contain an artifact of a release, in the order of ``GROUPS``."""
     if artifact == SILENT:
         return ["index", "segment", "log"]
     _, name, _ = artifact.split(":")
@@ -118,7 +118,7 @@ def resolve(context: Any, release: str) -> list[str]:
 
 
 def download(context: Any, artifact: str) -> Jar:
-    """Download one artifact, or read it from the work directory, and return it with hash and size."""
+    """Return an artifact with its hash and size; download it unless it is in the work directory."""
     group, name, version, *classifier = artifact.split(":")
     path = context.project(group, name).at_version(version).artifact(*classifier).resolve()
     data = path.read_bytes()
@@ -162,14 +162,14 @@ def write_lock(release: str, directory: Path, work: Path | None = None) -> tuple
     Args:
         release: name of a published release.
         directory: directory of the lock file; created if it does not exist.
-        work: directory that keeps the downloads, or None for a temporary one.
+        work: directory that keeps the downloads, or None for a temporary directory.
 
     Returns:
         The lock file, and the number of its jars.
 
     Raises:
-        ToolError: the release does not exist, is too old, or is locked by this package; jgo is not installed, the
-            release does not resolve, a jar differs from its published checksum, or the file cannot be written.
+        ToolError: the release does not exist, is too old, or is locked by this package; jgo is not installed; a
+            dependency cannot be resolved; a jar differs from its published checksum; or the file cannot be written.
     """
     if re.fullmatch(r"\d{1,4}(\.\d{1,4}){2}", release, re.ASCII) is None:
         raise ToolError(f"{quoted(release)} is not a release of Kafka; write it as 4.2.0")
@@ -195,7 +195,7 @@ def write_lock(release: str, directory: Path, work: Path | None = None) -> tuple
 
 
 def published_release(name: str) -> Release:
-    """Load the lock of a release. A published release without a lock is first locked in the user's configuration.
+    """Load the lock file of a release. For a published release without one, first write it for the user.
 
     Raises:
         UnknownReleaseError: the release is not locked, and was not published when this package was made.
@@ -240,7 +240,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="+", metavar="RELEASE", help="a Kafka release such as 4.3.1, or 'tools'")
     parser.add_argument("--work", type=Path, help="keep what is downloaded here (default: a temporary directory)")
     options = parser.parse_args(arguments)
-    # jgo only warns when a jar does not match its published checksum; print the warning.
+    # Print jgo's warning about a jar that does not match its published checksum.
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     try:
         from jgo.maven import MavenContext  # noqa: PLC0415  (an optional dependency)

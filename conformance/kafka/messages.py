@@ -1,8 +1,7 @@
-"""Fields of the records that a broker writes for itself: ``python -m conformance.kafka.messages FILE``.
+"""Generator of ``kidx/messages/messages.json``: ``python -m conformance.kafka.messages FILE``.
 
-They are read from the jars of every locked release, which contain the definitions that Kafka's classes are generated
-from. The output is ``kidx/messages/messages.json``: names, types, versions and defaults of fields, by the release in
-which they changed.
+The file has the fields of the records that brokers write to internal topics and metadata logs: names, types, versions
+and defaults, by the release in which they changed. Kafka's jars contain these definitions as JSON.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ Json = dict[str, Any]
 
 
 def messages_of(release: str) -> dict[str, dict[str, Json]]:
-    """Return the messages of a locked release, by purpose and by name."""
+    """Return the messages of a locked release, by home (``metadata``, ``remote``, ``client``, …) and by name."""
     found: dict[str, dict[str, Json]] = {home: {} for home in sorted(set(_HOMES.values()))}
     for jar in class_path(release, "log"):
         named = _JARS.match(Path(jar).name)
@@ -97,7 +96,7 @@ def _field(field: Json, structures: dict[str, list[Json]]) -> Json:
 
 
 def _default(given: Any, kind: str) -> Any:
-    """Return the value of a default, which the definitions write as text or as a number."""
+    """Return the default of a field; the definitions have it as text or as a number."""
     if given == "null":
         return None
     if kind == "bool":
@@ -108,9 +107,9 @@ def _default(given: Any, kind: str) -> Any:
 
 
 def history() -> dict[str, dict[str, list[tuple[str, Json | None]]]]:
-    """Return the messages of all releases: for each, its definitions with the first release that has each.
+    """Return the messages of all releases by home and name, each as (first release, definition) for every change.
 
-    A definition is None from the release on that no longer has the message.
+    The definition is None if the message was removed in that release.
     """
     found: dict[str, dict[str, list[tuple[str, Json | None]]]] = {}
     for release in RELEASES:

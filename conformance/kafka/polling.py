@@ -1,4 +1,4 @@
-"""Waiting with a deadline."""
+"""Deadline for loops that wait for a condition."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Deadline:
         return max(0.0, self.limit - self.elapsed)
 
     def pause(self) -> bool:
-        """Sleep briefly before the next try; return False, immediately, when the time is up."""
+        """Sleep briefly and return True; after the deadline, return False immediately."""
         if not self.left:
             return False
         time.sleep(min(PAUSE, self.left))

@@ -1,4 +1,4 @@
-"""Progress display of a fetch: a bar on a terminal, a few plain lines anywhere else."""
+"""Progress display of a fetch: a bar on a terminal, or a few plain lines."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def show_progress(title: str, console: Console | None = None) -> Iterator[Callback]:
     """Yield a progress callback for :func:`conformance.kafka.jar_fetch.class_path`.
 
-    Nothing is displayed while nothing has to be fetched. ``title`` names what is fetched ("Kafka 3.9.2"). The
-    default console is stderr, so that a command's own output is not mixed with it.
+    Nothing is displayed if all jars are cached. ``title`` names the jars ("Kafka 3.9.2"). The default console is
+    stderr, so that the display does not mix with a command's output.
     """
     console = console or Console(stderr=True)
     if console.is_terminal:
@@ -45,7 +45,7 @@ def _bar(title: str, console: Console) -> Iterator[Callback]:
 
 
 def _lines(title: str, console: Console) -> Callback:
-    # One line per quarter shows in a CI log that the fetch progresses, without hiding other output.
+    # Four lines show the progress in a CI log without hiding other output.
     quarters = 4
     shown = -1
 

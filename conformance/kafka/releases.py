@@ -9,11 +9,11 @@ SHA-256 and its size in bytes::
       { artifact = "org.apache.kafka:kafka-clients:3.9.2", sha256 = "…", size = 9236023, groups = ["index", …] },
     ]
 
-It contains no repository address: the resolver decides where jars come from, and the hashes ensure that they are the
-right ones. ``python -m conformance.kafka.lock_file RELEASE`` writes one.
+A lock file contains no repository address: jars may come from any repository, because the hashes identify them.
+``python -m conformance.kafka.lock_file RELEASE`` writes the file.
 
-Groups let a caller fetch fewer jars. Only ``broker`` has a logging backend: classes inside the JVM of ``conformance``
-log nothing, and a broker has to.
+A caller fetches only the jars of one group. Only ``broker`` has a logging backend, because classes in the JVM of
+``conformance`` must not log.
 
 ========= ==================================================================================
 index     the index objects (``OffsetIndex``, ``TimeIndex``, ``TransactionIndex``, ``LazyIndex``)
@@ -77,8 +77,7 @@ class Jar:
 class Release:
     """Locked Kafka release.
 
-    ``logging`` is the backend on the ``broker`` class path. It determines the configuration file that is
-    read: ``reload4j`` (``-Dlog4j.configuration=``) or ``log4j2`` (``-Dlog4j2.configurationFile=``).
+    ``logging`` is the backend on the ``broker`` class path: ``reload4j`` or ``log4j2``.
     """
 
     name: str
@@ -102,22 +101,22 @@ RELEASES: tuple[str, ...] = tuple(
         key=version_of,
     )
 )
-"""All locked releases, oldest first."""
+"""Releases locked by this package, oldest first."""
 
 
 def newest() -> str:
-    """Return the newest locked release."""
+    """Return the newest release that this package locks."""
     return RELEASES[-1]
 
 
 @cache
 def load_release(name: str) -> Release:
-    """Read the lock file of one release; register the release first if the user has locked it.
+    """Read the lock file of one release, and register the dialect of a release that the user has locked.
 
-    A release that the user has locked behaves as the newest known release before it.
+    This is the dialect of the newest known release before it.
 
     Raises:
-        UnknownReleaseError: the release is not locked; the message lists the locked ones, or similar names.
+        UnknownReleaseError: the release is not locked; the message lists the locked releases, or similar names.
         ToolError: the user's lock file is invalid.
     """
     table = tomllib.loads((_LOCKS / f"{name}.toml").read_text("utf-8")) if name in RELEASES else _users_lock(name)
@@ -128,7 +127,7 @@ def load_release(name: str) -> Release:
 
 
 def register_releases(names: Iterable[str]) -> None:
-    """Register the behaviour of these releases in this process, also of those that the user has locked.
+    """Register the dialects of releases that the user has locked, in this process.
 
     Raises:
         UnknownReleaseError, ToolError: as :func:`load_release`.
@@ -138,7 +137,7 @@ def register_releases(names: Iterable[str]) -> None:
 
 
 def user_locks() -> Path:
-    """Return the directory of the user's lock files, in ``KIDX_CONFIG`` or in the user's configuration of ``kidx``."""
+    """Return the directory of the user's lock files, in ``KIDX_CONFIG`` or the user's configuration directory."""
     chosen = os.environ.get("KIDX_CONFIG")
     return (Path(chosen).expanduser().absolute() if chosen else user_config_path("kidx")) / "locks"
 

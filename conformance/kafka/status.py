@@ -22,11 +22,10 @@ __all__ = ["Fetched", "JavaSearch", "ReleaseStatus", "fetch_release", "list_rele
 
 @dataclass(frozen=True, slots=True)
 class ReleaseStatus:
-    """Number and size in bytes of a release's jars, in all and in the cache.
+    """Number and size in bytes of a release's jars, in total and in the cache.
 
-    Jars that releases share are counted for each of them, so the sizes do not add up to the size of the cache.
-    ``users`` is
-    True for a lock of the user, False for a packaged lock.
+    A jar that several releases share counts for each of them, so the sizes do not add up to the size of the cache.
+    ``users`` is True if the user has locked the release, and False if this package has.
     """
 
     release: str
@@ -102,7 +101,7 @@ def fetch_release(
 
 
 def show_java() -> JavaSearch:
-    """Return the Java that would be used, or None, and the reasons against each other Java found.
+    """Return the Java that ``conformance`` uses, or None, and for each other Java the reason against it.
 
     Raises:
         JavaNotFoundError: the Java in ``KIDX_JAVA_HOME`` cannot be used.

@@ -1,4 +1,4 @@
-"""Rendering of HTML pages from the package's templates, styles and scripts; a page is one file that loads nothing else."""
+"""Rendering of HTML pages, each one file that loads nothing else, from templates, styles and scripts."""
 
 from __future__ import annotations
 

@@ -16,16 +16,16 @@ Choice = Literal["auto", "container", "local"]
 
 
 class BackendChoice(NamedTuple):
-    """Backend, and the reason if it is not the preferred one."""
+    """Backend, and the reason if it is not a container; the reason is empty if the user requested the backend."""
 
     backend: Backend
     reason: str = ""
 
 
 def choose(release: str, choice: Choice = "auto", build: Build | None = None) -> BackendChoice:
-    """Return the backend for a release: with ``auto``, a container if an engine answers that has its image.
+    """Return the backend for a release: with ``auto``, a container if a Docker engine has the release's image.
 
-    A build runs as a local process.
+    A build always runs as a local process.
 
     Raises:
         NoEngineError: a container is requested, and no Docker engine answers.
@@ -52,7 +52,7 @@ def choose(release: str, choice: Choice = "auto", build: Build | None = None) ->
 
 
 def new_broker(release: str, choice: Choice = "auto", **options: Any) -> Broker:
-    """Return a broker that is not started yet; ``options`` are passed to :class:`Broker`.
+    """Return a broker, which is not started yet; ``options`` are passed to :class:`Broker`.
 
     Raises:
         NoEngineError: a container is requested, and no Docker engine answers.

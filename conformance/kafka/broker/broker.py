@@ -1,8 +1,7 @@
-"""Base class of the harness's brokers: their files, and how they start and stop.
+"""Base class of the brokers that the harness starts and stops.
 
 A broker is a context manager. It is always stopped, at the end of the block or on exit of the interpreter, and its
-process ends when this one dies. All its files are in one directory, which is removed on exit,
-or kept after an error.
+process ends when this one dies. All its files are in one directory, which is removed on exit, or kept after an error.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Step
 
-# A broker is ready within 10 s, on a machine whose cores have ten processes each within minutes. A broker
-# that cannot start exits.
+# A broker is ready within 10 s, or within minutes if each core of the machine runs ten processes. A broker that
+# cannot start exits, so a long limit costs no time.
 START_LIMIT = 600.0
 STOP_LIMIT = 30.0
 _RESPONSE_TIMEOUT_S = 2.0
@@ -45,34 +44,34 @@ _CLEAN_MARK = ".kafka_cleanshutdown"
 
 Backend = Literal["local", "container"]
 
-# Messages of Java and of Docker engines.
+# Messages of Java and of Docker engines about a port that is in use.
 _PORT_TAKEN = ("Address already in use", "address already in use", "port is already allocated")
 
 _open: weakref.WeakSet[Broker] = weakref.WeakSet()
 
 
 class Process(Protocol):
-    """Process that a broker runs in."""
+    """Process that runs a broker."""
 
     log_start: int
     """Size of the log in bytes before this process."""
 
     @property
     def running(self) -> bool:
-        """True while it runs."""
+        """True while the process runs."""
 
     @property
     def exit_status(self) -> int | None:
-        """Exit status, 128 + N after signal N; None while it runs."""
+        """Exit status, or 128 + N after signal N; None while the process runs."""
 
     def terminate(self) -> None:
         """Send SIGTERM, without waiting."""
 
     def kill(self) -> None:
-        """Send SIGKILL and wait until it has ended."""
+        """Send SIGKILL, and wait until the process has ended."""
 
     def wait(self, timeout: float) -> bool:
-        """Wait until it has ended; return True if it has."""
+        """Wait for the end of the process; return False if it still runs after the timeout."""
 
 
 class Broker(ABC):
@@ -80,8 +79,8 @@ class Broker(ABC):
 
     Args:
         release: a locked release; with a build, any release with a known dialect.
-        directory: directory of its files. It is kept on exit, and a broker that ran there before restarts with
-            its data. By default a new directory, removed unless an error occurs.
+        directory: directory of the broker's files, which is kept on exit. If it has the data of an earlier broker,
+            this broker continues with them. By default a new directory, removed unless an error occurs.
         config: broker properties, which override all properties set here.
         mode: ``"kraft"`` or ``"zookeeper"``; by default the usual mode of the release.
         base: parent of the new directory; by default the system's directory for temporary files.
@@ -115,7 +114,7 @@ class Broker(ABC):
             raise ToolError(f"Kafka {release} does not run with {self.mode} here, but with {modes_of(release)[0]}")
         self.config = dict(config or {})
         self.ready_seconds = 0.0
-        """Seconds that the last start took."""
+        """Duration of the last start in seconds."""
         self._progress = progress
         self._temporary = directory is None
         self._directory = Path(directory).absolute() if directory is not None else None
@@ -130,19 +129,19 @@ class Broker(ABC):
 
     @property
     def directory(self) -> Path:
-        """Directory with all its files; created on first use."""
+        """Directory with all files of the broker; created on first use."""
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix=f"kidx-broker-{self.release}-", dir=self._base))
         return self._directory
 
     @property
     def log_dir(self) -> Path:
-        """Kafka's ``log.dirs``: one directory per partition."""
+        """Kafka's ``log.dirs``, with one directory per partition."""
         return self.directory / "data"
 
     @property
     def log(self) -> Path:
-        """File with everything that the broker has printed, over all its starts."""
+        """File with the output of all starts of the broker."""
         return self.directory / "broker.log"
 
     @property
@@ -152,7 +151,7 @@ class Broker(ABC):
 
     @property
     def port(self) -> int:
-        """Port it listens on, also while it is down."""
+        """Port of the broker; it is reserved while the broker is down."""
         if self._node is None:
             raise RuntimeError("the broker has not been started")
         return self._node.port
@@ -164,7 +163,7 @@ class Broker(ABC):
 
     @property
     def running(self) -> bool:
-        """True if its process runs."""
+        """True if the broker's process runs."""
         return self._process is not None and self._process.running
 
     def __repr__(self) -> str:
@@ -173,10 +172,10 @@ class Broker(ABC):
         return f"{type(self).__name__}({self.release!r}, {where}, {state}, {self._directory})"
 
     def check(self) -> None:
-        """Check that it has not died; to be called after a request has failed.
+        """Check, after a failed request, that the broker has not died.
 
         Raises:
-            BrokerError: it has died.
+            BrokerError: the broker has died.
         """
         if self._process is not None and not self._process.running:
             raise self._error(f"died with status {self._process.exit_status}")
@@ -197,10 +196,10 @@ class Broker(ABC):
     # -- starting --------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start it and wait until it serves; after ``stop`` or ``kill``, with the same data and port.
+        """Start the broker, and wait until it answers; after ``stop`` or ``kill`` it has the same data and port.
 
         Raises:
-            BrokerError: it ended, or did not serve in time. The directory is kept.
+            BrokerError: the broker ended, or did not answer in time. The directory is kept.
             ToolError: Java, an engine or kafka-python is missing, or the jars cannot be fetched.
         """
         if self.running:
@@ -230,12 +229,12 @@ class Broker(ABC):
             self.begin(node)
             self.await_ready(node, deadline)
         except BaseException:
-            # Also on Ctrl-C: the caller does not know about the processes that have started.
+            # After any error, including Ctrl-C, the processes must end: the caller does not know about them.
             self._end()
             raise
 
     def begin(self, node: Node) -> None:
-        """Start its process as this node, without waiting until it serves.
+        """Start the broker's process with the settings of a node, without waiting until the broker answers.
 
         Raises:
             BrokerError: the process could not be started.
@@ -251,13 +250,13 @@ class Broker(ABC):
 
     @abstractmethod
     def _launch(self, node: Node, properties: Path) -> None:
-        """Start what a node depends on, and the broker itself as ``self._process``."""
+        """Start the processes that the node needs, such as ZooKeeper, and the broker as ``self._process``."""
 
     def await_ready(self, node: Node, deadline: Deadline) -> None:
-        """Wait until it serves.
+        """Wait until the broker answers.
 
         Raises:
-            BrokerError: it ended, or did not serve in time.
+            BrokerError: the broker ended, or did not answer in time.
         """
         while not _serves(node):
             assert self._process is not None
@@ -269,10 +268,10 @@ class Broker(ABC):
     # -- stopping --------------------------------------------------------------------------------------------------
 
     def stop(self, limit: float = STOP_LIMIT) -> None:
-        """Stop it cleanly (SIGTERM) and wait until its files are complete; no effect if it is down.
+        """Stop the broker cleanly (SIGTERM), and wait until its files are complete; no effect if it is down.
 
         Raises:
-            BrokerError: it had died, or did not shut down cleanly. The directory is kept.
+            BrokerError: the broker had died, or did not shut down cleanly. The directory is kept.
         """
         if self._process is None:
             return
@@ -288,20 +287,20 @@ class Broker(ABC):
             self._end()
 
     def kill(self) -> None:
-        """Kill it (SIGKILL): nothing is flushed or closed. A ZooKeeper keeps running until ``stop`` or exit."""
+        """Kill the broker (SIGKILL), so that no file is flushed or closed. ZooKeeper runs until ``stop`` or exit."""
         if self._process is not None:
             self._process.kill()
             self._process = None
 
     def close(self, *, keep: bool = False) -> None:
-        """End it in any state, without waiting for a clean stop, and remove its directory unless ``keep``."""
+        """Kill the broker if it runs, and remove a temporary directory, unless ``keep`` is True."""
         self._end()
         _open.discard(self)
         if self._temporary and self._directory is not None and not keep:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _end(self) -> None:
-        """End it in any state, together with all processes started for it."""
+        """Kill the broker if it runs, and end all processes that were started for it."""
         self.kill()
 
     # -- as a context manager --------------------------------------------------------------------------------------
@@ -331,7 +330,7 @@ class Broker(ABC):
             error.add_note(f"The broker's directory is kept: {self.directory}")
 
     def close_at_exit(self) -> None:
-        """Close it on exit of the interpreter, but not on exit of a forked child."""
+        """Close the broker on exit of the interpreter, but not on exit of a forked child."""
         if os.getpid() == self._creator:
             self.close()
 
@@ -347,7 +346,7 @@ def port_was_taken(error: BrokerError) -> bool:
 
 
 def _serves(node: Node) -> bool:
-    """Return True if this broker, and no other, serves: it knows its node id and the cluster id in its directory."""
+    """Return True if this broker answers; its node id and cluster id distinguish it from others on the port."""
     try:
         with Client(Address(HOST, node.port), limit=_RESPONSE_TIMEOUT_S) as client:
             metadata = client.metadata()

@@ -6,8 +6,8 @@
         cluster.members[2].kill()
         cluster.members[2].start()
 
-With KRaft every broker is also a controller, so that one of three may be down at a time. With ZooKeeper there is one
-ZooKeeper, which runs as long as the cluster. All files are in one directory, the files of broker 2 in ``broker-2``.
+With KRaft every broker is also a controller, so that one of the three may be down. ZooKeeper, in its mode, is a single
+process that runs as long as the cluster. All files are in one directory, the files of broker 2 in ``broker-2``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SIZE: Final = 3
 
 CONFIG: Final[dict[str, object]] = {
-    # A follower that is down leaves the in-sync replicas soon, and leadership only moves on request.
+    # Followers that are down leave the in-sync replicas soon. Leadership moves only on request.
     "replica.lag.time.max.ms": 3000,
     "auto.leader.rebalance.enable": "false",
     "replica.fetch.wait.max.ms": 100,
@@ -48,7 +48,7 @@ CONFIG: Final[dict[str, object]] = {
 
 
 class Member(LocalBroker):
-    """Broker of a cluster, whose node is chosen together with the others."""
+    """Broker of a cluster; the cluster chooses the nodes of all members."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class LocalCluster:
         release: a locked release.
         config: properties of all brokers, which override :data:`CONFIG`.
         mode: ``"kraft"`` or ``"zookeeper"``; by default the usual mode of the release.
-        base: parent of its directory; by default the system's directory for temporary files.
+        base: parent of the cluster's directory; by default the system's directory for temporary files.
         progress: called with the progress of fetching jars.
 
     Raises:
@@ -98,7 +98,7 @@ class LocalCluster:
             raise ToolError(f"Kafka {release} does not run with {self.mode} here, but with {modes_of(release)[0]}")
         self.members: dict[int, Member] = {}
         self.ready_seconds = 0.0
-        """Seconds that the start took."""
+        """Duration of the start in seconds."""
         self._config = CONFIG | dict(config or {})
         self._progress = progress
         self._base = base
@@ -107,7 +107,7 @@ class LocalCluster:
 
     @property
     def directory(self) -> Path:
-        """Directory with all its files; created on first use."""
+        """Directory with all files of the cluster; created on first use."""
         if self._directory is None:
             self._directory = Path(tempfile.mkdtemp(prefix=f"kidx-cluster-{self.release}-", dir=self._base))
         return self._directory
@@ -120,10 +120,10 @@ class LocalCluster:
     # -- starting and stopping -------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start all brokers and wait until each serves.
+        """Start all brokers, and wait until each answers.
 
         Raises:
-            BrokerError: a broker ended, or did not serve in time. The directory is kept.
+            BrokerError: a broker ended, or did not answer in time. The directory is kept.
             ToolError: Java is missing, or the jars cannot be fetched.
         """
         deadline = Deadline(START_LIMIT)
@@ -143,7 +143,7 @@ class LocalCluster:
                 return
 
     def _choose_nodes(self) -> None:
-        """Choose the ports of all brokers."""
+        """Create a member with free ports for each broker; start ZooKeeper if the mode needs it."""
         ids = range(1, SIZE + 1)
         ports = free_ports(2 * SIZE + 1)
         kraft = self.mode == "kraft"
@@ -167,7 +167,7 @@ class LocalCluster:
             self.members[node_id] = Member(node, self._config, self._zookeeper, self._progress)
 
     def stop(self) -> None:
-        """Stop all running brokers cleanly and at the same time: the last one alone could not hand over its partitions.
+        """Stop all running brokers cleanly and concurrently; the last of a sequence could not hand over its partitions.
 
         Raises:
             BrokerError: a broker had died, or did not shut down cleanly.
@@ -176,6 +176,7 @@ class LocalCluster:
         self.end()
 
     def _together(self, act: Callable[[Member], None], members: Iterable[Member] | None = None) -> None:
+        """Call a function for each member, or for some members, in parallel."""
         with ThreadPoolExecutor(SIZE, thread_name_prefix="kidx-cluster") as pool:
             for done in [pool.submit(act, member) for member in members or self.members.values()]:
                 done.result()

@@ -1,7 +1,7 @@
 """Broker configuration by release: ``server.properties``, ZooKeeper's configuration, logging, JVM options.
 
-A broker here is small and local: loopback only, one replica of each partition, no delays where nothing has to be waited
-for. Nothing is set that changes what is written to a log or an index; callers do that with ``config``.
+A broker is small and local: it uses the loopback address only, has one replica of each partition, and does not wait
+unnecessarily. No setting here changes what the broker writes to a log or an index; callers do that with ``config``.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 Mode = Literal["kraft", "zookeeper"]
 
-# Time after which ZooKeeper considers a killed broker dead, which its restart waits for; Kafka's own default
-# until 2.4. If it were shorter, a loaded machine would lose sessions of healthy brokers.
+# Time after which ZooKeeper considers a killed broker dead; the broker's restart waits for it. This is Kafka's default
+# until 2.4. With a shorter time, healthy brokers would lose their sessions on a loaded machine.
 ZOOKEEPER_SESSION_MS = 6000
-# The same time for a KRaft controller, which counts from its own start; 9 s by default.
+# The same time for a KRaft controller, counted from the controller's start; Kafka's default is 9 s.
 KRAFT_SESSION_MS = 4000
 KRAFT_HEARTBEAT_MS = 500
 
@@ -39,7 +39,7 @@ COMMON: dict[str, object] = {
     "group.initial.rebalance.delay.ms": 0,
     # The tests' records are from 2023 and must not be deleted.
     "log.retention.ms": -1,
-    # The default of 128 MiB is allocated immediately and is more than half of the heap given here.
+    # The default, 128 MiB, would be allocated immediately; it is a third of the heap below.
     "log.cleaner.dedupe.buffer.size": 4 * 1024 * 1024,
     "num.network.threads": 2,
     "num.io.threads": 2,
@@ -57,14 +57,14 @@ SHARE_GROUPS: dict[str, object] = {  # since 4.0
 JVM_OPTIONS = (
     "-Xms64m",
     "-Xmx384m",
-    # A broker runs for seconds on two cores, so use only the first compiler, and a collector without threads.
+    # A broker runs for seconds on few cores, so it uses only the first compiler, and a collector without threads.
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
     "-XX:-UsePerfData",
     "-XX:+ExitOnOutOfMemoryError",
     "-Djava.awt.headless=true",
     "-Djava.net.preferIPv4Stack=true",
-    "-Dzookeeper.jmx.log4j.disable=true",  # reload4j has no JMX, about which ZooKeeper would log a lot
+    "-Dzookeeper.jmx.log4j.disable=true",  # ZooKeeper would log many lines because reload4j has no JMX
 )
 
 
@@ -72,10 +72,16 @@ JVM_OPTIONS = (
 class Node:
     """Broker to start: its directory, its ports, and its peers.
 
-    ``voters`` are the KRaft controllers as ``{node id: port}``; a node among them is broker and controller in
-    one. ``zookeeper`` is ZooKeeper's port in that mode. ``listen`` is the address it listens on for clients, which
-    connect
-    to it on the loopback address. ``cluster_id`` is the id for KRaft; if empty, a random one is chosen.
+    Attributes:
+        release: release of Kafka.
+        mode: ``"kraft"`` or ``"zookeeper"``.
+        directory: directory of all files.
+        port: port for clients.
+        node_id: id of the broker.
+        voters: KRaft controllers as ``{node id: port}``; a node among them is broker and controller in one process.
+        zookeeper: port of ZooKeeper; None with KRaft.
+        listen: address on which the broker listens for clients. Clients always connect to the loopback address.
+        cluster_id: cluster id for KRaft; if empty, a random id is chosen.
     """
 
     release: str
@@ -90,7 +96,7 @@ class Node:
 
     @property
     def data(self) -> Path:
-        """Log directory: one directory per partition, and no files of KRaft."""
+        """Log directory, with one directory per partition; KRaft's metadata log is elsewhere."""
         return self.directory / "data"
 
     @property
@@ -167,7 +173,7 @@ def zookeeper_properties(directory: Path, port: int) -> str:
             "maxClientCnxns": 0,
             "admin.enableServer": "false",
             "4lw.commands.whitelist": "conf,dump",
-            # Both settings avoid work for real disks and many clients, which costs seconds at the start.
+            # Both settings make the start seconds faster; they matter only for durability and for many clients.
             "forceSync": "no",
             "preAllocSize": 1024,
         }
@@ -184,15 +190,15 @@ _PATTERN = "[%d{ISO8601}] %-5p %m (%c)%n"
 
 
 def logging_configuration(backend: str, directory: Path) -> tuple[Path, str, str]:
-    """Return the file to write for a logging backend, its text, and the JVM option that names it.
+    """Return path and text of a logging backend's configuration file, and the JVM option that names the file.
 
-    Everything goes to standard output, and so to the same file as the output of the JVM itself.
+    Messages go to standard output, and so to the same file as the output of the JVM itself.
     """
     if backend == "log4j2":
         file = directory / "log4j2.properties"
         text = {
             "status": "error",
-            # With the hook, logging would end at SIGTERM, before the broker logs its shutdown.
+            # With this hook, logging would end at SIGTERM, before the broker logs its shutdown.
             "shutdownHook": "disable",
             "appender.out.type": "Console",
             "appender.out.name": "out",

@@ -1,8 +1,8 @@
 """Real broker in a container, from the image of its release (:mod:`conformance.kafka.broker.image`).
 
-Its directory is mounted at the same path as on this machine, so that the harness reads and changes the files of a
-stopped broker as it does with a local one. Ports for clients are published on the loopback address only. Every start
-uses a new container, which is removed when it has ended.
+The broker's directory is mounted in the container at the same path as on this machine, so that the harness can read and
+change the files of a stopped broker. The port for clients is published on the loopback address only. Every start uses a
+new container, which is removed when it has ended.
 
 This module needs testcontainers, so import it only where it is needed.
 """
@@ -81,7 +81,7 @@ class ContainerBroker(Broker):
         return self.directory / "lease"
 
     def _hold_lease(self) -> None:
-        """Lock the file that shows the container that this process lives; the kernel releases the lock when it dies."""
+        """Lock the file that shows the container that this process runs; the kernel releases the lock when it ends."""
         if self._lease is None:
             self._lease = self._lease_file.open("ab")
             try:
@@ -103,10 +103,10 @@ class ContainerBroker(Broker):
 
 
 def _hand_over(directory: Path) -> str:
-    """Make the broker the owner of a directory; return the broker's ``user:group``, which is not root.
+    """Make the broker's user the owner of a directory; return ``user:group`` of the broker, which is never root.
 
-    If this process is not root, the broker has its user. In both cases this process can read, change and remove the
-    files.
+    If this process is not root, the broker runs as the same user. In both cases this process can read, change and
+    remove the files.
     """
     if os.getuid() != 0:
         return f"{os.getuid()}:{os.getgid()}"

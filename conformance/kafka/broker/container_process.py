@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-# Status of a broker whose engine no longer answers, which counts as the broker's end.
+# Exit status of a broker if the Docker engine no longer answers: the broker counts as ended.
 _LOST = 255
 
 
@@ -28,7 +28,7 @@ class KafkaContainer(DockerContainer):
         image: name of the image.
         directory: directory that is mounted in the container at the same path.
         port: port that is published on the loopback address.
-        user: ``user:group`` that it runs as, by number.
+        user: ids of user and group in the container, as ``user:group``.
         environment: variables that ``docker/start.sh`` reads.
     """
 
@@ -42,8 +42,8 @@ class KafkaContainer(DockerContainer):
         self.ports[f"{port}/tcp"] = (HOST, port)  # type: ignore[assignment]
 
     def start(self) -> Self:
-        """Start it; remove it if it cannot be started."""
-        # Ryuk, which removes leftover containers, needs an image that may be missing; the lease does its work.
+        """Start the container; remove it if it cannot be started."""
+        # Ryuk, which removes leftover containers, needs an image that may be missing. The lease replaces Ryuk.
         with_ryuk = not testcontainers_config.ryuk_disabled
         testcontainers_config.ryuk_disabled = True
         try:
@@ -56,7 +56,7 @@ class KafkaContainer(DockerContainer):
         return self
 
     def remove(self) -> None:
-        """Remove it, running or not, and close the engine's client."""
+        """Remove the container, even if it runs, and close the engine's client."""
         with contextlib.suppress(*self.engine_errors):
             self.stop()
 
@@ -83,12 +83,12 @@ class ContainerProcess:
 
     @property
     def exit_status(self) -> int | None:
-        """Exit status of its first process, 128 + N after signal N; None while it runs."""
+        """Exit status of the container's first process, or 128 + N after signal N; None while it runs."""
         return self._status
 
     @property
     def running(self) -> bool:
-        """True while it runs."""
+        """True while the container runs."""
         return self._status is None
 
     def terminate(self) -> None:
@@ -96,13 +96,13 @@ class ContainerProcess:
         self._signal("SIGTERM")
 
     def kill(self) -> None:
-        """Send SIGKILL to all its processes, wait until they have ended, and remove it."""
+        """Send SIGKILL to all processes of the container, wait until they have ended, and remove the container."""
         self._signal("SIGKILL")
         self._watch.join()
         self._container.remove()
 
     def wait(self, timeout: float) -> bool:
-        """Wait until it has ended, and remove it; return True if it has ended."""
+        """Wait for the end of the container, and remove it; return False if it still runs after the timeout."""
         self._watch.join(timeout)
         if self.running:
             return False
@@ -110,5 +110,5 @@ class ContainerProcess:
         return True
 
     def _signal(self, name: str) -> None:
-        with contextlib.suppress(*self._container.engine_errors):  # it has ended
+        with contextlib.suppress(*self._container.engine_errors):  # the container has ended
             self._container.get_wrapped_container().kill(name)

@@ -1,4 +1,4 @@
-"""Error of a broker, which always names the broker's log."""
+"""Error of a broker; the message always names the broker's log."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _ERROR_MARKS = (" FATAL ", " ERROR ", "Exception: ", "Error: ")
 
 
 class BrokerError(ToolError):
-    """Broker that did not start, did not stop, or died; one line that names its log.
+    """Broker that did not start, did not stop, or died; the message is one line and names the broker's log.
 
-    The end of the log is in ``tail``, and in a note of the exception, so that a traceback shows it.
+    The last lines of the log are in ``tail``, and in a note of the exception, so that a traceback shows them.
     """
 
     def __init__(self, message: str, log: Path, *, since: int = 0) -> None:
@@ -35,7 +35,7 @@ class BrokerError(ToolError):
 
 
 def _lines_of(log: Path, since: int) -> list[str]:
-    """Return the lines of a log after its first ``since`` bytes; empty if it cannot be read."""
+    """Return the lines of a log after its first ``since`` bytes; empty if the log cannot be read."""
     try:
         with log.open("rb") as file:
             end = file.seek(0, 2)
@@ -46,7 +46,7 @@ def _lines_of(log: Path, since: int) -> list[str]:
 
 
 def _excerpt(lines: list[str], cause: int | None) -> list[str]:
-    """Return the last lines, preceded by the first error: a failing broker writes many lines while it shuts down."""
+    """Return the last lines, and before them the first error: a failing broker writes many lines when it shuts down."""
     start = max(0, len(lines) - TAIL_LINES)
     shown = [] if cause is None or cause >= start else [*lines[cause : min(cause + _CAUSE_LINES, start)], "[…]"]
     return [line[:_MAX_LINE_LENGTH] for line in shown + lines[start:]]

@@ -1,9 +1,9 @@
-"""Broker that the harness did not start: sends it requests, reads its files, and changes nothing.
+"""Running broker that the harness did not start; the harness sends requests and reads files, but changes nothing.
 
 ::
 
     with ExternalBroker("127.0.0.1:9092", "/var/lib/kafka/data", "3.9.2") as broker:
-        ...  # it answers, its versions match that release, and the directory is its own
+        ...  # the broker answers, has this release, and owns this directory
 """
 
 from __future__ import annotations
@@ -32,10 +32,7 @@ _SPECIFICATION: Final = re.compile(r"common/message/\w+Request\.json")
 
 
 class Request(NamedTuple):
-    """Request that a release understands: its name, its highest version, and whether that version is unstable.
-
-    An unstable version may be switched off.
-    """
+    """Request that a release understands, and its highest version; a broker may disable an unstable version."""
 
     name: str
     highest: int
@@ -43,13 +40,13 @@ class Request(NamedTuple):
 
 
 class ExternalBroker:
-    """Running broker and its log directory; a context manager that leaves it unchanged.
+    """Running broker and its log directory; a context manager that leaves both unchanged.
 
     Args:
         bootstrap: ``HOST:PORT``.
-        log_dir: one of its ``log.dirs``.
-        release: release that the user claims it has.
-        progress: called with the progress of fetching the release's jars, which define the requests it understands.
+        log_dir: one of the broker's ``log.dirs``.
+        release: the broker's release according to the user.
+        progress: called with the progress of fetching the release's jars, which define its requests.
 
     Raises:
         ToolError: the address is malformed, does not answer, or belongs to a broker of another release; or the
@@ -96,7 +93,7 @@ class ExternalBroker:
         """Return a client of the broker.
 
         Raises:
-            ClientError: here and in the client: it no longer answers, or rejects a request.
+            ClientError: here and in the client: the broker no longer answers, or rejects a request.
         """
         return self._client(TIMEOUT_S)
 
@@ -116,7 +113,7 @@ def _meta_properties(log_dir: Path) -> dict[str, str]:
     """Return the properties that a broker has written into its log directory.
 
     Raises:
-        ToolError: they cannot be read, or do not exist.
+        ToolError: the file cannot be read, or does not exist.
     """
     try:
         text = (log_dir / META_PROPERTIES).read_text("utf-8")
@@ -142,7 +139,7 @@ def requests_of(release: str, progress: Progress | None = None) -> dict[int, Req
     with zipfile.ZipFile(clients) as jar:
         for name in filter(_SPECIFICATION.fullmatch, jar.namelist()):
             lines = jar.read(name).decode("utf-8").splitlines()
-            # JSON after the licence, which is in comments.
+            # JSON with a licence in comments.
             message = json.loads("\n".join(line for line in lines if not line.lstrip().startswith("//")))
             highest = str(message["validVersions"]).rpartition("-")[2]
             if highest.isdecimal():  # "none" is a request that has been removed
@@ -152,10 +149,14 @@ def requests_of(release: str, progress: Progress | None = None) -> dict[int, Req
 
 
 def mismatch_reason(understood: Mapping[int, int], requests: Mapping[int, Request]) -> str:
-    """Return why a broker is not of the release with these requests; empty if it may be.
+    """Return why a broker cannot have the release with these requests; empty if it may have the release.
 
-    Patch releases mostly understand the same requests. An unstable version may be switched off, and settings switch off
-    whole requests. But a broker understands no request that its release lacks, and others up to their highest version.
+    Most patch releases understand the same requests. Settings may disable requests and unstable versions. But a broker
+    understands no request that its release lacks, and every other request up to the release's highest version.
+
+    Args:
+        understood: highest version of each request that the broker understands, by API key.
+        requests: requests of the release, by API key.
     """
     for key, highest in sorted(understood.items()):
         request = requests.get(key)

@@ -1,7 +1,7 @@
-"""Comparison of a running broker's lookups by time with a scan of its logs, and verification of its index files.
+"""Check of a running broker: its lookups by time are compared with a scan of its logs, its index files are verified.
 
-The broker keeps running and nothing is written, so a log may grow while it is read. Results about records appended
-in the meantime are ignored.
+The broker keeps running, so a log may grow while it is read. Results about records appended in the meantime are
+ignored. Nothing is written.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TRIES: Final = 3
 
 @dataclass(slots=True)
 class ExternalCheckResult:
-    """Numbers of checked partitions, results and index files; skipped partitions with reasons; and mismatches."""
+    """Numbers of checked partitions, responses and index files; reasons for skipped partitions; and mismatches."""
 
     partitions: int = 0
     answers: int = 0
@@ -81,7 +81,7 @@ def _check_partition(client: Client, topic: str, number: int, logs: list[Path], 
             expected = [_first(log, start.offset, target) for target in targets]
         except (OSError, KidxError) as error:
             checked.skipped[name] = f"cannot read its log: {error}"
-            continue  # a segment that is being deleted or written
+            continue  # the broker is deleting or writing a segment
         answers = [look_up(target) for target in targets]
         if look_up(_EARLIEST).offset != start.offset:
             checked.skipped[name] = "its log start offset keeps changing"
@@ -107,7 +107,10 @@ def _targets(log: Sequence[Sequence[RecordBatch]]) -> list[int]:
 
 
 def _first(log: Sequence[Sequence[RecordBatch]], start: int, target: int) -> tuple[int, int] | None:
-    """Return the result of a scan (LO-6, FR-1): in the first segment that reaches the target, the first such record."""
+    """Return offset and timestamp that a lookup has to find (LO-6, FR-1), or None.
+
+    This is the first record at or after the target, in the first segment whose largest timestamp reaches the target.
+    """
     for batches in log:
         if any(batch.max_timestamp >= target for batch in batches):
             return next(_reaching(batches, start, target), None)

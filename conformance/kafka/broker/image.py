@@ -1,8 +1,8 @@
-"""Container image of any locked release: its build context from verified jars, and the build itself.
+"""Build context and build of a container image with the broker of a locked release.
 
-The ``Dockerfile`` and the scripts are in ``docker/``, which the wheel contains as ``conformance/docker``. The context
-adds what depends on the release: the jars, the Java options with the class path in the lock's order, the logging
-configuration, and the properties of a single broker.
+The ``Dockerfile`` and the scripts are in ``docker/``, which the wheel contains as ``conformance/docker``. The build
+context adds the files that depend on the release: the jars, the Java options with the class path in the lock's order,
+the logging configuration, and the properties of a single broker.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _single_node(release: str) -> Node:
-    """Return a broker whose clients are on the same machine and whose port is published unchanged."""
+    """Return a broker for clients on the same machine, with the same port inside and outside of the container."""
     kraft = default_mode(release) == "kraft"
     return Node(
         release,

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 class JavaCommand:
-    """Command that runs a main class of a release or a build; writes the logging configuration into ``directory``.
+    """Command that runs a main class of a release or a build.
+
+    The constructor writes the logging configuration and the JVM's arguments into ``directory``.
 
     Raises:
         ToolError: the release does not exist, Java is missing, or a jar cannot be fetched.

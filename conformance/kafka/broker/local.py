@@ -8,7 +8,7 @@
         ...  # the files in broker.log_dir are complete
         broker.start()
 
-The broker ends with this process, even if that is killed (:mod:`conformance.kafka.broker.supervisor`).
+The broker ends with this process, even if this process is killed (:mod:`conformance.kafka.broker.supervisor`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class LocalBroker(Broker):
 
     def _new_node(self) -> Node:
         port, other = free_ports(2)
-        self._zookeeper = None  # a ZooKeeper that could not start had another port
+        self._zookeeper = None  # after a failed start, ZooKeeper gets a new port, too
         kraft = self.mode == "kraft"
         return Node(
             self.release,
@@ -61,11 +61,11 @@ class LocalBroker(Broker):
         return process
 
     def _format(self, node: Node, properties: Path) -> None:
-        """Give the directories a cluster id with Kafka's own tool, unless they have one."""
+        """Format the directories with Kafka's own tool, unless they are formatted."""
         if (node.data / "meta.properties").exists():
             return
         cluster_id = node.cluster_id or new_cluster_id()
-        # "=": the id may begin with a dash.
+        # With "=", because the id may begin with a dash.
         self._process = self._run("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", properties)
         if not self._process.wait(FORMAT_LIMIT):
             raise self._error(f"did not format its storage within {FORMAT_LIMIT:g} s")

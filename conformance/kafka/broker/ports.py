@@ -17,8 +17,8 @@ _random = random.SystemRandom()  # unseeded: two harnesses with the same seed mu
 def free_ports(count: int) -> list[int]:
     """Return different ports that no process listens on now.
 
-    They are below the range from which the system takes ports for outgoing connections, so that no process gets a
-    broker's port by chance while the broker is down. Another harness may still take one first; then the caller retries.
+    The ports are below the range that the system uses for outgoing connections, so that no process gets a broker's port
+    by chance while the broker is down. Another harness may still take a port first; then the caller retries.
 
     Raises:
         ToolError: too few ports are free.

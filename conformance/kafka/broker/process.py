@@ -1,4 +1,4 @@
-"""Java process that cannot become an orphan."""
+"""Java process that ends with the harness, even if the harness is killed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SUPERVISOR = Path(__file__).with_name("supervisor.py")
 
 
 class JavaProcess:
-    """Program under :mod:`conformance.kafka.broker.supervisor`, with its output appended to a log file.
+    """Program run by :mod:`conformance.kafka.broker.supervisor`, with its output appended to a log file.
 
     Args:
         command: the program and its arguments.
@@ -43,18 +43,18 @@ class JavaProcess:
 
     @property
     def pid(self) -> int:
-        """Process id of the supervisor, which leads the process group that Java is in."""
+        """Process id of the supervisor, which is also the id of the process group with Java."""
         return self._process.pid
 
     @property
     def exit_status(self) -> int | None:
-        """Exit status, 128 + N after signal N; None while it runs."""
+        """Exit status, or 128 + N after signal N; None while the process runs."""
         status = self._process.poll()
         return status if status is None or status >= 0 else 128 - status
 
     @property
     def running(self) -> bool:
-        """True while it runs."""
+        """True while the process runs."""
         return self.exit_status is None
 
     def terminate(self) -> None:
@@ -62,12 +62,12 @@ class JavaProcess:
         self._send(b"T")
 
     def kill(self) -> None:
-        """Send SIGKILL and wait until it has ended."""
+        """Send SIGKILL, and wait until the process has ended."""
         self._send(b"K")
         self._close()
 
     def wait(self, timeout: float) -> bool:
-        """Wait until it has ended; return True if it has."""
+        """Wait for the end of the process; return False if it still runs after the timeout."""
         try:
             self._process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -77,7 +77,7 @@ class JavaProcess:
 
     def _send(self, command: bytes) -> None:
         assert self._process.stdin is not None
-        with contextlib.suppress(OSError, ValueError):  # it has ended
+        with contextlib.suppress(OSError, ValueError):  # the process has ended
             self._process.stdin.write(command)
             self._process.stdin.flush()
 

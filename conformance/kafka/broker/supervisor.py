@@ -1,8 +1,8 @@
 """Supervisor of one program, which never outlives the harness: ``python supervisor.py PROGRAM ARGUMENT ...``.
 
-It is run as a separate program and never imported. Its standard input comes from the harness: the byte ``T``
-terminates the program (SIGTERM), and ``K`` kills it (SIGKILL). The end of input also kills it, and occurs however
-the harness ends, including ``kill -9``. If this process itself is killed, Linux kills the program.
+The supervisor is run as a separate process and never imported. The harness writes to its standard input: the byte ``T``
+terminates the program (SIGTERM), and ``K`` kills it (SIGKILL). The end of input also kills the program. It occurs
+however the harness ends, including ``kill -9``. If the supervisor itself is killed, Linux kills the program.
 
 The exit status is the program's own, or 128 + N after signal N.
 
@@ -22,12 +22,13 @@ import sys
 import threading
 
 PR_SET_PDEATHSIG = 1
-# Another child of the harness may hold a copy of the input pipe; then only a changed parent id shows its end.
+# Interval in seconds. Another child of the harness may hold a copy of the input pipe, so that input does not end; then
+# only a changed parent id shows that the harness has ended.
 ORPHAN_CHECK = 1.0
 
 
 def die_with_parent() -> None:
-    """Let the kernel kill the child when this process dies, if the system can; called in the child before exec."""
+    """Let Linux kill the child when this process dies; called in the child before exec."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
 
@@ -48,7 +49,7 @@ def serve_commands(child: subprocess.Popen[bytes], parent: int) -> None:
 def main(command: list[str]) -> int:
     """Run a program to its end; return its status."""
     parent = os.getppid()
-    # Only one thread exists here, so code between fork and exec is safe, and this thread lives longest.
+    # No other thread runs yet, so code between fork and exec is safe; and this thread runs until the process ends.
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, preexec_fn=die_with_parent)  # noqa: PLW1509, S603
     threading.Thread(target=serve_commands, args=(child, parent), daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):

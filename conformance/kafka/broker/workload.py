@@ -1,4 +1,4 @@
-"""Batches for a scenario, with timestamps as irregular as real ones, and more so."""
+"""Batches for the scenario of a broker, with irregular timestamps."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class Batch:
 def topic_config(release: str) -> dict[str, str]:
     """Return topic settings that make many small segments.
 
-    A dozen index entries fill a segment. Kafka 4 rejects ``segment.bytes`` below 1 MiB, so there only the indexes
-    cause a roll; before, sometimes the indexes and sometimes the size.
+    A dozen index entries fill a segment. Kafka 4 rejects ``segment.bytes`` below 1 MiB, so only full indexes cause a
+    roll there. In earlier releases, the size causes some rolls, too.
     """
     config = {
         "index.interval.bytes": "200",
@@ -51,10 +51,11 @@ def topic_config(release: str) -> dict[str, str]:
 
 
 def plan(seed: int, records: int) -> list[Batch]:
-    """Return batches with ``records`` records in all; the same seed returns the same batches.
+    """Return batches with ``records`` records in total; the same seed returns the same batches.
 
-    Most timestamps come from a ticking clock. A quarter of the records are late, some equal the record before, and a
-    few run ahead, so that the records after them, over a segment or two, are older than the index's last entry.
+    Most timestamps come from a clock that advances. A quarter of the records are late, and some have the timestamp of
+    the previous record. A few are in the future, so that the following records, of one or two segments, are older than
+    the last entry of the time index.
     """
     random_ = random.Random(seed)  # noqa: S311  (repeatable on purpose)
     clock = [EPOCH_MS for _ in COMPRESSION]

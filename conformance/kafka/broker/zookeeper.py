@@ -35,14 +35,14 @@ class LocalZooKeeper:
 
     @property
     def running(self) -> bool:
-        """True while it runs."""
+        """True while ZooKeeper runs."""
         return self._process is not None and self._process.running
 
     def start(self) -> None:
-        """Start it, unless it runs, and wait until it answers.
+        """Start ZooKeeper, unless it runs, and wait until it answers.
 
         Raises:
-            BrokerError: it died, or did not answer in time.
+            BrokerError: ZooKeeper ended, or did not answer in time.
         """
         if self.running:
             return
@@ -61,7 +61,7 @@ class LocalZooKeeper:
                 raise BrokerError(f"ZooKeeper was not ready within {deadline.limit:g} s", self.log, since=since)
 
     def _answers(self) -> bool:
-        """Return True if this ZooKeeper answers, and not another on the port: the data directory is its own."""
+        """Return True if this ZooKeeper answers; its data directory distinguishes it from others on the port."""
         try:
             configuration = self._request("conf")
         except OSError:
@@ -78,7 +78,7 @@ class LocalZooKeeper:
         return answer.decode("utf-8", errors="replace")
 
     def await_session_expiry(self, path: str) -> None:
-        """Wait until ZooKeeper has removed an ephemeral node of a killed broker.
+        """Wait until the session of a killed broker has expired and ZooKeeper has removed its ephemeral node.
 
         Raises:
             BrokerError: the node still exists although its session must have expired.
@@ -95,7 +95,7 @@ class LocalZooKeeper:
             raise BrokerError(f"ZooKeeper does not answer: {error}", self.log) from error
 
     def stop(self) -> None:
-        """Stop it. It has no shutdown to wait for, and acknowledged changes are already written."""
+        """Stop ZooKeeper. Its files are complete at any time, because acknowledged changes are written immediately."""
         if self._process is None:
             return
         self._process.terminate()

@@ -9,8 +9,8 @@
         client.versions("ListOffsets")  # range(1, 11)
         client.request_offsets([PartitionQuery("t", 1_700_000_000_000), PartitionQuery("t", -3)], version=7)
 
-No client library sends such batches and queries unchanged. A request is sent in a version that the broker offers,
-every response has a time limit, and each kind of failure has its own class: :mod:`conformance.kafka.client.errors`.
+Client libraries would change such batches and queries, or reject them. A request is sent in a version that the broker
+offers. Every response has a time limit. Each kind of failure has its own class: :mod:`conformance.kafka.client.errors`.
 """
 
 from __future__ import annotations

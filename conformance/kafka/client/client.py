@@ -8,8 +8,8 @@ from conformance.kafka.client.transactions import TransactionRequests
 
 
 class Client(ProduceRequests, FetchRequests, TransactionRequests):
-    """Connection to one broker, of Kafka or not; a context manager.
+    """Connection to a broker, which may be Kafka or a compatible implementation; a context manager.
 
-    It returns responses unchanged, also the errors of a lookup, a fetch or an append, and assumes
-    only what the protocol guarantees.
+    Lookups, fetches and appends return the broker's responses unchanged, including errors. The client relies only on
+    guarantees of the protocol.
     """

@@ -1,4 +1,4 @@
-"""Connection to a broker: frames of bytes, with requests and responses in order and a time limit for each."""
+"""Connection to a broker, with requests and responses in order, and a time limit for each."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ MAX_RESPONSE_BYTES: Final = 128 << 20
 _CLIENT_ID: Final = "kidx"
 _BLOCK: Final = 1 << 20
 _OTHERS: Final = {b"\x15\x03": "TLS", b"HT": "HTTP"}
-# Decoding an integer of this many continuation bytes would take hours; no valid text or number looks like that.
+"""First bytes of a response in another protocol."""
+# Decoding a varint with so many continuation bytes would take hours. No valid text or number has them.
 _ENDLESS: Final = re.compile(rb"[\x80-\xff]{4096}")
 _DECODING: Final = (struct.error, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
 Connect = Callable[[str, int, float], socket.socket]
-"""Function that connects to a host and port within a number of seconds, ready for requests; place for TLS and SASL."""
+"""Function that opens a connection for requests, including TLS and SASL. Arguments: host, port, seconds."""
 
 
 class Address(NamedTuple):
@@ -70,7 +71,7 @@ def connect_plaintext(host: str, port: int, limit: float) -> socket.socket:
 
 
 class Connection:
-    """Connection that is opened by the constructor and closed by the first failure.
+    """Connection to a broker; the constructor opens it, and the first failure closes it.
 
     Args:
         address: address of the broker.
@@ -103,7 +104,7 @@ class Connection:
             raise UnreachableError(self.name, f"cannot be reached: {_reason(error)}") from error
 
     def close(self) -> None:
-        """Close it; a second call has no effect."""
+        """Close the connection; a second call has no effect."""
         with suppress(OSError):
             self._socket.close()
 
@@ -112,7 +113,7 @@ class Connection:
 
         Raises:
             ClosedError: the broker has closed the connection.
-            RequestTimedOutError: the broker accepts no more bytes.
+            RequestTimedOutError: the broker accepts no more bytes within the time limit.
         """
         if self._failure is not None:
             raise self._failure
@@ -195,14 +196,14 @@ class Connection:
             raise self._give_up(UndecodableError, f"{what}: {_reason(error)}") from error
 
     def _give_up(self, kind: type[ClientError], what: str) -> ClientError:
-        """Close the connection, because the following bytes belong to no request; return the error."""
+        """Close the connection, because later bytes cannot be assigned to a request; return the error."""
         self._failure = kind(self.name, what)
         self.close()
         return self._failure
 
 
 def _decode(form: Any, version: int, reply: bytes) -> Any:
-    """Decode a response and count its bytes: kafka-python accepts a truncated string as a shorter one."""
+    """Decode a response, and check that all bytes are used, because kafka-python accepts a truncated string."""
     flexible = form.flexible_version_q(version)
     stream = io.BytesIO(reply)
     form.parse_header(stream, version)

@@ -1,6 +1,6 @@
 """Errors of requests to a broker, with one class for each kind of failure.
 
-A message begins with the address, so that it can be shown alone; :attr:`ClientError.what` is the rest of it.
+A message begins with the broker's address; :attr:`ClientError.what` is the rest of the message.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class ClientError(ToolError):
 
 
 class UnreachableError(ClientError):
-    """Failure to connect: the port is closed, the name has no address, or there is no route."""
+    """Failure to connect: a closed port, a host name without an address, or no route."""
 
 
 class RequestTimedOutError(ClientError):

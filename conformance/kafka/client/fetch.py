@@ -1,4 +1,4 @@
-"""Fetch requests: batches as the broker sends them, and the first record that a consumer gets from them."""
+"""Fetch requests: batches as the broker sends them, and the first record that a consumer reads from them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 _CONSUMER: Final = -1
 _MAX_WAIT_MS: Final = 100
-"""Maximum wait. With a minimum of 0 bytes no broker waits that long, but one given no time might not read at all."""
+"""Maximum wait. Since the minimum is 0 bytes, brokers respond earlier; but with no time, a broker might not read."""
 ONE_BATCH: Final = 1
-"""Maximum size in bytes that makes a broker send only the first batch, which it sends whatever its size."""
+"""Maximum size in bytes with which a broker sends only the first batch: it sends the first one whatever its size."""
 
 
 class Fetched(NamedTuple):
-    """First record at or after an offset in a fetch from there; or None and the name of an error.
+    """Offset of the first record in a fetch, at or after the requested offset; or None and the name of an error.
 
-    A batch that cannot be read is the error ``"unreadable"``, a response without a record ``"nothing"``.
+    The error is ``"unreadable"`` for a corrupt batch, and ``"nothing"`` for a response without such a record.
     """
 
     offset: int | None

@@ -21,7 +21,7 @@ def kafka_python() -> Any:
     """
     try:
         with warnings.catch_warnings():
-            # It reads its schemas at import in a way that is deprecated in Python 3.11 and 3.12.
+            # On import, kafka-python reads its schemas in a way that is deprecated in Python 3.11 and 3.12.
             warnings.simplefilter("ignore", DeprecationWarning)
             for name in _MODULES:
                 import_module(f"kafka.protocol.{name}")

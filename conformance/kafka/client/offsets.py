@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CONSUMER_REPLICA_ID: Final = -1
 DEBUG_REPLICA_ID: Final = -2
-"""Replica id whose queries a follower answers too, from its own files (``ListOffsetsRequest.java``)."""
+"""Replica id whose queries a follower answers, too, from its own files (``ListOffsetsRequest.java``)."""
 LATEST: Final = -1
 EARLIEST: Final = -2
 
@@ -49,15 +49,15 @@ class OffsetRequests(TopicRequests):
         isolation: Isolation = "read_uncommitted",
         replica_id: int = CONSUMER_REPLICA_ID,
     ) -> list[PartitionOffsetResponse]:
-        """Send all queries in one request, and return the partitions of the response in its order.
+        """Send all queries in one request, and return the partitions in the order of the response.
 
-        A partition may occur twice and need not exist; the broker's response is returned in any case.
+        A partition may occur twice, and need not exist.
 
         Args:
-            queries: the queries; consecutive ones for the same topic share a topic entry of the request.
+            queries: the queries; adjacent queries of one topic share a topic entry of the request.
             version: request version, by default 5. Isolation levels need 2 or later, leader epochs 4 or later.
             isolation: isolation level of all queries.
-            replica_id: -1 for a consumer, -2 for a debugging one, else a follower.
+            replica_id: -1 for a consumer, -2 for a debugging consumer, or the id of a follower.
 
         Raises:
             UnsupportedApiError: the broker does not offer that version.
@@ -121,7 +121,7 @@ class OffsetRequests(TopicRequests):
         return found.offset
 
     def await_leader(self, topic: str, partition: int = 0) -> int:
-        """Return the leader's epoch as soon as the leader also answers lookups, which it does some time after a start.
+        """Wait until the leader answers lookups, which may be later than its election; return its epoch.
 
         Raises:
             ErrorResponseError: the broker does not lead the partition.
@@ -147,7 +147,7 @@ class OffsetRequests(TopicRequests):
         replica_id: int = CONSUMER_REPLICA_ID,
         current_epoch: int = -1,
     ) -> EpochEndOffset:
-        """Request the end offset of a leader epoch, for a reader that assumes ``current_epoch``."""
+        """Request the end offset of a leader epoch; ``current_epoch`` is the reader's current epoch, or -1."""
         kind = request_class("OffsetForLeaderEpoch")
         part = kind.OffsetForLeaderTopic.OffsetForLeaderPartition(
             partition=partition, current_leader_epoch=current_epoch, leader_epoch=leader_epoch

@@ -1,4 +1,4 @@
-"""Produce requests with given bytes, which no client library would send unchanged."""
+"""Produce requests with batches as given; client libraries would build other batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OLD_FORMATS: Final = 2
 
 
 class ProduceRequests(Requests):
-    """Client methods that append."""
+    """Client methods that append batches."""
 
     def append(
         self,
@@ -31,7 +31,7 @@ class ProduceRequests(Requests):
         transactional_id: str | None = None,
         version: int | None = None,
     ) -> ProduceResult:
-        """Send one batch, and wait until it is in the log or rejected.
+        """Send one batch, and wait until the broker has appended or rejected it.
 
         Args:
             topic: name of the topic.
@@ -47,7 +47,7 @@ class ProduceRequests(Requests):
     def produce(
         self, topic: str, data: bytes, *, acks: int = ALL_REPLICAS, transactional_id: str | None = None
     ) -> ProduceResult:
-        """Send one batch, and wait until it is in the log.
+        """Send one batch to partition 0, and wait until it is appended; retriable errors are retried.
 
         Raises:
             ErrorResponseError: the batch is rejected.
@@ -58,7 +58,7 @@ class ProduceRequests(Requests):
         )
 
     def append_in_flight(self, topic: str, batches: Sequence[bytes]) -> Iterator[ProduceResult]:
-        """Send all batches before the first response is read, and yield the results as they arrive.
+        """Send all batches before reading the first response, and yield the results as they arrive.
 
         Raises:
             ClientError: the broker has ended; the number of appended batches is unknown.

@@ -39,9 +39,10 @@ RETRIABLE_ERRORS: Final = frozenset(
 
 
 class _Api(NamedTuple):
-    """Versions of an API that the client can send, and the preferred one.
+    """Versions of an API that the client can send, and the preferred version.
 
-    Every Kafka from 2.4 to 4.4 understands the preferred one; for another broker the nearest offered one is used.
+    Every Kafka from 2.4 to 4.4 understands the preferred version. For other brokers, the nearest offered version is
+    used.
     """
 
     preferred: int
@@ -76,7 +77,7 @@ class Requests:
         address: address of the broker.
         limit: maximum seconds for a response, and for retries after retriable errors.
         connect: function that opens the socket.
-        explain: function that maps an error of the client to the one to raise, for a caller with more information.
+        explain: function that replaces each error before it is raised, e.g. with one that names the broker's log.
 
     Raises:
         ClientError: a request fails, here or in any method; see :mod:`conformance.kafka.client.errors`.
@@ -125,7 +126,7 @@ class Requests:
         return self._offered
 
     def versions(self, api: str) -> range:
-        """Return the versions of an API, such as ``"ListOffsets"``, that broker and client both know; may be empty."""
+        """Return the versions of an API, such as ``"ListOffsets"``, that both broker and client know; may be empty."""
         kind, limits = request_class(api), _APIS[api]
         highest = kind.max_version if limits.highest is None else min(limits.highest, kind.max_version)
         theirs = self.offered.get(kind.API_KEY, range(0))
@@ -174,7 +175,13 @@ class Requests:
     # -- responses -------------------------------------------------------------------------------------------------
 
     def _until_done(self, what: str, send: Callable[[], T], error_of: Callable[[T], str | None]) -> T:
-        """Repeat a request until it has no error, as long as the error is retriable."""
+        """Repeat a request while it fails with a retriable error, until the time limit; return the response.
+
+        Args:
+            what: purpose of the request, for the message of an error.
+            send: function that sends the request.
+            error_of: function that returns the error in a response, or None.
+        """
         deadline = Deadline(self.limit)
         while error := error_of(found := send()):
             if error not in RETRIABLE_ERRORS or not deadline.pause():
@@ -188,7 +195,7 @@ class Requests:
         return self._explain(RequestTimedOutError(self._connection.name, f"did not {what} within {self.limit:g} s"))
 
     def _only(self, parts: Any, what: str) -> Any:
-        """Return the single part that a response must have."""
+        """Return the only element of a list in a response; any other number of elements is an error."""
         if parts is None or len(parts) != 1:
             found = f"answers for {len(parts or ())} {what} instead of one"
             raise self._explain(UndecodableError(self._connection.name, found))

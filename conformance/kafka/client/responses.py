@@ -12,12 +12,12 @@ Isolation = Literal["read_uncommitted", "read_committed"]
 ISOLATION_LEVELS: Final[dict[Isolation, int]] = {"read_uncommitted": 0, "read_committed": 1}
 
 SPECIAL_TARGETS: Final = (-1, -2, -3, -4, -5, -6, -7)
-"""All special targets that some release of Kafka knows, and one that none knows (LO-15)."""
+"""Special targets of ListOffsets: all that some release of Kafka knows, and -7, which none knows (LO-15)."""
 LARGEST_TARGET: Final = (1 << 63) - 1
 
 
 class OffsetResult(NamedTuple):
-    """Result of ListOffsets for one target: a record, nothing (all None), or the name of an error."""
+    """Result of ListOffsets for one target: a record, all None if there is none, or the name of an error."""
 
     target: int
     offset: int | None = None
@@ -36,7 +36,7 @@ class OffsetResult(NamedTuple):
 
 
 class PartitionQuery(NamedTuple):
-    """ListOffsets query for one partition: a timestamp or a special target, and the leader epoch or -1."""
+    """ListOffsets query for one partition: a timestamp or a special target, and the expected leader epoch or -1."""
 
     topic: str
     target: int
@@ -45,7 +45,7 @@ class PartitionQuery(NamedTuple):
 
 
 class PartitionOffsetResponse(NamedTuple):
-    """ListOffsets response for one partition, unchanged: -1 for no value, error None for success.
+    """ListOffsets response for one partition, unchanged: a number is -1 if missing, ``error`` is None on success.
 
     ``old_offsets`` is the response to request version 0, which has neither timestamp nor epoch.
     """
@@ -78,9 +78,9 @@ class EpochEndOffset(NamedTuple):
 
 
 class ProduceResult(NamedTuple):
-    """Result of an append: the first offset, and the LogAppendTime if the topic uses it (else -1).
+    """Result of an append: the first offset, and the LogAppendTime, or -1 if the topic does not use it.
 
-    ``error`` is the name of an error, and then nothing is appended.
+    ``error`` is the name of the error, or None on success. After an error, nothing is appended.
     """
 
     offset: int
@@ -101,7 +101,7 @@ class FetchedBatches(NamedTuple):
     Attributes:
         records: bytes of record batches; the first may begin before the offset, the last may be truncated.
         aborted: aborted transactions in the order of the response; None if the broker sends null.
-        high_watermark: -1 for unknown, as for the next two.
+        high_watermark, last_stable_offset, log_start_offset: offsets of the partition; -1 if unknown.
         error: name of an error, or None.
     """
 
@@ -121,7 +121,7 @@ class Producer(NamedTuple):
 
 
 class PartitionState(NamedTuple):
-    """State of a partition as a broker knows it; a leader of -1 means no leader, an epoch of -1 unknown."""
+    """State of a partition in a broker's metadata; ``leader`` is -1 without a leader, ``epoch`` is -1 if unknown."""
 
     leader: int = -1
     epoch: int = -1
@@ -131,19 +131,19 @@ class PartitionState(NamedTuple):
 
 
 class TopicState(NamedTuple):
-    """State of a topic as a broker knows it."""
+    """State of a topic in a broker's metadata."""
 
     partitions: Mapping[int, PartitionState]
     error: str | None = None
 
 
 class Metadata(NamedTuple):
-    """State of the cluster as a broker knows it.
+    """Metadata of a cluster, as a broker returns them.
 
     Attributes:
-        cluster_id: id of the cluster, or None.
+        cluster_id: id of the cluster, or None if the broker does not return it.
         brokers: address of each broker, by node id.
-        controller: node id; -1 for unknown. A KRaft broker returns any broker, which forwards requests.
+        controller: node id of the controller; -1 if unknown. With KRaft, any broker, which forwards requests.
         topics: the requested topics, by name.
     """
 

@@ -1,4 +1,4 @@
-"""TLS and SASL for the client, from the file that Kafka's own tools take as ``--command-config``.
+"""TLS and SASL for the client, configured by the same file as ``--command-config`` of Kafka's own tools.
 
 Supported settings: ``security.protocol``; ``ssl.truststore.location`` and ``ssl.keystore.location`` of type PEM, or the
 certificates themselves; ``ssl.endpoint.identification.algorithm``; ``sasl.mechanism`` PLAIN, SCRAM-SHA-256 or
@@ -85,7 +85,7 @@ def read_command_config(path: Path) -> Connect:
 
 
 def _properties(text: str) -> dict[str, str]:
-    """Parse a Java properties file: ``key=value`` or ``key: value``, comments, lines continued after a backslash."""
+    """Parse a Java properties file: ``key=value`` or ``key: value``, comments, continuation after a backslash."""
     found: dict[str, str] = {}
     for line in re.sub(r"\\\r?\n[ \t]*", "", text).splitlines():
         stripped = line.strip()
@@ -138,7 +138,7 @@ class _Login:
         """Authenticate the client.
 
         Raises:
-            OSError: the broker rejects the client; an OSError, so that the broker counts as unreachable.
+            OSError: the broker rejects the client. The caller reports such an error as an unreachable broker.
             ValueError, struct.error: the response is malformed.
         """
         kafka_python()
@@ -158,7 +158,7 @@ class _Login:
 
 
 def _exchange(opened: socket.socket, key: int, version: int, body: bytes) -> bytes:
-    """Send a request in the oldest framing, and return its response without the header."""
+    """Send a request with the oldest version of the header, and return the response without its header."""
     message = struct.pack(">hhih", key, version, 0, 4) + b"kidx" + body
     opened.sendall(struct.pack(">i", len(message)) + message)
     (size,) = struct.unpack(">i", _exactly(opened, 4))

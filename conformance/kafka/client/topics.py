@@ -1,4 +1,4 @@
-"""Requests about topics and the cluster: metadata, creating and deleting topics, deleting records, elections."""
+"""Requests about topics and the cluster: metadata, creation and deletion of topics, deletion of records, elections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _BY_CONTROLLER: Final = -1
 _UNCLEAN: Final = 1
 _NOT_NEEDED: Final = "ELECTION_NOT_NEEDED"
-# Kafka 2.4 may elect immediately and never respond: the response to the next request says that a leader exists.
+# Kafka 2.4 may elect a leader and never respond. Then the response to the next request shows that a leader exists.
 _ELECTION_LIMIT_MS: Final = 2000
 _TOPIC: Final = 2
 
@@ -25,7 +25,10 @@ class TopicRequests(Requests):
     """Client methods about topics and the cluster."""
 
     def metadata(self, topics: Sequence[str] | None = ()) -> Metadata:
-        """Return the broker's view of its cluster and of some topics, None for all; never creates a topic."""
+        """Return the broker's metadata of the cluster and of these topics, or of all topics for None.
+
+        A missing topic is not created.
+        """
         kind = request_class("Metadata")
         wanted = None if topics is None else [kind.MetadataRequestTopic(name=topic) for topic in topics]
         response = self._exchange(self._request("Metadata", topics=wanted, allow_auto_topic_creation=False))
@@ -42,13 +45,13 @@ class TopicRequests(Requests):
         self._exchange(self._request("Metadata", topics=wanted, allow_auto_topic_creation=True))
 
     def state(self, topic: str, partition: int = 0) -> PartitionState:
-        """Return the broker's view of a partition; a state without a leader if the broker does not know it."""
+        """Return the state of a partition in the broker's metadata, with an error if the partition is unknown."""
         found = self.metadata([topic]).topics.get(topic, TopicState({}))
         unknown = PartitionState(error=found.error or "UNKNOWN_TOPIC_OR_PARTITION")
         return unknown if found.error else found.partitions.get(partition, unknown)
 
     def leader_epoch(self, topic: str, partition: int = 0) -> int:
-        """Return the epoch of the partition's leader, once there is a leader; -1 if the broker does not return it."""
+        """Wait for a leader of the partition, and return its epoch; -1 if the broker does not return epochs."""
         found = self._until_done(f"describe {topic}", lambda: self.state(topic, partition), lambda state: state.error)
         return found.epoch
 
@@ -61,14 +64,14 @@ class TopicRequests(Requests):
         replicas: Sequence[int] | None = None,
         replication_factor: int = 1,
     ) -> None:
-        """Create a topic, which may have no leader yet on return.
+        """Create a topic. On return, its partitions may have no leader yet.
 
         Args:
             topic: name of the topic.
             config: settings of the topic.
-            partitions: number of partitions; one if the replicas are given.
-            replicas: node ids for its only partition, the first of which will lead.
-            replication_factor: number of replicas, unless they are given.
+            partitions: number of partitions; ignored if ``replicas`` is given.
+            replicas: node ids of the replicas of a single partition, the leader first; None to let Kafka assign them.
+            replication_factor: number of replicas; ignored if ``replicas`` is given.
 
         Raises:
             ErrorResponseError: the broker returns an error: ``TOPIC_ALREADY_EXISTS``, or an invalid setting.
@@ -89,7 +92,7 @@ class TopicRequests(Requests):
         self._until_done(f"create {topic}", lambda: self._only(self._exchange(request).topics, "topics"), _error)
 
     def delete_topic(self, topic: str) -> None:
-        """Delete a topic, whose files may be deleted later.
+        """Delete a topic. The broker may delete its files later.
 
         Raises:
             ErrorResponseError: the broker returns an error.
@@ -98,7 +101,7 @@ class TopicRequests(Requests):
         self._until_done(f"delete {topic}", lambda: self._only(self._exchange(request).responses, "topics"), _error)
 
     def delete_records(self, topic: str, offset: int, partition: int = 0) -> str | None:
-        """Move the log start to an offset, -1 for the high watermark; return the name of the error, or None."""
+        """Delete the records before an offset, or before the high watermark for -1; return an error's name, or None."""
         kind = request_class("DeleteRecords")
         part = kind.DeleteRecordsTopic.DeleteRecordsPartition(partition_index=partition, offset=offset)
         wanted = kind.DeleteRecordsTopic(name=topic, partitions=[part])
@@ -120,7 +123,7 @@ class TopicRequests(Requests):
         return {each.name: each.value for each in found.configs or ()}
 
     def elect_unclean(self, topic: str) -> None:
-        """Elect a leader of partition 0 although it may lack records; must be sent to the controller.
+        """Elect a leader of partition 0, even one that lacks records; this broker must be the controller.
 
         Raises:
             ErrorResponseError: there is no leader within the time limit.

@@ -1,4 +1,4 @@
-"""Transactional and idempotent producers, as in KIP-98: a partition joins the transaction before its first append."""
+"""Requests of transactional and idempotent producers (KIP-98)."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _TRANSACTION_KEY: Final = 1
 
 
 class TransactionRequests(OffsetRequests):
-    """Client methods about transactions; the broker is assumed to be the coordinator."""
+    """Client methods about transactions; the broker must be the transaction coordinator."""
 
     def init_producer(self, transactional_id: str | None, *, timeout_ms: int = TRANSACTION_TIMEOUT_MS) -> Producer:
-        """Initialize a transactional producer, or with None an idempotent one.
+        """Initialize a transactional producer, or an idempotent producer if ``transactional_id`` is None.
 
         Raises:
             ErrorResponseError: the coordinator returns an error.
@@ -45,7 +45,7 @@ class TransactionRequests(OffsetRequests):
     def join_transaction(
         self, topic: str, transactional_id: str, producer: Producer, partitions: Sequence[int] = (0,)
     ) -> None:
-        """Add partitions to the producer's transaction, which begins with the first of them.
+        """Add partitions to the producer's transaction, as required before the first append to each.
 
         Raises:
             ErrorResponseError: the coordinator returns an error.
@@ -63,7 +63,7 @@ class TransactionRequests(OffsetRequests):
         )
 
     def end_transaction(self, transactional_id: str, producer: Producer, *, commit: bool) -> None:
-        """Commit or abort; the markers may be written later.
+        """Commit or abort a transaction. The markers may be written later.
 
         Raises:
             ErrorResponseError: the coordinator returns an error.
@@ -78,7 +78,7 @@ class TransactionRequests(OffsetRequests):
         self._until_done(f"end the transaction of {transactional_id}", lambda: self._exchange(request), _error)
 
     def end_and_await_marker(self, topic: str, transactional_id: str, producer: Producer, *, commit: bool) -> None:
-        """Commit or abort, and wait until a record, the marker, is appended to the topic's log.
+        """Commit or abort a transaction, and wait until its marker is appended to the topic's partition 0.
 
         Raises:
             ErrorResponseError: the coordinator returns an error.
