@@ -1,6 +1,6 @@
-"""State machines, as library code.
+"""Hypothesis state machines as library code.
 
-A test, a run or your own suite binds one of them to a lockstep::
+A test, a run or your own suite binds a machine to a lockstep::
 
     lockstep = Lockstep([JvmIndex("3.9.2")], scratch)
     TestOffsetIndex = OffsetMachine.bind(lockstep).TestCase

@@ -1,6 +1,6 @@
-"""Broker machine: one topic on a running broker, with its creation, crashes, and the files of its log.
+"""Broker machine: one topic on a running broker, with crashes of the broker, and the files of the topic's log.
 
-Bind it to a lockstep, which is one broker and serves many examples::
+A lockstep has one broker and serves many examples::
 
     with LocalBroker("4.3.1") as broker, scratch_directory() as scratch:
         lockstep = BrokerLockstep(RunningBroker(broker), scratch)
@@ -29,17 +29,17 @@ _TRANSACTIONAL: Final = (None, None, *PRODUCERS)
 
 
 class BrokerMachine(Machine):
-    """Rules over one topic; the lockstep compares every lookup and every file after each of them."""
+    """Machine of one topic; after each rule the lockstep compares every lookup and every file."""
 
     kind = MACHINE
     lockstep: ClassVar[Any]
     restarts: ClassVar[int] = 0
-    """Number of restarts that all examples together may make: each takes seconds."""
+    """Maximum number of restarts in all examples together, because each takes seconds."""
 
     def __init__(self) -> None:
         super().__init__()
         if self.lockstep.failure is not None:
-            raise self.lockstep.failure  # Hypothesis would run a failing example again, which only takes time
+            raise self.lockstep.failure  # the first divergence ends the run: Hypothesis must not run more examples
         self.newest = EPOCH_MS
         self.compacted = False
         self.large = 0
@@ -60,7 +60,7 @@ class BrokerMachine(Machine):
 
     @initialize(data=st.data(), shapes=st.lists(strategies.shapes(3), min_size=4, max_size=8))
     def create(self, data: st.DataObject, shapes: list[strategies.Shape]) -> None:
-        """Create a topic with a few batches, so that the simplest example has something to look up."""
+        """Create a topic with a few batches, so that even the simplest example has records to look up."""
         settings = data.draw(strategies.settings(self.lockstep.release), "settings")
         self.compacted = "compact" in settings["cleanup.policy"]
         self.large = int(settings["segment.bytes"] >= strategies.ROLLS_BY_SIZE)
@@ -102,19 +102,19 @@ class BrokerMachine(Machine):
 
     @rule(producer=st.sampled_from(PRODUCERS), commit=st.booleans())
     def end_transaction(self, producer: str, commit: bool) -> None:
-        """Write a marker if a transaction is open."""
+        """End the producer's transaction if one is open."""
         self.do("end_transaction", producer, commit)
 
     @rule(hours=st.sampled_from((1, 30)))
     def roll_by_time(self, hours: int) -> None:
-        """Append a timestamp more than ``segment.ms`` after the segment's first one."""
+        """Append a timestamp that exceeds the segment's first timestamp by more than ``segment.ms``."""
         self.newest += hours * strategies.HOUR_MS + 1
         self.do("append_batch", self.records(strategies.Shape(((0, 20),))), "none", None)
 
     @precondition(lambda self: self.large > 0)
     @rule(gap=st.sampled_from((10, -2000)))
     def roll_by_size(self, gap: int) -> None:
-        """Append two batches that do not fit into the smallest segment that every release accepts; once per topic."""
+        """Append two batches that exceed the smallest ``segment.bytes`` that every release accepts; once per topic."""
         self.large -= 1
         large = strategies.Shape(((gap, strategies.LARGE),))
         for _ in range(2):
@@ -124,7 +124,7 @@ class BrokerMachine(Machine):
 
     @rule(anchor=strategies.anchors())
     def delete_records(self, anchor: tuple[str, int]) -> None:
-        """Delete records, up to the high watermark at most."""
+        """Delete the records before an offset, which may be the high watermark (-1)."""
         place, delta = anchor
         log = self.lockstep.topic.reference.log
         bases = [segment.base_offset for segment in log.segments]
@@ -146,7 +146,7 @@ class BrokerMachine(Machine):
 
 
 def finish(lockstep: BrokerLockstep) -> None:
-    """End a broker's examples, with all topics: kill it, recover it, append to each topic, and stop it cleanly.
+    """End the examples of a broker: kill and restart the broker, append to each topic, and stop it cleanly.
 
     Raises:
         DivergenceError: The broker and the reference differ.

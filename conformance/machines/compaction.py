@@ -14,15 +14,14 @@ from conformance.strategies import log as strategies
 _V2 = 2
 _KEYS = (1, 2, 3, 1, 2, 1)
 _VALUES = (4, 0, 12, -1, 7)
-"""Value sizes in bytes of records that are given keys: one in five is a tombstone."""
+"""Value sizes in bytes of records to which keys are added; -1 is a tombstone."""
 _ENDS = ("abort", "commit")
 
 
 class CompactionMachine(LogMachine):
     """Machine of one compacted log.
 
-    Every record has one of a few keys. Records that the rules of the log machine write without a key are given one by
-    their number.
+    Every record has one of a few keys. The machine adds keys to records that rules of the log machine write without.
     """
 
     kind: ClassVar[str] = "cleaned"
@@ -61,7 +60,7 @@ class CompactionMachine(LogMachine):
 
     @rule(batches=cleaning.batches(), gap=st.sampled_from((0, 0, 0, 5)), magic=st.sampled_from((2, 2, 2, 2, 1, 0)))
     def replicate_keyed(self, batches: list[cleaning.Keyed], gap: int, magic: int) -> None:
-        """Append, as a follower, batches of records with drawn keys; some of them in the old formats."""
+        """Append, as a follower, batches of records with drawn keys; some batches are in the old formats."""
         self._replicate(batches, gap, magic)
 
     def _replicate(self, batches: list[cleaning.Keyed], gap: int, magic: int) -> None:
@@ -84,7 +83,7 @@ class CompactionMachine(LogMachine):
         ends=st.sampled_from((None, "abort", "commit", "keyless")),
     )
     def write_and_clean(self, rounds: list[list[cleaning.Keyed]], drawn: cleaning.Round, ends: str | None) -> None:
-        """Fill some segments, perhaps with a transaction or a last record that cannot be retained, and clean them."""
+        """Fill some segments and clean them; they may contain a transaction, or a last record without a key."""
         if ends in _ENDS:
             self.append_one(in_transaction(1))
         for batches in rounds:
@@ -106,7 +105,7 @@ class CompactionMachine(LogMachine):
 
     @rule(drawn=cleaning.rounds(), rolls=st.booleans())
     def clean(self, drawn: cleaning.Round, rolls: bool) -> None:
-        """Run one cleaning round, over the whole log or without the active segment."""
+        """Run one cleaning round; with ``rolls``, all earlier records are in inactive segments."""
         self._clean(drawn, rolls=rolls)
 
     def _clean(self, drawn: cleaning.Round, *, rolls: bool) -> None:
@@ -126,7 +125,7 @@ class CompactionMachine(LogMachine):
     def crash_while_cleaning(
         self, drawn: cleaning.Round, crash: tuple[str, int], renamed: int, opening: tuple[bool, str, str]
     ) -> None:
-        """Kill the process at a point of a cleaning round, perhaps between two renames, and reopen the log."""
+        """Kill the process during a cleaning round, perhaps between two renames of files, and reopen the log."""
         if not self.is_open:
             return
         arguments = self._arguments(drawn)

@@ -1,6 +1,6 @@
 """Base class of the machines whose implementations have several files: segments, logs, and the remote index cache.
 
-To write one: set ``kind`` and ``lockstep_type``, return Kafka's own classes from ``jvm``, and add the rules.
+To write a machine, set ``kind`` and ``lockstep_type``, return Kafka's own classes from ``jvm``, and add the rules.
 """
 
 from __future__ import annotations
@@ -23,19 +23,16 @@ if TYPE_CHECKING:
 
 
 class FilesMachine(Machine):
-    """State machine whose rules execute operations in a ``Lockstep``, which compares the implementations after each.
-
-    Each run of the machine is one example.
-    """
+    """State machine whose rules execute operations in a ``Lockstep``; each run of the machine is one example."""
 
     lockstep: ClassVar[Lockstep[Any, Any]]
     program: ClassVar[Callable[..., Any] | None] = None
-    """Factory for programs that speak the line protocol, called with a command and a release; None if not supported."""
+    """Class of programs with the line protocol, called with a command and a release; None if not supported."""
 
     @staticmethod
     @abstractmethod
     def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
-        """Return Kafka's own class from a release, or from a build that is compared with that release.
+        """Return Kafka's own class of a release, or of a build that is compared with the release.
 
         Raises:
             ToolError: Java or the jars are missing, or a class has members that the adapter does not know.
@@ -66,5 +63,5 @@ class FilesMachine(Machine):
         self.lockstep.begin()
 
     def teardown(self) -> None:
-        """Remove the example's files; Hypothesis calls it, also after a failure."""
+        """Remove the example's files; called by Hypothesis, also after a failure."""
         self.lockstep.end()

@@ -1,7 +1,7 @@
-"""Rules that the machines of all three kinds of index share: open, close, crash, corrupt, delete, rename and read.
+"""Base class of the machines of all three kinds of index: open, close, crash, corrupt, delete, rename and read.
 
-To write one: set ``kind`` and ``suffix``, add the rules that append, and pass the calls for a closed index to
-``close_and_damage``. Every rule ends with an open index, so no rule needs a precondition.
+To write a machine, set ``kind`` and ``suffix``, and add the rules that append and that reopen. Every rule ends with an
+open index, so no rule needs a precondition.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class IndexMachine(Machine):
 
     @classmethod
     def bind(cls, lockstep: Lockstep, **members: Any) -> type[Self]:
-        """Return this machine, bound to ``lockstep``; it skips operations that a participant does not support."""
+        """Return this machine bound to a lockstep; the rules skip operations that a participant does not support."""
         skipped_operations = frozenset(name for name in SIGNATURES if not lockstep.supports(name))
         return super().bind(lockstep, skipped_operations=skipped_operations, **members)
 
@@ -50,7 +50,7 @@ class IndexMachine(Machine):
         """Return the implementation that a specification such as ``jvm`` names, for a release.
 
         Raises:
-            NotDrivenError: A build that lacks something that the machine needs.
+            NotDrivenError: The implementation is a build that lacks a capability that the machine needs.
             ToolError: The implementation is not available here.
         """
         implementation = implementation_factory(specification)(release, progress)
@@ -67,11 +67,11 @@ class IndexMachine(Machine):
         self.lockstep.begin()
 
     def teardown(self) -> None:
-        """Remove the example's files; Hypothesis calls it, also after a failure."""
+        """Remove the example's files; called by Hypothesis, also after a failure."""
         self.lockstep.end()
 
     def do(self, name: str, *arguments: Any) -> Observation | None:
-        """Execute an operation with every participant; None if there are no participants (the benchmark's baseline)."""
+        """Execute an operation with every participant; return None if it is skipped, or without participants."""
         operation = Operation(name, arguments)
         if name in self.skipped_operations or (has_unusual_arguments(operation) and not self.has("odd_arguments")):
             return None
@@ -82,12 +82,12 @@ class IndexMachine(Machine):
 
     @property
     def state(self) -> State | None:
-        """State of the newest dialect's reference, or None if no index was opened or there are no participants."""
+        """State of the newest dialect's reference; None before an index is opened, and without participants."""
         groups = self.lockstep.groups
         return groups[-1].observation.state if groups else None
 
     def has(self, capability: str) -> bool:
-        """Return True if every participant has a capability of indexes."""
+        """Return True if every participant has a capability."""
         return capability in self.lockstep.capabilities
 
     # -- opening -----------------------------------------------------------------------------------------------
@@ -102,10 +102,13 @@ class IndexMachine(Machine):
         self.open("read-write")
 
     def open(self, how: str) -> None:
-        """Open the file read-write, read-only, or after an attempt in a directory that does not exist.
+        """Open the file, until it is open in all releases.
 
-        A rejected new file remains, empty, and is then opened (AI-3, AI-4, AI-5). Releases differ in what an unmapped
-        index does to its file, so the file may be new to some of them only; afterwards it is open in all of them.
+        A rejected new file remains as an empty file, which the next attempt opens (AI-3, AI-4, AI-5). Releases differ
+        in the effect of calls on a closed index, so the file may be missing in some of them only.
+
+        Args:
+            how: ``"read-write"``, ``"read-only"``, or ``"missing"`` to try in a missing directory first.
         """
         needed = {"read-only": "read_only", "missing": "odd_arguments"}
         if how in needed and not self.has(needed[how]):
@@ -128,7 +131,7 @@ class IndexMachine(Machine):
 
     @rule(suffix=st.sampled_from(_SUFFIXES), directory=st.sampled_from(("", "", "", _NOWHERE)))
     def rename(self, suffix: str, directory: str) -> None:
-        """Rename the open index's file, as before a deletion or swap; a missing directory fails (AI-21)."""
+        """Rename the file of the open index, as before a deletion or swap; with a missing directory, too (AI-21)."""
         name = f"{self.probe.base_offset:020d}{self.suffix}{suffix}"
         if "rename" in self.skipped_operations:
             return
@@ -138,7 +141,7 @@ class IndexMachine(Machine):
         self.lockstep.compare_directories()
 
     def move(self, path: str) -> None:
-        """Rename the file; a failure changes the name nevertheless, and the name may then be another file's (AI-21)."""
+        """Rename the file. A failed renaming changes the index's path nevertheless (AI-21)."""
         seen = self.do("rename", path)
         self.misnamed = self.misnamed or (seen is not None and seen.outcome.error is not None)
 
@@ -185,5 +188,5 @@ def openings() -> st.SearchStrategy[str]:
 
 
 def damages_of(kind: str) -> st.SearchStrategy[list[Operation]]:
-    """Draw up to two corruptions: the second one is applied to the result of the first."""
+    """Draw up to two corruptions, which are applied one after the other."""
     return st.lists(strategies.damages(_ENTRY_SIZES[kind]), max_size=2)

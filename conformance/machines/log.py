@@ -1,6 +1,6 @@
 """Log machine: a partition's log (clauses LG and LO).
 
-Segments have a few batches, so that every run spans several. Bind it as the other machines::
+Segments have a few batches, so that every example has several segments::
 
     lockstep = LogLockstep([JvmLog("3.9.2")], scratch)
     TestLog = LogMachine.bind(lockstep).TestCase
@@ -25,7 +25,7 @@ from conformance.strategies.leader import topics
 from kidx.producers import SNAPSHOT_SUFFIX
 
 _SPECIAL = (-1, -2, -3, -4, -5, -6, -7)
-"""Every target that some release knows, and one that is unknown to all."""
+"""Special targets of ListOffsets: all that some release knows, and -7, which none knows."""
 
 
 class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
@@ -33,7 +33,7 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
 
     @classmethod
     def bind(cls, lockstep: Lockstep[Any, Any], **members: Any) -> type[Self]:
-        """Return this machine, bound to ``lockstep``; with :class:`ExternalLogRules` if a program takes part."""
+        """Return this machine bound to a lockstep, with :class:`ExternalLogRules` if a program takes part."""
         bound: type[Self] = super().bind(lockstep, **members)
         if all(getattr(subject, "capabilities", None) is None for subject in lockstep.subjects):
             return bound
@@ -43,12 +43,15 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
 
     @initialize(settings=strategies.settings(), strict=topics(), asks=st.sampled_from((True, True, False)))
     def begin(self, settings: dict[str, Any], strict: dict[str, Any], asks: bool) -> None:
-        """Create the log; two of three examples list offsets after every step, which opens every time index."""
+        """Create the log. Two of three examples list offsets after every step, which opens all time indexes."""
         self.settings, self.lists_offsets = self.topic(settings | strict), asks
         self.open(clean=True, recovery_point=0, start=0)
 
     def open(self, *, clean: bool, recovery_point: int, start: int) -> None:
-        """Open the log with the checkpoints' offsets, as a broker does; end the example if a release fails."""
+        """Open the log with the offsets of the checkpoints, as a broker does.
+
+        If a release cannot open the log, the other rules of the example do nothing.
+        """
         arguments = (self.settings, start, recovery_point, clean, self.now)
         self.lockstep.perform(Operation("open_log", arguments))
         self.is_open = all(group.observation.state is not None for group in self.lockstep.groups)
@@ -78,7 +81,7 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
         self.open(clean=clean, recovery_point=recovery_point, start=start)
 
     def damaged_file(self, damage: strategies.Damage, bases: list[int]) -> str | None:
-        """Return the name of the file that a corruption applies to, or None if no such file exists."""
+        """Return the name of the file that a corruption changes, or None if the log has no snapshot to change."""
         if not damage.suffix.startswith("."):
             return damage.suffix
         if damage.suffix != SNAPSHOT_SUFFIX:
@@ -113,7 +116,7 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
 
     @rule(start=st.sampled_from((-1, -3)), repeated=st.booleans(), newer=st.sampled_from((0, 1)))
     def append_what_is_refused(self, start: int, repeated: bool, newer: int) -> None:
-        """Append, as a follower, batches that begin before the end, are out of order, or are of a newer epoch."""
+        """Append, as a follower, batches that begin too early, are out of order, or have a new leader epoch."""
         end = self.state.end_offset
         first = {"base": max(0, end + (0 if repeated else start)), "epoch": self.epoch + newer, "records": [[0, 50]]}
         self.do("append_as_follower", [first, dict(first)] if repeated else [first], self.epoch)
@@ -127,17 +130,17 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
 
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near())
     def truncate_to(self, anchor: str, delta: int) -> None:
-        """Truncate, as a follower whose end differs from its leader."""
+        """Truncate the log, as a follower does whose log has diverged from its leader's."""
         self.truncate("truncate_log", self.offset(anchor, delta))
 
     @rule(delta=st.sampled_from((0, 5, -3)))
     def truncate_fully(self, delta: int) -> None:
-        """Truncate fully, as a follower whose end is too far from its leader."""
+        """Delete all records, as a follower does whose log ends before its leader's log starts."""
         self.truncate("truncate_fully", self.offset("end", delta))
 
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near(), replicated=st.booleans(), cleaned=st.booleans())
     def delete_records(self, anchor: str, delta: int, replicated: bool, cleaned: bool) -> None:
-        """Delete records, up to the high watermark at most; the next retention round deletes the files."""
+        """Delete the records before an offset; the next retention round deletes the files."""
         if replicated:
             self.do("update_high_watermark", self.offset("end"))
         self.do("delete_records", self.offset(anchor, delta))
@@ -158,13 +161,13 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
 
     @rule(newer=st.sampled_from((1, 0, 2)))
     def become_leader(self, newer: int) -> None:
-        """Begin a new leader epoch at the end."""
+        """Begin a new leader epoch at the log end offset."""
         self.epoch += newer
         self.do("assign_epoch", self.epoch, self.state.end_offset)
 
     @rule(milliseconds=st.sampled_from((10, 1000, 0, 100_000, -500)))
     def pass_time(self, milliseconds: int) -> None:
-        """Move the clock, also backwards."""
+        """Move the clock forwards or backwards."""
         self.now = max(0, self.now + milliseconds)
         self.do("set_clock", self.now)
 
@@ -176,7 +179,11 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
         self.query(special_first=True)
 
     def query(self, *, special_first: bool) -> None:
-        """List offsets: special targets first, which may then open other indexes than timestamps do, or last."""
+        """List offsets, and read at some of them.
+
+        Args:
+            special_first: True for special targets before timestamps: they may open other indexes.
+        """
         latest = sorted(self.timestamps)[-12:]
         around = {timestamp + delta for timestamp in latest for delta in (-1, 0, 1)}
         targets = [*_SPECIAL, *sorted(around - set(_SPECIAL)), (1 << 63) - 1]
@@ -186,7 +193,7 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
 
     @rule(anchor=st.sampled_from(("end", "start", "half")))
     def snapshot_offsets(self, anchor: str) -> None:
-        """Request the offsets of a fetch while a part of the log is replicated: the LSO may be the high watermark."""
+        """Request the offsets of a fetch while only a part of the log is replicated, which may limit the LSO."""
         self.do("update_high_watermark", self.offset(anchor))
         self.do("offset_snapshot")
 

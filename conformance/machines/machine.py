@@ -1,4 +1,4 @@
-"""Common part of all machines: what a run needs, whatever they drive."""
+"""Base class of all machines."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Machine(RuleBasedStateMachine):
         """Return a subclass of this machine that executes its operations in a lockstep.
 
         Args:
-            lockstep: The lockstep, of the kind that the machine needs.
+            lockstep: The lockstep, of the type ``lockstep_type``.
             **members: Further members of the class.
         """
         return type(cls.__name__, (cls,), {"lockstep": lockstep, "__module__": cls.__module__} | members)
@@ -50,5 +50,5 @@ class Machine(RuleBasedStateMachine):
         releases: Iterable[str] = (),
         on_divergence: Callable[[Divergence], int] = lambda _: False,
     ) -> Any:
-        """Return a lockstep for this machine, with arguments as of :class:`~conformance.lockstep.lockstep.Lockstep`."""
+        """Return a lockstep for this machine; its arguments are those of ``Lockstep``."""
         return cls.lockstep_type(subjects, scratch, releases=releases, on_divergence=on_divergence)

@@ -1,4 +1,4 @@
-"""Rules that offset and time indexes share beyond :mod:`conformance.machines.index`: slots, sizes, and a zero tail."""
+"""Base class of the machines of offset and time indexes, which Kafka maps into memory."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from conformance.strategies.index_probe import Aim
 from kidx.java_numbers import LONG_MAX
 
 _HOUSEKEEPING = ("sanity_check", "flush", "trim", "truncate", "reset", "reset")
-"""Operations without arguments. ``reset`` is listed twice: it covers three clauses, and no other operation reads the
-maximum size again (AI-15, AI-44).
-"""
+"""Operations without arguments. ``reset`` is drawn twice as often, because it covers three clauses (AI-15, AI-44)."""
 
 
 class MappedIndexMachine(IndexMachine):
-    """Rules and invariants of the mapped files."""
+    """Machine of a memory-mapped index file."""
 
     @rule(aim=strategies.targets())
     def lookup(self, aim: Aim) -> None:
@@ -33,7 +31,7 @@ class MappedIndexMachine(IndexMachine):
 
     @rule(aims=st.lists(strategies.sizes(), min_size=1, max_size=2))
     def resize(self, aims: list[Aim]) -> None:
-        """Change the file's length, once or twice: the next resize shows what a failed one left (AI-40)."""
+        """Change the file's length once or twice: a second resize shows the effect of a failed first one (AI-40)."""
         for aim in aims:
             size = self.probe.size(aim)
             self.do("resize", size if self.lockstep.accepts(Operation("resize", (size,))) else 0)
@@ -45,25 +43,29 @@ class MappedIndexMachine(IndexMachine):
 
     @rule(anchor=st.sampled_from(("warm", "last", "first", "middle")))
     def look_around(self, anchor: str) -> None:
-        """Look up a key of the index, its neighbours and the keys between, where the search changes direction.
+        """Look up a key of the index and its neighbours, to find off-by-one errors.
 
-        A large index is rare and soon truncated, so an example that begins with one looks around the warm edge
-        immediately.
+        Large indexes are rare and soon truncated. So an example that begins with a large index does this immediately,
+        at the first key of the warm section.
         """
         for delta in strategies.NEAR if self.probe.entries else (0,):
             self.do("lookup", self.probe.column(Aim(anchor, delta), 0))
 
     def fill(self, operation: str, *arguments: int) -> None:
-        """Append the entries that an example begins with."""
+        """Append the first entries of an example."""
         self.do(operation, *arguments)
         if self.probe.entries > self.probe.warm_entries:
             self.look_around("warm")
 
     def open_again(self, how: str, limit: int | None, then: str) -> None:
-        """Reopen the file, with its original maximum size or a different one, and execute at most one operation.
+        """Reopen the file, and execute an operation that is interesting only before any other operation.
 
-        This operation has to be the next one, before a corruption is truncated or appended to: a broker checks its
-        segments while it loads them, and a clean shutdown just after the start trims what the previous one left.
+        Brokers do the same: they check segments while they load them, and trim them in a clean shutdown.
+
+        Args:
+            how: The argument of :meth:`open`.
+            limit: The maximum size, or None for the original one.
+            then: The name of the operation, or empty.
         """
         if limit is None or not self.has("odd_arguments"):
             limit = self.created_size
@@ -73,12 +75,12 @@ class MappedIndexMachine(IndexMachine):
             self.do(then)
 
     def fits(self, start: Start) -> bool:
-        """Return True if the offsets of a start can be appended, as they may be close to the largest long."""
+        """Return True if the first entries of an example can be appended, and their offsets are valid longs."""
         return start.prefill > 0 and self.probe.base_offset + start.prefill * start.step <= LONG_MAX
 
     @invariant()
     def full_means_that_no_slot_is_left(self) -> None:
-        """Check that ``full`` is True if no slot is left; a time index keeps one for the entry of a roll (AI-6)."""
+        """Check that ``full`` is True if no slot is left; a time index reserves one for the entry of a roll (AI-6)."""
         state = self.state
         if state is not None and state.max_entries is not None:
             left = state.max_entries - state.entries - (self.kind == "time")
@@ -86,7 +88,7 @@ class MappedIndexMachine(IndexMachine):
 
     @invariant()
     def the_file_is_as_long_as_the_index_says(self) -> None:
-        """Check that ``length`` is the file's length, unless a failed rename has changed only the name (AI-21)."""
+        """Check that ``length`` is the file's length, unless a failed rename has left a wrong path (AI-21)."""
         state = self.state
         if state is None or state.length is None:
             return

@@ -29,9 +29,9 @@ class OffsetMachine(MappedIndexMachine):
         position_step=st.sampled_from((100, 100, 0, -1)),
     )
     def begin(self, base_offset: int, start: Start, position_step: int) -> None:
-        """Create the file, usually with entries; one in six extends past the warm section.
+        """Create the file, usually with entries; one index in six is larger than the warm section.
 
-        No clause requires that positions increase. If they are equal or decrease, the bound of a fetch shows which
+        No clause requires increasing positions. With equal or decreasing positions, the bound of a fetch shows which
         slots the search has read (AI-35, AI-36).
         """
         self.create(base_offset, start.max_index_size)
@@ -71,10 +71,9 @@ class OffsetMachine(MappedIndexMachine):
 
     @rule(count=st.sampled_from((2, 3, 5)), size=st.sampled_from((0, 100, -1)))
     def fetch_up_to_equal_positions(self, count: int, size: int) -> None:
-        """Append entries with equal positions and query a fetch that ends there: which one is found (AI-36)?
+        """Append entries with equal positions, and query the bound of a fetch that ends there (AI-36).
 
-        Random draws often have equal positions, and fetches that end at an entry's position, but hardly ever both at
-        the same position.
+        Random draws rarely combine equal positions with a fetch that ends at this position.
         """
         offset, position = self.probe.column(_LAST, 0), to_int(self.probe.column(_LAST, 1) + 1)
         if offset + count > LONG_MAX:

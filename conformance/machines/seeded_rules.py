@@ -1,4 +1,7 @@
-"""Rules whose values come from one random number generator, which Hypothesis seeds once per example."""
+"""Rules whose values come from a random number generator, which Hypothesis seeds once per example.
+
+This is faster than drawing each value with Hypothesis: see :mod:`conformance.strategies.draws`.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,12 @@ from hypothesis import strategies as st
 if TYPE_CHECKING:
     from conformance.strategies.draws import Draw
 
-_SEEDS: Final = st.binary(min_size=8, max_size=8)  # numbers would mostly be small, and so the same ones again
+_SEEDS: Final = st.binary(min_size=8, max_size=8)  # of integers, Hypothesis would draw small ones again and again
 Body = Callable[..., None]
 
 
 def initialize(**draws: Draw[Any]) -> Callable[[Body], Any]:
-    """Declare an initialize rule like Hypothesis, with drawn values; it creates the machine's ``rng``.
+    """Declare an initialize rule, like Hypothesis's ``initialize``; the rule seeds the machine's ``rng``.
 
     Args:
         draws: Draws for the method's arguments.
@@ -34,7 +37,7 @@ def initialize(**draws: Draw[Any]) -> Callable[[Body], Any]:
 
 
 def rule(**draws: Draw[Any]) -> Callable[[Body], Any]:
-    """Declare a rule like Hypothesis, with drawn values; another rule that calls the method passes its arguments.
+    """Declare a rule, like Hypothesis's ``rule``; the method can also be called with arguments.
 
     Args:
         draws: Draws for the method's arguments.
@@ -56,7 +59,7 @@ def _values(draws: dict[str, Draw[Any]], rng: Random) -> dict[str, Any]:
 
 
 def _called_as(method: Body, perform: Body) -> Body:
-    """Give a function the name and the docstring of the method, but not its arguments."""
+    """Return ``perform`` with the method's name and docstring; its arguments stay those that Hypothesis draws."""
     perform.__name__, perform.__qualname__, perform.__doc__ = method.__name__, method.__qualname__, method.__doc__
     perform.__module__ = method.__module__
     return perform

@@ -32,14 +32,14 @@ _LEADERS = ("3.6.2", "3.7.2", "3.9.0")
 
 
 class BatchPosition(NamedTuple):
-    """Relative place in the log, resolved when the rule runs: the index of a batch, and a distance from its numbers."""
+    """Position in the log, resolved when the rule runs: the index of a batch, and a distance from its offsets."""
 
     batch: int
     delta: int
 
 
 class Batch(NamedTuple):
-    """Batch in the log, as the machine knows it."""
+    """Batch in the log."""
 
     base_offset: int
     last_offset: int
@@ -49,17 +49,17 @@ class Batch(NamedTuple):
 
 
 def spots() -> Draw[BatchPosition]:
-    """Draw a place: the last batch, the first, one between them, or their neighbourhood."""
+    """Draw a position: at a batch, or near it."""
     return st.builds(BatchPosition, st.sampled_from((-1, -1, 0, 1, -2, 2, 5)), st.sampled_from((*NEAR, 50, -50)))
 
 
 def sizes() -> Draw[int]:
-    """Draw a size of index files: common ones, zero, no multiple of an entry, and one that is rejected (AI-44)."""
+    """Draw a size of index files: common sizes, zero, no multiple of an entry, and a rejected size (AI-44)."""
     return st.sampled_from((96, 1200, 48, 0, 7, -12))
 
 
 def file_damages() -> Draw[list[tuple[str, Operation]]]:
-    """Draw corruptions of the closed files: usually none, else one or two."""
+    """Draw none, one or two corruptions of the closed files."""
     one = st.sampled_from(SUFFIXES).flatmap(lambda kind: damages(_ENTRY_SIZES[kind], st).map(lambda how: (kind, how)))
     return st.just([]) | st.lists(one, max_size=2)
 
@@ -95,7 +95,7 @@ class SegmentMachine(FilesMachine):
     # -- batches in the log ------------------------------------------------------------------------------------
 
     def batches(self) -> list[Batch]:
-        """Return the batches in the newest reference's log, up to the first unreadable one."""
+        """Return the batches in the newest reference's log, up to the first unreadable batch."""
         content = self.lockstep.primary.files[0] or b""
         if content is not self._read:
             if not content.startswith(self._read):
@@ -108,21 +108,21 @@ class SegmentMachine(FilesMachine):
         return self._batches
 
     def at(self, spot: BatchPosition) -> Batch:
-        """Return the batch that a place names, or an empty one at the base offset if the log has none."""
+        """Return the batch at a position, or an empty batch at the base offset if the log has no batches."""
         batches = self.batches()
         if not batches:
             return Batch(self.base_offset, self.base_offset, -1, 0, 0)
         return batches[max(-len(batches), min(spot.batch, len(batches) - 1))]
 
     def ends(self) -> tuple[int, int]:
-        """Return the next offset, and the largest timestamp to count from."""
+        """Return the next offset, and the timestamp from which the timestamps of new batches count."""
         batches = self.batches()
         next_offset = to_long(batches[-1].last_offset + 1) if batches else self.base_offset
         largest = max((batch.max_timestamp for batch in batches), default=-1)
         return next_offset, 1000 if largest < 0 else min(largest, LONG_MAX // 2)
 
     def bytes_of(self, plans: tuple[BatchPlan, ...]) -> bytes:
-        """Return the batches of a call, continuing the log."""
+        """Return the batches of an append call as bytes, with the next offsets and timestamps."""
         next_offset, largest = self.ends()
         records = b""
         for plan in plans:
@@ -166,14 +166,14 @@ class SegmentMachine(FilesMachine):
 
     @rule(plans=st.lists(plain_plans(), min_size=2, max_size=6), in_one_call=st.booleans())
     def append_row(self, plans: list[BatchPlan], in_one_call: bool) -> None:
-        """Append plain batches, in one call or one call each: index entries depend on it (SEG-3, SEG-4)."""
+        """Append plain batches, in one call or in one call each: index entries depend on the calls (SEG-3, SEG-4)."""
         for call in (tuple(plans),) if in_one_call else tuple((plan,) for plan in plans):
             records = self.bytes_of(call)
             self.do("append_records", records.hex(), *follower_append_info(records))
 
     @rule(plans=transactions())
     def append_transactions(self, plans: tuple[BatchPlan, ...]) -> None:
-        """Append transactions and their ends, which a recovery has to find again."""
+        """Append transactions and their markers, which a later recovery has to find."""
         records = self.bytes_of(plans)
         self.do("append_records", records.hex(), *follower_append_info(records))
 
@@ -188,7 +188,7 @@ class SegmentMachine(FilesMachine):
     def append_oddly(
         self, plans: tuple[BatchPlan, ...], how: str, at: int, last: int, timestamp: int, damage: RecordDamage
     ) -> None:
-        """Append no bytes or corrupt ones, pass wrong numbers for them, or copy them from a file."""
+        """Append no bytes, or corrupt bytes, or wrong offsets and timestamps for them, or bytes from a file."""
         if how == "record":
             self.append_unreadable(plans[-1], damage)
             return
@@ -204,7 +204,7 @@ class SegmentMachine(FilesMachine):
         self.do("append_records", bytes(records).hex(), *info)
 
     def append_unreadable(self, plan: BatchPlan, damage: RecordDamage) -> None:
-        """Append a batch with corrupt records, and search for a timestamp that only they can have (SEG-46)."""
+        """Append a batch with corrupt records, and search for the largest timestamp in its header (SEG-46)."""
         records = damage.of(plan, *self.ends())
         info = follower_append_info(records)
         self.do("append_records", records.hex(), *info)
@@ -212,7 +212,7 @@ class SegmentMachine(FilesMachine):
 
     @rule(spot=spots(), span=st.sampled_from((0, 1, 5)), stable=st.sampled_from((1, 0, 5)), is_aborted=st.booleans())
     def complete_transaction(self, spot: BatchPosition, span: int, stable: int, is_aborted: bool) -> None:
-        """End a transaction, as a log does after the append."""
+        """Add the end of a transaction to the index, as a log does after it has appended a marker."""
         last = max(self.at(spot).last_offset + spot.delta, 0)
         self.do("update_txn_index", 1, max(last - span, 0), last, is_aborted, last + stable)
 
@@ -224,7 +224,7 @@ class SegmentMachine(FilesMachine):
         max_ms=st.sampled_from((0, 100, 2000, LONG_MAX)),
     )
     def should_roll(self, reason: str, near: int, spot: BatchPosition, size: int, max_ms: int) -> None:
-        """Query whether to roll, exactly at one limit and far from the others, or only by age."""
+        """Query whether the segment should roll, exactly at one limit and far from the others."""
         timestamp = to_long(self.at(spot).max_timestamp + spot.delta)
         limit, max_bytes, offset = LONG_MAX, INT_MAX, 0
         if reason == "time":
@@ -242,7 +242,7 @@ class SegmentMachine(FilesMachine):
 
     @rule(spot=spots())
     def truncate(self, spot: BatchPosition) -> None:
-        """Truncate at, in or between batches."""
+        """Truncate the segment at, in or between batches."""
         self.now += 10
         self.do("truncate_segment", to_long(self.at(spot).last_offset + spot.delta), self.now)
 
@@ -258,7 +258,7 @@ class SegmentMachine(FilesMachine):
         min_one=st.booleans(),
     )
     def read(self, spot: BatchPosition, size: int, limit: int, min_one: bool) -> None:
-        """Read from an offset, up to a position after or before it."""
+        """Read from an offset, up to a position, which may be before the offset."""
         batch = self.at(spot)
         position = limit if limit == LONG_MAX else batch.position + batch.size + limit
         self.do("read_segment", to_long(batch.base_offset + spot.delta), size, position, min_one)
@@ -300,7 +300,7 @@ class SegmentMachine(FilesMachine):
 
     @rule(is_last=st.sampled_from((True, True, False)))
     def recover(self, is_last: bool) -> None:
-        """Rebuild the indexes of the open segment; loading preallocates the last segment's indexes again (SEG-34)."""
+        """Rebuild the indexes of the open segment; a broker then preallocates those of the last segment (SEG-34)."""
         self.do("recover_segment")
         if is_last:
             self.do("resize_indexes", self.settings[1])
@@ -313,7 +313,7 @@ class SegmentMachine(FilesMachine):
         after=st.sampled_from(("check last", "recover last", "last", "recover", "check", "")),
     )
     def reopen(self, how: str, again: bool, damage: list[tuple[str, Operation]], exists: bool, after: str) -> None:
-        """Close or crash the segment, corrupt files, reopen it, and execute the steps of loading a log."""
+        """Close or crash the segment, corrupt files, and reopen it with the calls of a broker that loads a log."""
         self.do(how)
         if again and how != "crash_segment":
             self.do(how)
@@ -331,7 +331,7 @@ class SegmentMachine(FilesMachine):
 
     @rule(then=st.sampled_from(("close_segment", "close_segment", "flush_segment", "delete_segment", "resize_indexes")))
     def lose_directory(self, then: str) -> None:
-        """Remove the directory, and make a call that opens a file again: does it report the missing file (SEG-24)?"""
+        """Remove the directory, and make a call that may report the missing file (SEG-24)."""
         self.do("lose_directory")
         self.do(then, *((self.settings[1],) if then == "resize_indexes" else ()))
         self.do("crash_segment")
@@ -343,7 +343,7 @@ class SegmentMachine(FilesMachine):
         size=sizes(),
     )
     def keep_house(self, what: str, size: int) -> None:
-        """Execute one of a log's operations on a segment: end it for a roll, resize, rename or delete it."""
+        """Make the segment inactive, resize its indexes, rename it, or delete it, as a log does."""
         if what == "inactive":
             self.do("become_inactive")
         elif what == "resize":

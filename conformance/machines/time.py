@@ -29,10 +29,10 @@ class TimeMachine(MappedIndexMachine):
         offset_step=st.sampled_from((1, 1, 0)),
     )
     def begin(self, base_offset: int, start: Start, offset_step: int) -> None:
-        """Create the file, usually with entries; one in six extends past the warm section.
+        """Create the file, usually with entries; one index in six is larger than the warm section.
 
-        If all offsets are equal, the entries that a truncation leaves show which slots the search has read (AI-36).
-        Past the warm section this truncation is the first step, because no other operation of a time index shows it.
+        With equal offsets, the entries that remain after a truncation show which slots the search has read (AI-36). A
+        large index with equal offsets is truncated immediately, because no other operation shows this.
         """
         self.create(base_offset, start.max_index_size)
         if self.fits(start):
@@ -46,7 +46,7 @@ class TimeMachine(MappedIndexMachine):
         skip_full_check=st.sampled_from((False, False, True)),
     )
     def maybe_append_next(self, gap: int, offset_gap: int, skip_full_check: bool) -> None:
-        """Append after the last entry, as a segment does; in one of three cases as a roll does."""
+        """Append after the last entry, as a segment does for a batch, or for a roll (``skip_full_check``)."""
         timestamp, offset = self.probe.column(_LAST, 0), self.probe.column(_LAST, 1)
         self.do("maybe_append", to_long(timestamp + gap), to_long(offset + offset_gap), skip_full_check)
 
@@ -61,7 +61,7 @@ class TimeMachine(MappedIndexMachine):
 
     @rule(timestamp=st.sampled_from((-1, -2, 0, LONG_MIN)), gap=strategies.offset_gaps_of_times())
     def maybe_append_no_timestamp(self, timestamp: int, gap: int) -> None:
-        """Append "no timestamp" and its neighbours: an empty index remains empty (TI-3)."""
+        """Append -1, "no timestamp", or a similar value: an empty index remains empty (TI-3)."""
         self.do("maybe_append", timestamp, to_long(self.probe.column(_LAST, 1) + gap), False)
 
     @rule(count=strategies.bulk_counts(), gap=strategies.timestamp_gaps(), offset_gap=strategies.offset_gaps_of_times())
@@ -78,8 +78,7 @@ class TimeMachine(MappedIndexMachine):
     def truncate_to_equal_offsets(self, count: int) -> None:
         """Append entries with equal offsets and truncate to that offset: the result shows which entry is found (AI-36).
 
-        Random draws often have equal offsets, but hardly ever are they still in the index at a truncation to that
-        offset.
+        Random draws rarely combine equal offsets with a truncation to this offset.
         """
         timestamp, offset = self.probe.column(_LAST, 0), to_long(self.probe.column(_LAST, 1) + 1)
         if timestamp + count > LONG_MAX:

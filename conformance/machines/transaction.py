@@ -23,7 +23,7 @@ class TransactionMachine(IndexMachine):
 
     @initialize(base_offset=st.sampled_from((0, 0, 10, 5_000_000_000)), prefill=st.sampled_from((0, 0, 1, 3)))
     def begin(self, base_offset: int, prefill: int) -> None:
-        """Open the index; no file exists before the first append (TX-2). Half of all examples begin with records."""
+        """Open the index, in half of all examples with entries; no file exists before the first append (TX-2)."""
         self.create(base_offset, 0)
         for producer_id in range(prefill):
             first = base_offset + 10 * producer_id
@@ -33,7 +33,7 @@ class TransactionMachine(IndexMachine):
         producer_id=strategies.producers(), gap=_DISTANCES, span=_DISTANCES, stable=st.sampled_from((1, 0, -1, -5, 9))
     )
     def append_next(self, producer_id: int, gap: int, span: int, stable: int) -> None:
-        """Append a transaction that ends after the last one; both may overlap."""
+        """Append a transaction that ends after the last one; the two may overlap."""
         last = _offset(self.probe.offset(_LAST) + gap)
         self.do("append_aborted", producer_id, _offset(last - span), last, _offset(last + stable))
 
@@ -44,13 +44,13 @@ class TransactionMachine(IndexMachine):
         stable=strategies.targets(),
     )
     def append_anywhere(self, producer_id: int, first: Aim, last: Aim, stable: Aim) -> None:
-        """Append a transaction that is likely to be rejected, or makes no sense."""
+        """Append a transaction with arbitrary offsets, which is likely to be rejected."""
         offsets = (_offset(self.probe.column(aim, 0)) for aim in (first, last, stable))
         self.do("append_aborted", producer_id, *offsets)
 
     @rule(fetch=strategies.targets(), upper=strategies.targets())
     def collect_aborted(self, fetch: Aim, upper: Aim) -> None:
-        """Collect the aborted transactions of a fetch; its ends are first and last offsets and their neighbours."""
+        """Collect the aborted transactions in a range that begins and ends at, or near, offsets of transactions."""
         self.do("collect_aborted", _offset(self.probe.column(fetch, 0)), _offset(self.probe.column(upper, 1)))
 
     @rule(name=st.sampled_from(("all_aborted", "sanity_check", "flush", "reset")))
@@ -65,7 +65,7 @@ class TransactionMachine(IndexMachine):
         check=st.booleans(),
     )
     def reopen(self, how: str, calls: list[Operation], damages: list[Operation], check: bool) -> None:
-        """Close or crash the index, corrupt the file, and reopen it; in every second case it is checked immediately."""
+        """Close or crash the index, corrupt the file, reopen it, and perhaps run the sanity check."""
         self.close_and_damage(how, calls, damages)
         self.open("read-write")
         if check:

@@ -1,7 +1,7 @@
-"""Strategies for batches to append. Names are plural, as in :mod:`conformance.strategies`.
+"""Strategies for batches to append.
 
-A :class:`BatchPlan` is drawn before the next offset and timestamp are known; the rule converts it to bytes when it
-runs.
+A :class:`BatchPlan` is drawn before the next offset and timestamp are known. The rule converts the plan to bytes when
+the rule runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PRODUCER_ROLES: Final = (
     *("commit",) * 2,
     "odd marker",
 )
-"""Role of the batch's producer: none, or one outside, inside or at the end of a transaction."""
+"""Roles of a batch: without a producer, or from a producer outside, inside or at the end of a transaction."""
 
 ODD_MARKERS: Final[tuple[tuple[bytes | None, bytes | None], ...]] = (
     (b"\x00\x00\x00\x00", b"\x00\x00"),
@@ -44,20 +44,20 @@ ODD_MARKERS: Final[tuple[tuple[bytes | None, bytes | None], ...]] = (
     (b"\x00", b"\x00\x00\x00\x00\x00\x00"),
     (None, None),
 )
-"""Keys and values of control records that are not transaction markers, or have another version; checksums are right."""
+"""Keys and values of control records that are no valid transaction markers, or have another version."""
 
 MAX_BATCHES: Final = 8
-"""Maximum batches per call: a produce request has one, a follower's fetch several; A1 and A2 differ from two on."""
+"""Maximum number of batches per append call: a produce request has one, a follower's fetch several."""
 
 
 class BatchPlan(NamedTuple):
     """Batch without its position in the log.
 
     Attributes:
-        gap: offsets between the last one and this batch's first; 0 is dense, negative goes back.
-        steps: offset distances between its records, one per record; the first is from the batch's base.
-        ages: timestamps of its records relative to the largest one so far, in milliseconds; None for no timestamp.
-        stamped: True for LogAppendTime: the batch has the timestamp of the first record.
+        gap: number of offsets skipped before the batch; negative for a batch that begins before the log's end.
+        steps: distance of each record's offset from the previous one; the first counts from the base offset.
+        ages: timestamp of each record relative to the largest one so far, in milliseconds; None for no timestamp.
+        stamped: True for LogAppendTime: then all records have the timestamp of the first.
         codec, magic, value_size: codec, format and size of each value.
         role: one of :data:`PRODUCER_ROLES`.
         producer_id, producer_epoch, coordinator_epoch: fields of the producer or the marker.
@@ -82,7 +82,12 @@ class BatchPlan(NamedTuple):
     empty: bool = False
 
     def to_bytes(self, next_offset: int, largest_timestamp: int) -> bytes:
-        """Return the batch after ``next_offset``; its timestamps are relative to ``largest_timestamp``."""
+        """Return the batch as bytes.
+
+        Args:
+            next_offset: next offset of the log.
+            largest_timestamp: largest timestamp of the log so far.
+        """
         base = min(max(next_offset + self.gap, 0), LONG_MAX - INT_MAX)
         offsets, offset = [], base
         for number, step in enumerate(self.steps):
@@ -136,13 +141,13 @@ class BatchPlan(NamedTuple):
 
 
 def ages() -> Draw[int | None]:
-    """Draw timestamps relative to the largest: growing, equal (the earlier one keeps the entry), going back, none."""
+    """Draw timestamps relative to the largest so far: larger, equal, smaller, or None."""
     return st.sampled_from((1, 1, 1, 0, 5, 1000, -1, -3, -1000, None))
 
 
 def offset_gaps() -> Draw[int]:
-    """Draw offset gaps before a batch: 0, compacted, rarely negative or beyond a segment's range (SEG-2, SEG-12)."""
-    # One call in ten gets an odd one; with more, every second segment would soon reject every batch.
+    """Draw offset gaps before a batch: mostly none or a few, rarely negative or too large (SEG-2, SEG-12)."""
+    # With more odd gaps, most segments would soon reject every batch.
     odd = (-1, -2, -100, INT_MAX // 2, INT_MAX - 10, INT_MAX)
     return st.sampled_from((0,) * 120 + (1, 2, 5, 100) * 8 + odd)
 
@@ -158,7 +163,7 @@ def plain_plans() -> Draw[BatchPlan]:
 
 
 def rich_plans() -> Draw[BatchPlan]:
-    """Draw batches of every format, codec and owner, with gaps inside."""
+    """Draw batches of every format, codec and role, with gaps between their records."""
     records = st.lists(st.tuples(st.sampled_from((1, 1, 2, 7)), ages()), min_size=1, max_size=5)
     return st.builds(
         lambda records, **rest: BatchPlan(
@@ -181,12 +186,12 @@ def rich_plans() -> Draw[BatchPlan]:
 
 
 def batch_plans() -> Draw[BatchPlan]:
-    """Draw one batch, plain or rich."""
+    """Draw one batch, from :func:`plain_plans` or :func:`rich_plans`."""
     return plain_plans() | rich_plans()
 
 
 def transactions() -> Draw[tuple[BatchPlan, ...]]:
-    """Draw consecutive batches of two overlapping producers, and the ends of their transactions."""
+    """Draw batches and transaction markers of two producers, whose transactions may overlap."""
     written = st.builds(
         BatchPlan,
         role=st.sampled_from(("transactional", "abort", "commit", "idempotent")),

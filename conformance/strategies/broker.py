@@ -1,4 +1,4 @@
-"""Strategies for topics and batches on a broker; examples shrink to the first value of each."""
+"""Strategies for topics and batches on a broker; each shrinks to its first value."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from kidx.dialect import dialect_of
 
 HOUR_MS: Final = 3_600_000
 ROLLS_BY_SIZE: Final = 1 << 20
-"""Minimum of ``segment.bytes`` in Kafka 4; two large values reach it."""
+"""Minimum of ``segment.bytes`` in Kafka 4."""
 LARGE: Final = 600_000
+"""Size of a value; two such values exceed the minimum of ``segment.bytes``."""
 INDEX_SETTINGS: Final[dict[str, st.SearchStrategy[Any]]] = {
     "segment.index.bytes": st.sampled_from((100, 100, 48, 2000)),
     "index.interval.bytes": st.sampled_from((100, 0, 300, 4096)),
@@ -23,7 +24,7 @@ INDEX_SETTINGS: Final[dict[str, st.SearchStrategy[Any]]] = {
 
 
 class Shape(NamedTuple):
-    """Records to produce: for each, its timestamp relative to the newest one (None: no timestamp), and its size."""
+    """Records to produce, each as (timestamp relative to the newest or None, value size or None for a tombstone)."""
 
     records: tuple[tuple[int | None, int | None], ...]
     codec: str = "none"
@@ -32,10 +33,9 @@ class Shape(NamedTuple):
 def settings(release: str) -> st.SearchStrategy[dict[str, Any]]:
     """Return topic settings under which a few kilobytes make several segments with a few entries each.
 
-    An interval of 0 indexes every batch but the first; 100 bytes of index hold 12 offset and 8 time entries, of which
-    one is kept free. The cleaner would compact at any time, so a lag prevents it during the broker's life. Retention by
-    age would delete everything, because the records are from 2023. One hour of ``segment.ms`` lets a timestamp cause a
-    roll.
+    An interval of 0 indexes every batch except the first. 100 bytes of index hold 12 offset entries or 8 time entries.
+    The compaction lag prevents compaction, whose moment is not predictable. Retention by age would delete everything,
+    because the records are from 2023. With one hour of ``segment.ms``, a timestamp can cause a roll.
     """
     small = tuple(size for size in (1500, 4000, 1500, ROLLS_BY_SIZE) if size >= dialect_of(release).smallest_segment)
     return st.fixed_dictionaries(
@@ -51,11 +51,10 @@ def settings(release: str) -> st.SearchStrategy[dict[str, Any]]:
 
 
 def shapes(largest: int = 5) -> st.SearchStrategy[Shape]:
-    """Draw batches of a few records with timestamps that grow, are equal, go back or are missing.
+    """Draw batches of a few records whose timestamps increase, are equal, decrease or are missing.
 
-    The largest timestamp in the middle tests KAFKA-16310. Compression determines which offset a leader stores in the
-    index,
-    and whether it rewrites the batch.
+    If the largest timestamp is in the middle, KAFKA-16310 has an effect. Compression determines which offset a leader
+    stores in the index, and whether it rewrites the batch.
     """
     gap = st.sampled_from((10, 10, 10, 0, -5, 1000, None, -2000, 1))
     value = st.sampled_from((20, 20, 0, 150, None))
@@ -67,6 +66,6 @@ def shapes(largest: int = 5) -> st.SearchStrategy[Shape]:
 
 
 def anchors() -> st.SearchStrategy[tuple[str, int]]:
-    """Draw the offset up to which records are deleted: a meaningful offset, or a neighbour of one."""
+    """Draw the offset before which records are deleted: the name of an offset, and a distance from it."""
     place = st.sampled_from(("half", "active", "second", "end", "start", "high_watermark"))
     return st.tuples(place, st.sampled_from((0, 1, -1, 0)))

@@ -22,15 +22,13 @@ SEGMENTS: Final = (
     ("zzzzzzzzzzzzzzzzzzzzzw", 1000),
     ("_0123456789-abcdefghiQ", 5_000_000_000),
 )
-"""Ids and start offsets of segments, few so that they recur. All characters of the alphabet occur; the first id has few
-bits.
-"""
+"""Ids and start offsets of segments. They are few, so that they recur."""
 ALIAS: Final = {"A": "B", "w": "x", "Q": "R"}
-"""Last characters of ids that decode to the same id, because some of their bits are ignored."""
+"""For the last character of an id, a character that decodes to the same id, because its last bits are ignored."""
 
 
 class Content(NamedTuple):
-    """Index files of a segment; offsets are relative to its start."""
+    """Entries of a segment's index files, with offsets relative to the segment's start."""
 
     offsets: tuple[tuple[int, int], ...]
     times: tuple[tuple[int, int], ...]
@@ -47,7 +45,7 @@ class Content(NamedTuple):
 
 
 def contents() -> Draw[Content]:
-    """Draw up to six entries with growing offsets and timestamps; mostly no transaction, as in most segments."""
+    """Draw up to six entries of each index, with increasing offsets and timestamps; few transactions."""
     rows = st.lists(st.tuples(st.sampled_from((1, 5, 1, 20)), st.sampled_from((61, 100))), max_size=6)
     stamps = st.lists(st.tuples(st.sampled_from((10, 0, 1000)), st.sampled_from((1, 5, 20))), max_size=6)
     aborted = st.lists(st.tuples(st.sampled_from((0, 3)), st.sampled_from((4, 9))), max_size=2)
@@ -77,12 +75,12 @@ def segments() -> Draw[int]:
 
 
 def kinds() -> Draw[str]:
-    """Draw one of the files of a segment."""
+    """Draw the kind of a segment's file."""
     return st.sampled_from(KINDS)
 
 
 def odd_answers() -> Draw[tuple[str, str]]:
-    """Draw the behaviour of storage and the change of the content; a truncated or corrupt file tests RC-7."""
+    """Draw the behaviour of remote storage, and the change of the content that it returns (RC-7)."""
     ways = st.sampled_from(("damaged", "damaged", "damaged", "empty", "zeros", "version", "other"))
     return st.sampled_from((("missing", ""), ("fails", ""), ("breaks", "damaged"), ("breaks", ""))) | ways.map(
         lambda way: ("gives", way)
@@ -96,7 +94,7 @@ def file_damages(kind: str) -> Draw[Operation]:
 
 
 def spoilt(content: bytes, kind: str, way: str) -> bytes:
-    """Return a content that random corruption of bytes rarely produces."""
+    """Return a corrupt content that random changes of bytes rarely produce."""
     size = ENTRY_SIZES[kind]
     if way == "zeros":
         return content + bytes(3 * size)
@@ -128,24 +126,24 @@ FOREIGN: Final = (
     "{start}_{id}=.index",
     "{start}_x{id}.index",
 )
-"""Names of single files that tools, file systems, copies and killed brokers leave, and similar names."""
+"""Names of files that tools, file systems and killed brokers leave in the cache, and similar names."""
 PREFIXES: Final = ("x_{id}", "_{id}", "{id}", "+{start}_{id}", "-1_{id}", "9223372036854775808_{id}", "{start}_{id}==",
                    "{start}_{alias}", "7_{id}", "{start}_{id}_7")  # fmt: skip
-"""Prefixes of names of three files that belong together."""
+"""Prefixes of names, each for the three files of an entry."""
 
 
 def foreign_names() -> Draw[str]:
-    """Draw the name of a single file."""
+    """Draw the pattern of a foreign file's name."""
     return st.sampled_from(FOREIGN)
 
 
 def prefixes() -> Draw[str]:
-    """Draw the prefix of three names."""
+    """Draw the prefix of the names of an entry's three files."""
     return st.sampled_from(PREFIXES)
 
 
 def named(pattern: str, segment: int) -> str:
-    """Return a name with the id and the start offset of a segment in it."""
+    """Return a name whose pattern is filled with the id and the start offset of a segment."""
     id_, start = SEGMENTS[segment]
     return pattern.format(id=id_, start=start, alias=id_[:-1] + ALIAS[id_[-1]])
 

@@ -16,11 +16,11 @@ class Round(NamedTuple):
     """One cleaning round.
 
     Attributes:
-        checkpoint: end of the last round: the real one, none, another offset, or one past the end of the log.
+        checkpoint: cleaner checkpoint: ``"last"`` for the end of the last round, none, or another offset.
         io_buffer_size: bytes per read.
-        slots: size of the offset map.
-        age: milliseconds between the files of two segments.
-        replicated: True if everything is replicated before, so that all but the active segment may be cleaned.
+        slots: number of slots in the offset map.
+        age: milliseconds between the modification times of successive segments.
+        replicated: True to replicate all records first, so that every inactive segment may be cleaned.
     """
 
     checkpoint: Checkpoint
@@ -34,8 +34,7 @@ class Keyed(NamedTuple):
     """Batch to append.
 
     Attributes:
-        records: key and value size of each; the key is 0 for none, or rarely a transaction marker (-1
-            and -2); a tombstone has the value None.
+        records: key and value size of each record. The key is 0 for none; the size is None for a tombstone.
         codec: compression codec.
     """
 
@@ -44,7 +43,7 @@ class Keyed(NamedTuple):
 
 
 def settings() -> st.Draw[dict[str, Any]]:
-    """Draw settings of a compacted topic; tombstones are removed immediately, in the second round, or after some time.
+    """Draw settings of a compacted topic, with tombstones that are removed immediately, in the second round, or later.
 
     The clock begins at 10,000 milliseconds and timestamps at 0, so that some records are younger than the lag.
     """
@@ -58,7 +57,7 @@ def settings() -> st.Draw[dict[str, Any]]:
 
 
 def rounds() -> st.Draw[Round]:
-    """Draw rounds: buffers hold a few batches, less than one, or all; offset maps hold one key, two, or all."""
+    """Draw rounds, with buffers for less than one batch up to all, and offset maps for two keys up to all."""
     return st.builds(
         Round,
         checkpoint=st.sampled_from(("last", "last", "none", "half", "active", "beyond")),
@@ -70,12 +69,12 @@ def rounds() -> st.Draw[Round]:
 
 
 def crashes() -> st.Draw[tuple[str, int]]:
-    """Draw the place of a crash, and the number of times it has been reached."""
+    """Draw the point of a crash, and how often the cleaner reaches the point before it crashes there."""
     return st.tuples(st.sampled_from(("deletion", "deletion", "chunk")), st.sampled_from((1, 2, 3, 5, 9)))
 
 
 def next_renames(names: Collection[str]) -> list[tuple[str, str]]:
-    """Return the next renames of a cleaner, in its order: the files of the first segment without its final name."""
+    """Return the next renames of the cleaner, in order, as (old name, new name): the files of one segment."""
     for suffix, target in ((SWAP, ""), (CLEANED, SWAP)):
         waiting = {name for name in names if name.endswith(suffix)}
         if waiting:

@@ -1,8 +1,8 @@
-"""Strategies for batches with unreadable records. Names are plural, as in :mod:`conformance.strategies`.
+"""Strategies for batches with unreadable records.
 
-A randomly flipped bit mostly hits a header or a value. Releases differ where a record claims more bytes than exist, or
-a compressed stream ends inside a record, so the corruptions target these places. Lengths and checksums of batches are
-right: a recovery keeps such a batch, and its records are read when a timestamp is looked up.
+A randomly flipped bit is mostly in a header or a value. But releases differ if a record claims more bytes than exist,
+or if a compressed stream ends inside a record, so the strategies produce these corruptions. Lengths and checksums of
+the batches are valid, so a recovery keeps such a batch, and a lookup by timestamp reads its records.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class RecordDamage(NamedTuple):
     """Corruption of the records of a batch.
 
     Attributes:
-        how: ``claim`` flips bits of the first record's size, ``endless`` gives it a varint without an end, ``flip`` and
-            ``cut`` change any byte of the records, ``stream`` truncates the stored bytes, ``count`` changes their
-            number.
+        how: ``claim`` flips bits of the first record's size, ``endless`` replaces this size by a varint without an end,
+            ``flip`` flips bits of a byte, ``cut`` truncates the records at a byte, ``stream`` truncates the compressed
+            bytes, ``count`` changes the number of records in the header.
         at: index of the byte, from the end.
-        bits: bits that are flipped in it.
+        bits: bits that are flipped.
         codec: compression codec, applied after the corruption.
     """
 
@@ -43,11 +43,11 @@ class RecordDamage(NamedTuple):
     def of(self, plan: BatchPlan, next_offset: int, largest_timestamp: int) -> bytes:
         """Return the batch of a plan, in the newest format and without a producer, with corrupt records.
 
-        Its header claims a timestamp beyond all others, so that a lookup of that timestamp reads every record.
+        The header has a larger timestamp than any other batch, so that a lookup of this timestamp reads every record.
 
         Args:
             plan: the valid batch.
-            next_offset: offset before the batch.
+            next_offset: next offset of the log.
             largest_timestamp: largest timestamp of the log so far, in milliseconds.
         """
         plain = plan._replace(codec=Codec.NONE, magic=2, role="none", empty=False, stamped=False)
@@ -79,9 +79,9 @@ class RecordDamage(NamedTuple):
 
 
 def record_damages() -> Draw[RecordDamage]:
-    """Draw corruptions, sizes first: too large, negative, or without an end.
+    """Draw corruptions, mostly of record sizes: too large, negative, or without an end.
 
-    Bit 0 is the sign of a number, bit 6 makes a size of one byte too large, bit 7 joins it with the next byte.
+    In the first byte of a size, bit 0 is the sign, bit 6 makes the size too large, and bit 7 continues the varint.
     """
     return st.builds(
         RecordDamage,

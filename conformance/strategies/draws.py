@@ -1,8 +1,8 @@
-"""Values drawn with a random number generator, and combinators with the names of Hypothesis's own.
+"""Strategies on a random number generator, with the names of Hypothesis's own strategies.
 
-A draw of Hypothesis costs more than an operation of a segment, because it records every choice to shrink and mutate it.
-Here traces are shrunk, not draws. So an example draws one seed from Hypothesis, and its values come from a generator
-with this seed: the same seed of Hypothesis generates the same example.
+A draw of Hypothesis takes longer than an operation of a segment, because Hypothesis records every choice in order to
+shrink it. Here traces are shrunk, not draws. So an example draws one seed from Hypothesis, and a generator with this
+seed draws all values. The same seed of Hypothesis generates the same example.
 """
 
 from __future__ import annotations
@@ -19,14 +19,11 @@ Chosen = TypeVar("Chosen")
 
 
 class Draw(Generic[Value_co]):
-    """Value to be drawn.
+    """Strategy, as in Hypothesis.
 
     Args:
-        pick: function that draws it.
-        branches: the alternatives that it chooses from; None for itself only.
-
-    Attributes:
         pick: function that draws a value.
+        branches: alternatives of a union; None if the strategy is not a union.
     """
 
     def __init__(self, pick: Callable[[Random], Value_co], branches: tuple[Draw[Any], ...] | None = None) -> None:
@@ -38,22 +35,22 @@ class Draw(Generic[Value_co]):
 
     @property
     def branches(self) -> tuple[Draw[Any], ...]:
-        """Alternatives that it chooses from with equal probability."""
+        """Alternatives of a union, drawn with equal probability; for other strategies, the strategy itself."""
         return self._branches
 
     def map(self, change: Callable[[Any], Other]) -> Draw[Other]:
-        """Draw the value and apply a function to it."""
+        """Draw a value and apply a function to it."""
         pick = self.pick
         return Draw(lambda chance: change(pick(chance)))
 
     def flatmap(self, following: Callable[[Any], Draw[Other]]) -> Draw[Other]:
-        """Draw the value, and then from the draw that a function returns for it."""
+        """Draw a value, and then a value from the strategy that a function returns for the first value."""
         pick = self.pick
         return Draw(lambda chance: following(pick(chance)).pick(chance))
 
 
 def just(value: Chosen) -> Draw[Chosen]:
-    """Draw always the same value."""
+    """Draw the same value always."""
     return Draw(lambda _: value)
 
 
@@ -71,13 +68,13 @@ def booleans() -> Draw[bool]:
 
 
 def integers(least: int, most: int) -> Draw[int]:
-    """Draw a number between two limits, both included, which are less than 2**53 apart."""
+    """Draw an integer between two limits, both inclusive and less than 2**53 apart."""
     count = most - least + 1
     return Draw(lambda chance: least + int(chance.random() * count))
 
 
 def one_of(*draws: Draw[Any]) -> Draw[Any]:
-    """Draw from one of some draws; draws with alternatives are replaced by these."""
+    """Draw from one of some strategies; a union among them is replaced by its alternatives."""
     branches = tuple(branch for draw in draws for branch in draw.branches)
     picks = tuple(branch.pick for branch in branches)
     count = len(picks)
@@ -85,7 +82,7 @@ def one_of(*draws: Draw[Any]) -> Draw[Any]:
 
 
 def one_of_kinds(*draws: Draw[Any]) -> Draw[Any]:
-    """Draw from one of some draws, each with equal probability, however many alternatives it has."""
+    """Draw from one of some strategies, each with equal probability; a union counts as one."""
     return sampled_from(draws).flatmap(lambda draw: draw)
 
 
@@ -96,7 +93,7 @@ def lists(element: Draw[Chosen], *, min_size: int = 0, max_size: int) -> Draw[li
 
 
 def tuples(*draws: Draw[Any]) -> Draw[tuple[Any, ...]]:
-    """Draw a value from each draw."""
+    """Draw a value from each strategy."""
     picks = tuple(draw.pick for draw in draws)
     return Draw(lambda chance: tuple([pick(chance) for pick in picks]))
 

@@ -1,7 +1,6 @@
-"""Strategies for indexes. Names are plural, as in Hypothesis.
+"""Strategies for indexes.
 
-Every list is a budget: Hypothesis picks from it evenly, so a value that occurs twice is drawn twice as often, and
-examples shrink to the first value.
+A value that occurs twice in a list of ``sampled_from`` is drawn twice as often. Examples shrink to the first value.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX
 from kidx.layout import WARM_SECTION_BYTES
 
 NEAR: Final = (0, 1, -1, 2, -2)
-"""Distances from an anchor: the key itself, both neighbours, and one beyond each, to find off-by-one errors."""
+"""Distances from a key, to find off-by-one errors."""
 
 
 def _aims(anchors: tuple[str, ...], deltas: tuple[int, ...]) -> st.SearchStrategy[Aim]:
@@ -26,15 +25,15 @@ def _aims(anchors: tuple[str, ...], deltas: tuple[int, ...]) -> st.SearchStrateg
 def targets() -> st.SearchStrategy[Aim]:
     """Draw keys to look up.
 
-    The last key is what followers fetch; at the first entry of the warm section the search changes halves; the
-    rest are the limits of 32- and 64-bit arithmetic.
+    Followers fetch from the last key. At the first entry of the warm section, the search changes to the other half. The
+    remaining keys are the limits of 32- and 64-bit arithmetic.
     """
     anchors = ("last", "last", "first", "warm", "warm", "middle", "base", "last_relative")
     return _aims(anchors, NEAR) | _aims(("zero", "int_max", "long_max", "long_min"), (0, 1, -1))
 
 
 def aimed_offsets() -> st.SearchStrategy[Aim]:
-    """Draw offsets to append: mostly rejected, each by another check (OI-3, OI-5, AI-8)."""
+    """Draw offsets to append, most of which are rejected, by different checks (OI-3, OI-5, AI-8)."""
     anchors = ("last", "last", "base", "last_relative", "last_relative")
     return _aims(anchors, NEAR) | _aims(("zero", "int_max", "unsigned_max", "long_max", "long_min"), (0, 1, -1))
 
@@ -42,8 +41,8 @@ def aimed_offsets() -> st.SearchStrategy[Aim]:
 def cut_points() -> st.SearchStrategy[Aim]:
     """Draw offsets to truncate to: near keys, and out of range.
 
-    Often near the last key, as a follower does: most other truncations empty a large index, of which there are few
-    (AI-30).
+    Most are near the last key, as when a follower truncates. Most other truncations empty a large index, and there are
+    few of these (AI-30).
     """
     anchors = (
         "last",
@@ -62,37 +61,37 @@ def cut_points() -> st.SearchStrategy[Aim]:
 
 
 def gaps() -> st.SearchStrategy[int]:
-    """Draw distances between appended keys: dense, sparse, and rarely so large that the next one overflows."""
+    """Draw distances between appended keys: small, large, and rarely so large that the next key overflows."""
     return st.sampled_from((1, 1, 1, 2, 3, 10, 100, 4096, INT_MAX // 2))
 
 
 def timestamp_gaps() -> st.SearchStrategy[int]:
-    """Draw distances between timestamps: growing, equal (ignored, TI-3), and going back (rejected)."""
+    """Draw distances between timestamps: positive, 0 (such an append is ignored, TI-3), and negative (rejected)."""
     return st.sampled_from((1, 1, 1, 0, 5, 1000, -1, 86_400_000, LONG_MAX // 2))
 
 
 def offset_gaps_of_times() -> st.SearchStrategy[int]:
-    """Draw distances between the offsets of a time index: equal ones are allowed there, smaller ones are not."""
+    """Draw distances between the offsets of a time index, which may be equal, but not decrease."""
     return st.sampled_from((1, 1, 0, 2, 10, 4096, -1, INT_MAX // 2))
 
 
 def positions() -> st.SearchStrategy[int]:
-    """Draw steps between byte positions; the index accepts any, also decreasing ones (OI-3)."""
+    """Draw distances between byte positions; the index accepts any, even negative distances (OI-3)."""
     return st.sampled_from((100, 100, 1, 0, 4096, -1, INT_MAX))
 
 
 def fetch_sizes() -> st.SearchStrategy[int]:
-    """Draw bytes of a fetch; with a position near the end the 32-bit sum wraps around (OI-9)."""
+    """Draw sizes of a fetch; with a position near the 32-bit limit the sum wraps around (OI-9)."""
     return st.sampled_from((0, 1, 99, 100, 101, 4096, -1, INT_MAX, INT_MIN))
 
 
 def base_offsets() -> st.SearchStrategy[int]:
-    """Draw base offsets: 0, an ordinary one, beyond 32 bits, and where base + relative exceeds 64 bits."""
+    """Draw base offsets: 0, small, beyond 32 bits, so large that keys exceed 64 bits, and negative."""
     return st.sampled_from((0, 0, 0, 1000, 5_000_000_000, INT_MAX, LONG_MAX - 10, -5))
 
 
 class Start(NamedTuple):
-    """Beginning of an example: bytes to preallocate, entries to append immediately, and the step between their keys."""
+    """Beginning of an example: bytes to preallocate, number of first entries, and the distance between their keys."""
 
     max_index_size: int
     prefill: int
@@ -100,18 +99,17 @@ class Start(NamedTuple):
 
 
 def starts(entry_size: int) -> st.SearchStrategy[Start]:
-    """Draw small indexes, and one in six that reaches past the warm section.
+    """Draw small indexes, and one index in six that is larger than the warm section.
 
-    Hypothesis disables some rules in most examples, often the appending ones. So most small indexes have a few
-    entries from the start; otherwise half of all examples would look up keys in an empty file.
+    Hypothesis disables some rules in most examples, often the rules that append. So most small indexes begin with a few
+    entries; otherwise half of all examples would look up keys in an empty file.
 
-    Small: 0 entries are rejected, 1 is full after one (a time index immediately), -1 and -2 make ``reset`` request a
-    length
-    of 0 (AI-15) or a negative length (AI-44), and 3 or 7 bytes too many must be rounded away.
+    Of the small sizes, 0 entries are rejected, and 1 entry is soon full. With a negative size, ``reset`` requests a
+    length of 0 (AI-15) or a negative length (AI-44). A size that is 3 or 7 bytes too large must be rounded down.
 
-    Large sizes have as many entries as fit the warm section, its neighbours, and twice as many: the numbers at which
-    the plain search and the warm one differ (AI-35). A thousand appends cost as much as some hundred
-    steps, hence one in six.
+    Large indexes have about as many entries as the warm section, or twice as many: with these numbers, a search with
+    and without a warm section differ (AI-35). They are rare, because a thousand appends take as long as hundreds of
+    steps.
     """
     small = [entries * entry_size + extra for entries in (8, 3, 2, 1, 0, 5, 40) for extra in (0, 0, 3, 7)]
     small += [-1, -1, -2 * entry_size, -2 * entry_size]
@@ -123,38 +121,38 @@ def starts(entry_size: int) -> st.SearchStrategy[Start]:
         for free in (1, 2, 40)
         for step in (1, 2, 5)
     ]
-    # One number is drawn, and the small ones come first: an example that needs no large index shrinks to a small one.
+    # The small indexes come first, so that an example that needs no large index shrinks to a small one.
     return st.sampled_from(few + many * round(len(few) / (5 * len(many))))
 
 
 def limits(entry_size: int) -> st.SearchStrategy[int | None]:
-    """Draw maximum sizes to open an existing file with: mostly the original one (None).
+    """Draw maximum sizes for reopening a file; None is the original size.
 
-    An existing file keeps its length, so a maximum size only takes effect in a reset: 0 truncates the file to
-    nothing (AI-15), and a negative one is a length that no operating system accepts (AI-44). A file cannot be *created*
-    with these, so only an index with entries shows either.
+    An existing file keeps its length, so the maximum size matters only in a reset. There, -1 is rounded to 0 and
+    empties the file (AI-15), and a more negative size is a length that no operating system accepts (AI-44). A new file
+    cannot be created with these sizes.
     """
     return st.sampled_from((None, None, None, None, -1, -1, -2 * entry_size))
 
 
 def first_steps() -> st.SearchStrategy[str]:
-    """Draw the operation on a file immediately after it is reopened, if any."""
+    """Draw the operation that is executed immediately after a file is reopened; empty for none."""
     return st.sampled_from(("", "sanity_check", "", "sanity_check", "trim"))
 
 
 def bulk_counts() -> st.SearchStrategy[int]:
-    """Draw the number of appends in a step: a few, enough to fill a small index, or to pass the warm section again."""
+    """Draw numbers of appends in a step: a few, enough to fill a small index, or more than the warm section has."""
     return st.sampled_from((2, 3, 5, 10, 41, 700))
 
 
 def sizes() -> st.SearchStrategy[Aim]:
-    """Draw sizes to resize to: the used size, more, less (AI-11), 0, the maximum, and no multiple of an entry."""
+    """Draw new sizes: the used size, more, less (AI-11), 0, the maximum, and no multiple of an entry."""
     anchors = ("used", "used", "max", "max", "length", "half", "nothing")
     return _aims(anchors, (0, 1, -1, 12, 8, 24, -12, -24))
 
 
 def slots() -> st.SearchStrategy[Aim]:
-    """Draw slots to read: the ends, one past the end, negative ones, and products that wrap around 32 bits (AI-41)."""
+    """Draw slots to read: first, last, past the end, negative, and slots whose position exceeds 32 bits (AI-41)."""
     return _aims(("used", "nothing", "half", "warm"), NEAR) | _aims(("wrap", "int_min"), (0, 1, 2, -1))
 
 
@@ -163,7 +161,7 @@ def damages(entry_size: int, st: Any = st) -> Any:
 
     Args:
         entry_size: size of an entry in bytes.
-        st: combinators, either Hypothesis's or those in :mod:`conformance.strategies.draws`.
+        st: module of strategies: Hypothesis's, or :mod:`conformance.strategies.draws`.
     """
     # The first and last bytes of the first and the last entries hold signs, versions and the lowest bits of keys.
     edges = [entry * entry_size + at for entry in (0, 1, -1, -2) for at in (0, 1, 3, 4, 7, 8, entry_size - 1)]
@@ -183,5 +181,5 @@ def damages(entry_size: int, st: Any = st) -> Any:
 
 
 def producers() -> st.SearchStrategy[int]:
-    """Draw producer ids: few, so that they recur, and the limits of a long."""
+    """Draw producer ids: a few that recur, and the limits of a long."""
     return st.sampled_from((1, 2, 3, 0, -1, LONG_MAX))

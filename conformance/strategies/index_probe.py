@@ -1,8 +1,8 @@
 """Probe of the index that a machine drives, so that strategies can aim at its state.
 
-Hypothesis draws before the state of the index is known, so a strategy does not draw a number but an :class:`Aim`: an
-anchor such as "the last key" and a small distance from it. The rule resolves it against the probe. Aims shrink well
-(towards "last key, distance 0"), and no example is wasted because a drawn number misses the relevant places.
+Hypothesis draws values before the state of the index is known. So a strategy draws an :class:`Aim`: an anchor such as
+"the last key", and a small distance from it. The rule computes the number with the probe. Aims shrink well, towards
+"last key, distance 0", and every drawn number is near a relevant one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Aim(NamedTuple):
 class IndexProbe:
     """Keys, values and sizes of the open index, read from the primary reference's file and state.
 
-    Without participants (Hypothesis alone) everything is empty, and every anchor is the base.
+    In a lockstep without participants (a benchmark of Hypothesis alone), everything is empty.
     """
 
     def __init__(self, lockstep: Lockstep, kind: str) -> None:
@@ -56,7 +56,8 @@ class IndexProbe:
     def entry(self, slot: int) -> tuple[int, int] | None:
         """Return key and value in a slot, with absolute offsets; None outside the file.
 
-        (offset, position), (timestamp, offset), or (last offset, first offset) of a transaction.
+        They are (offset, position) in an offset index, (timestamp, offset) in a time index, and (last offset, first
+        offset) in a transaction index.
         """
         groups = self._lockstep.groups
         file = groups[-1].files if groups else None
@@ -82,19 +83,19 @@ class IndexProbe:
         return entries - 1
 
     def column(self, aim: Aim, column: int) -> int:
-        """Return an aimed number of one column as a Java ``long``: 0 is the key, 1 the value."""
+        """Return the number of an aim as a Java ``long``, from a column: 0 is the key, 1 the value."""
         return to_long(self._anchor(aim.anchor, column) + aim.delta)
 
     def offset(self, aim: Aim) -> int:
-        """Return an aimed offset as a Java ``long``, whichever column holds it."""
+        """Return the offset of an aim as a Java ``long``."""
         return self.column(aim, 1 if self._kind == "time" else 0)
 
     def size(self, aim: Aim) -> int:
-        """Return an aimed size in bytes, possibly negative: anchors are entries, ``delta`` is bytes."""
+        """Return the size in bytes of an aim, possibly negative; the anchor is a number of entries, the delta bytes."""
         return to_int(self._entries(aim.anchor) * self.entry_size + aim.delta)
 
     def count(self, aim: Aim) -> int:
-        """Return an aimed slot number as a Java ``int``."""
+        """Return the slot number of an aim as a Java ``int``."""
         return to_int(self._entries(aim.anchor) + aim.delta)
 
     def _anchor(self, anchor: str, column: int) -> int:

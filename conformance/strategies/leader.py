@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from conformance.strategies.draws import Draw
 
 _ATTRIBUTES: Final = (5, 7, 0x08, 0x20, 0x40, 0x80, 0x10, 1, 3)
-"""Attributes with unknown or wrong codecs, LogAppendTime, control, delete horizon, and unused bits."""
+"""Attributes of a batch: unknown or wrong codecs, LogAppendTime, control, delete horizon, and unused bits."""
 _HEADERS: Final[tuple[dict[str, int], ...]] = (
     {"record_count": 0},
     {"record_count": -1},
@@ -43,9 +43,9 @@ _OLD_HEADERS: Final[tuple[dict[str, int], ...]] = (
 _STREAMS: Final = ("none", "gzip", "lz4", "zstd")
 """Codecs whose compressed bytes are corrupted anywhere."""
 _SNAPPY_HEADER: Final = 17
-"""Bytes of a snappy stream up to the high byte of its first block's size, which releases up to 3.4 allocate."""
+"""Position after the high byte of the first block's size in a snappy stream: releases up to 3.4 allocate this size."""
 CLAIMED: Final = ((0x64, 167), (0x70, 173), (0x74, 189))
-"""Flags of an lz4 frame that claim checksums, and the matching checksum byte of its header."""
+"""Flags of an lz4 frame with checksums, each with the matching checksum of the frame's header."""
 _IN_BLOCKS: Final = ("lz4", "snappy")
 _OLD_CODECS: Final = ("none", "gzip", "lz4", "snappy")
 
@@ -54,11 +54,11 @@ class Sent(NamedTuple):
     """Batch to send.
 
     Attributes:
-        gaps: Per record, the distance of its timestamp from the clock (None: no timestamp) and of its offset from
-            the right one.
-        sizes: value size and key size of every record; no key without a second number.
-        keyless: index of the record without a key if the others have one; an index past the end for none.
-        miscounted: surplus of the record count and the last offset in the header.
+        gaps: for each record, the distance of its timestamp from the clock (None for no timestamp), and the distance of
+            its offset from the right offset.
+        sizes: value size and key size of all records; without a key size, records have no keys.
+        keyless: index of the only record without a key; past the end if there is none.
+        miscounted: number that is added to the record count and to the last offset in the header.
         options: other fields of the batch.
     """
 
@@ -69,7 +69,7 @@ class Sent(NamedTuple):
     options: dict[str, Any]
 
     def batch(self, now: int) -> dict[str, Any]:
-        """Return the batch at a time of the broker."""
+        """Return the batch for an append at a time of the broker's clock."""
         records = []
         for number, (gap, distance) in enumerate(self.gaps):
             sizes = self.sizes[:1] if number == self.keyless else self.sizes
@@ -105,7 +105,7 @@ def recompressible_topic(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def topics() -> Draw[dict[str, Any]]:
-    """Draw settings that make a leader reject or change batches; in most examples none.
+    """Draw settings that make a leader reject or change batches; most examples have none of them.
 
     A clock that starts at 10,000 and timestamps near it make limits of 1,000 and 9,000 milliseconds matter.
     """
@@ -167,7 +167,7 @@ def _headers() -> Draw[dict[str, Any]]:
 
 
 def _stamped() -> Draw[dict[str, Any]]:
-    """Draw a valid batch that claims LogAppendTime, with its records' codec, so that nothing else is rejected."""
+    """Draw a batch whose only fault is the LogAppendTime bit in its attributes."""
     return st.sampled_from(
         (
             {"codec": "none", "header": {"attributes": 8}},
@@ -177,7 +177,7 @@ def _stamped() -> Draw[dict[str, Any]]:
 
 
 def _changes(last: int, first: int = 0) -> Draw[list[list[Any]]]:
-    """Draw one or two changes of bytes; no size becomes so large that reading it takes all memory.
+    """Draw one or two changes of bytes, without sizes so large that reading them takes all memory.
 
     Args:
         last: position of the last byte that may change.
@@ -195,17 +195,14 @@ def _changes(last: int, first: int = 0) -> Draw[list[list[Any]]]:
 
 
 def _inside() -> Draw[list[list[Any]]]:
-    """Draw changes of messages inside a wrapper, but not of their sizes, because Kafka allocates what those claim."""
+    """Draw changes of messages inside a wrapper, but not of their sizes, because Kafka allocates these sizes."""
     bytes_set = st.builds(lambda at, byte: ["set", at, byte], st.integers(12, 25), st.sampled_from((0, 1, 2, 128, 255)))
     others = st.sampled_from((["cut", 1], ["cut", 9], ["cut", 40], ["add", 1], ["add", 5], ["add", 30]))
     return st.lists(bytes_set | others, min_size=1, max_size=1)
 
 
 def _claims() -> Draw[list[list[Any]]]:
-    """Draw changes that let an lz4 frame claim checksums, of its blocks or of all, which are truncated or missing.
-
-    LG-75 covers these frames.
-    """
+    """Draw changes after which an lz4 frame has the flags for checksums, but no or truncated checksums (LG-75)."""
     ends = st.sampled_from(([], [], [["cut", 1]], [["cut", 4]], [["cut", 6]], [["add", 4]]))
     return st.builds(
         lambda flags, end: [["set", 4, flags[0]], ["set", 6, flags[1]], *end], st.sampled_from(CLAIMED), ends

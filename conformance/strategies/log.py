@@ -1,4 +1,4 @@
-"""Strategies for logs. Names are plural, as in :mod:`conformance.strategies`."""
+"""Strategies for logs."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Shape(NamedTuple):
     """Batch to append.
 
     Attributes:
-        records: Per record, the distance of its timestamp from the newest one (None: no timestamp), and of its offset
-            from the preceding record.
+        records: for each record, the distance of its timestamp from the newest one (None for no timestamp), and the
+            number of offsets skipped before it.
         codec: compression codec.
     """
 
@@ -31,7 +31,7 @@ class Shape(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Corruption of one file of a closed log; snapshots are numbered separately, other files by their segment."""
+    """Corruption of a file of a closed log; ``segment`` is the index of the file's segment, or of the snapshot."""
 
     segment: int
     suffix: str
@@ -42,8 +42,8 @@ class Damage(NamedTuple):
 def settings() -> Draw[dict[str, Any]]:
     """Draw topic settings under which a segment holds two to five batches of 70 bytes.
 
-    An interval of 0 indexes every batch but the first, 100 every other one. An index of 24 bytes is full after three
-    entries (two of the time index), and 8 bytes hold no time entry at all.
+    An interval of 0 indexes every batch except the first, an interval of 100 every second one. An offset index of 24
+    bytes is full after three entries, and a time index after one, because it reserves a slot for the entry of a roll.
     """
     return st.fixed_dictionaries(
         {
@@ -61,10 +61,13 @@ def settings() -> Draw[dict[str, Any]]:
 
 
 def shapes(*, gaps: bool) -> Draw[Shape]:
-    """Draw batches of one to three records with timestamps that grow, are equal, go back or are missing.
+    """Draw batches of one to three records whose timestamps increase, are equal, decrease or are missing.
 
-    The largest timestamp in the middle tests KAFKA-16310. Compression determines which offset a leader stores in the
-    index.
+    If the largest timestamp is in the middle, KAFKA-16310 has an effect. Compression determines which offset a leader
+    stores in the index.
+
+    Args:
+        gaps: True for gaps between the offsets of records, as after compaction.
     """
     timestamps = st.sampled_from((10, 10, 0, -5, 1000, None, -2000))
     distances = st.sampled_from((0, 0, 0, 3)) if gaps else st.just(0)
@@ -92,7 +95,7 @@ def openings() -> Draw[tuple[bool, str, str]]:
 
 
 def damages() -> Draw[list[Damage]]:
-    """Draw mostly none; else a lost index, lost or corrupt epochs, or a truncated log, which a crash can cause."""
+    """Draw up to two corruptions that a crash can cause: missing or truncated indexes, epochs, snapshots or logs."""
     lost = st.builds(
         Damage,
         st.integers(0, 3),
@@ -116,14 +119,14 @@ def damages() -> Draw[list[Damage]]:
 
 
 def lost_indexes() -> Draw[Damage]:
-    """Draw an index of one of the first segments that is missing or zero, as after a crash of the system."""
+    """Draw the loss of an index of one of the first segments, as after a crash of the operating system."""
     lost = st.sampled_from((("remove_file", ()), ("remove_file", ()), ("zero_range", (0, 24))))
     suffixes = st.sampled_from((".timeindex", ".index", ".timeindex", ".txnindex"))
     return st.builds(lambda segment, suffix, how: Damage(segment, suffix, *how), st.integers(0, 2), suffixes, lost)
 
 
 def cut_anchors() -> Draw[str]:
-    """Draw offsets to truncate at: segment boundaries, inside, the ends."""
+    """Draw names of offsets to truncate to: segment boundaries, offsets inside segments, and both ends of the log."""
     return st.sampled_from(("half", "active", "end", "second", "middle", "high_watermark", "start", "zero"))
 
 
@@ -131,5 +134,5 @@ _NEAR: Final = (0, 1, -1)
 
 
 def near() -> Draw[int]:
-    """Draw the anchor itself and its neighbours."""
+    """Draw a distance from an anchor: 0, 1 or -1."""
     return st.sampled_from(_NEAR)

@@ -1,4 +1,4 @@
-"""Strategies for what producers and coordinators write to a log."""
+"""Strategies for the batches and markers of producers."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ if TYPE_CHECKING:
     from conformance.strategies.draws import Draw
 
 Sequence = Literal["next", "repeated", "gap", "zero", "unknown", "last"]
-"""First sequence number of a batch: the next one, a repeated one, after a gap, zero, unknown, or before the wrap.
-
-Unknown is -1, which a client must not send; the last case is just before the sequence numbers wrap.
-"""
+"""First sequence number of a batch. ``"unknown"`` is -1, which a client must not send; ``"last"`` is the largest."""
 
 
 class Write(NamedTuple):
@@ -23,9 +20,9 @@ class Write(NamedTuple):
         producer: producer id.
         epoch: producer epoch, relative to the last one seen.
         sequence: first sequence number.
-        transactional: True if it is part of a transaction.
-        records: number of records; their timestamps grow.
-        ends: ``"abort"`` or ``"commit"`` for a marker.
+        transactional: True if the batch is part of a transaction.
+        records: number of records.
+        ends: ``"abort"`` or ``"commit"`` for a marker; None for a batch of records.
         coordinator: coordinator epoch, relative to the last one seen.
         empty: True if compaction has removed all its records.
     """
@@ -41,12 +38,16 @@ class Write(NamedTuple):
 
 
 def producers() -> Draw[int]:
-    """Draw ids: two that most examples have, one in the first one's hash bucket, and one whose halves both matter."""
+    """Draw producer ids: mostly 1 or 2, one in the same hash bucket as 1, and one larger than 32 bits."""
     return st.sampled_from((1, 2, 1, 2, 17, (3 << 32) + 1))
 
 
 def writes(*, client: bool = False) -> Draw[Write]:
-    """Draw what a client sends, or what a log contains of a producer, which includes old epochs and markers."""
+    """Draw batches of producers.
+
+    Args:
+        client: True for batches that a client sends; False for all that a log may contain, including markers.
+    """
     epochs = (0, 0, 0, 0, 1, -1)
     sequences: tuple[Sequence, ...] = ("next", "next", "next", "repeated", "gap", "zero", "unknown", "last")
     return st.builds(
@@ -63,10 +64,10 @@ def writes(*, client: bool = False) -> Draw[Write]:
 
 
 def markers() -> Draw[Write]:
-    """Draw markers of a transaction coordinator."""
+    """Draw transaction markers."""
     return writes().map(lambda write: write._replace(ends=write.ends or "commit", empty=False))
 
 
 def many() -> Draw[range]:
-    """Draw ids of more producers than the initial size of a hash table, so that it grows."""
+    """Draw ids of so many producers that Kafka's hash table grows."""
     return st.sampled_from((range(100, 108), range(100, 126), range(7, 400, 16)))

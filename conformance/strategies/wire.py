@@ -1,4 +1,4 @@
-"""Strategies for topics on a broker of which only the protocol is known; examples shrink to the first value of each."""
+"""Strategies for topics on a broker that is driven only by the protocol; each shrinks to its first value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kidx.dialect import dialect_of
 def settings(release: str) -> st.SearchStrategy[dict[str, Any]]:
     """Return topic settings under which Kafka makes several segments of a few records.
 
-    Nothing expires and nothing is compacted, because the moment of neither is visible from outside.
+    Records do not expire and topics are not compacted, because a client cannot see when this happens.
     """
     small = tuple(size for size in (1500, 4000, ROLLS_BY_SIZE) if size >= dialect_of(release).smallest_segment)
     return st.fixed_dictionaries(
