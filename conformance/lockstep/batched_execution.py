@@ -1,9 +1,9 @@
-"""Batched execution: participants that execute the operations of the references later, many steps at a time.
+"""Batched execution: participants that execute many steps at a time, after the references have executed them.
 
-A reference executes an operation in microseconds, and so do Kafka's classes; a call of 26 of them after every step
-costs more than both. They therefore receive many steps at a time, each with its expected result, and execute them while
-the lockstep generates the next ones. A divergence is reported for the step in which it occurred, at the latest when the
-example ends.
+The reference and Kafka's classes execute an operation in microseconds. Calls from Python into the classes of 26
+releases after every step would take longer. So these classes receive many steps at a time, each with its expected
+result, and execute them while the lockstep generates the next steps. A divergence is reported for the step in which it
+occurred, at the latest when the example ends.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ if TYPE_CHECKING:
 MAX_LAG_STEPS: Final = 32
 """The number of steps that are collected before participants begin to execute them: half of a Hypothesis example."""
 MAX_LAG_BYTES: Final = 4 << 20
-"""The size of the collected files, in bytes, at which participants begin as well."""
+"""The total size in bytes of the collected files at which participants begin, too."""
 
 
 @dataclass(slots=True)
 class Step:
-    """Step of the references.
+    """Step that the references have executed.
 
     Attributes:
         number: The 0-based index into the example's operations.
         operation: The operation.
-        name: The name of the files that are compared after it.
+        name: The name of the files that are compared after the step.
         before: For each group, the reference's observation and files before the step.
         expected: For each group, the reference's observation and files after the step.
-        listings: For each group, the names of all files, if these are compared; no operation is executed then.
+        listings: For each group, the names of all files. If given, only these are compared, and no operation is
+            executed.
         clauses: For each group, the clauses that the step exercises; None until they are determined.
         promised: For each group, True if a broker can execute such a step.
         is_corruption: True if the harness itself changed the files.
@@ -51,7 +52,7 @@ class Step:
     is_corruption: bool = False
 
     def is_promised(self, group: int) -> bool:
-        """Return True if a broker can execute the step, or if that has not been determined."""
+        """Return True if a broker can execute the step, or if this is unknown."""
         return not self.promised or self.promised[group]
 
     def write(self, script: StepBatch, scope: Scope[Any, Any]) -> None:
@@ -66,7 +67,7 @@ class Step:
 
 
 class _Kind(NamedTuple):
-    """Batched participants of one kind: their batch group, and each participant with the number of its group."""
+    """Batched participants of one kind: the object that executes their batches, and (participant, group number)."""
 
     followers: BatchGroup
     members: list[tuple[Participant, int]]
@@ -78,11 +79,10 @@ class BatchedExecution:
     Args:
         scope: The scope of the lockstep.
         groups: For each group, its subjects.
-        attribute_step: A callback that receives a step before it is handed over; raises if the references themselves
-            are wrong.
-        compare: A callback that receives a participant that has stopped, its group, and the step. It raises if the
-            participant diverges and that counts. If the divergence does not count, it removes the participant from the
-            example (``active``).
+        attribute_step: A callback that receives each step before the participants do. It raises an error if a
+            reference is wrong.
+        compare: A callback that receives a participant that has stopped at a difference, the number of its group, and
+            the step. It raises an error if the divergence counts; otherwise it may set ``active`` to False.
         done: A callback that receives the steps that every participant has executed.
 
     Attributes:
@@ -115,7 +115,7 @@ class BatchedExecution:
         ]
 
     def step_of(self, participant: Participant) -> Step | None:
-        """Return the step that a batched participant is executing; may be called from another thread."""
+        """Return the step that a batched participant is executing, or None; may be called from another thread."""
         begun = self._begun
         for kind in self.kinds:
             for number, (member, _) in enumerate(kind.members):
@@ -149,17 +149,17 @@ class BatchedExecution:
         self._begun, self._collected, self._bytes = [], [], 0
 
     def _hand_over(self, *, alone: bool = False) -> None:
-        """Compare the steps that are in progress, then begin with the collected ones.
+        """Compare the steps in progress, then start the collected steps.
 
         Args:
-            alone: True if no steps are collected in the meantime.
+            alone: True if the caller waits for the steps immediately.
         """
         self._compare()
         steps, self._collected, self._bytes = self._collected, [], 0
         for step in steps:
             self._attribute_step(step)
         if steps:
-            # No batch is started if a step cannot be written.
+            # All batches are written before one is started, because writing may fail.
             scripts = [self._script(kind, steps) for kind in self.kinds]
             self._begun = steps
             for kind, script in zip(self.kinds, scripts, strict=True):

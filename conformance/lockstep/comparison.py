@@ -1,4 +1,4 @@
-"""Comparison after a step, aspect by aspect: pairs of an expected and an actual value."""
+"""Comparison of two participants after a step, aspect by aspect."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation, Outcome
 
 Pairs = dict[str, tuple[Any, Any]]
+"""The expected and the actual value of each aspect."""
 
 _MESSAGE_LENGTH: Final = 500
 """The maximum length of an error message in a divergence, characters."""
@@ -44,8 +45,8 @@ def compare_with_reference(reference: tuple[Any, Any], subject: tuple[Any, Any],
 def _compared_outcome(mine: Outcome, theirs: Outcome, *, speaks_kafka: bool) -> tuple[Any, ...]:
     """Return the part of a subject's outcome that is compared.
 
-    A failure includes its message, which describes what went wrong in the program. So does an error where a result is
-    expected, from an implementation that is not Kafka, because the reference has no error message to show.
+    It includes the message of a failure of the program. It also includes the message of an unexpected error of an
+    implementation that is not Kafka, so that the report shows it.
     """
     if theirs.error == FAILURE:
         return theirs
@@ -54,7 +55,7 @@ def _compared_outcome(mine: Outcome, theirs: Outcome, *, speaks_kafka: bool) -> 
 
 
 def compare_with_model(prediction: Any, reference: tuple[Any, Any]) -> Pairs:
-    """Return the pairs for the comparison of a reference with its model; empty if it is as predicted."""
+    """Return the pairs for the comparison of a reference with its model; empty if the model predicted all values."""
     observation, files = reference
     if (
         prediction.outcome[:2] == observation.outcome[:2]
@@ -90,7 +91,7 @@ def build_divergence(
             reported.
         clauses: The ids of the clauses that the step exercises.
         against: The name of the other side.
-        named: A function that returns the files of a pair by their names, or None.
+        named: A function that returns the files of a side by name; None if files are not classified.
         promised: True if a broker can execute such a step.
     """
     different = {aspect: pair for aspect, pair in pairs.items() if pair[0] != pair[1]}

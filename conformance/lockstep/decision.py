@@ -1,4 +1,4 @@
-"""Decision about a participant after a divergence: whether it continues with the example."""
+"""Decision about a divergence, and about the diverging participant's part in the rest of the example."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Decision(IntEnum):
-    """Decision about a divergence. A callback that returns a boolean raises an error, or excludes the participant."""
+    """Decision about a divergence; a callback may return False for ``RAISE`` and True for ``SKIP_EXAMPLE``."""
 
     RAISE = False
     SKIP_EXAMPLE = True
@@ -20,7 +20,7 @@ class Decision(IntEnum):
 
 
 def decide(divergence: Divergence, level: str = "observed", *, tolerated: bool) -> Decision:
-    """Return the decision about a divergence: a participant continues after a tolerated one if it can.
+    """Return the decision about a divergence: after a tolerated divergence, a participant continues if it can.
 
     Args:
         divergence: The divergence.
@@ -33,12 +33,12 @@ def decide(divergence: Divergence, level: str = "observed", *, tolerated: bool) 
 
 
 def can_continue(divergence: Divergence, level: str = "observed") -> bool:
-    """Return True if a participant can continue with an example after a divergence: its state and files are right.
+    """Return True if a participant can continue with an example after a divergence, since state and files are right.
 
-    At level must, they are also right if they differ only in what callers of Kafka's classes can notice.
+    At level must, differences that only callers of Kafka's classes can notice do not matter.
 
-    If it opened or released files where the reference failed, or the reverse, its state is not the same any more. The
-    state itself does not show this, because a closed index need not have one.
+    If only one of participant and reference failed to open or release files, their states differ. A comparison of the
+    states does not always show this, because a closed index need not report its state.
     """
     if level == "must" and divergence.is_unnoticed:
         return True

@@ -1,4 +1,4 @@
-"""Results of a lockstep: a divergence, the error that carries it, and statistics."""
+"""Results of a lockstep: a divergence, its error, and statistics."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from conformance.lockstep.generator_coverage import Kind
 
 
-_OF_THE_MOMENT: Final = re.compile(r"0x[0-9a-fA-F]+|\(\d+\)|(?<=goroutine )\d+")
-"""Addresses, and ids of processes and threads as Rust and Go write them."""
+_RUN_SPECIFIC: Final = re.compile(r"0x[0-9a-fA-F]+|\(\d+\)|(?<=goroutine )\d+")
+"""Parts of a crash message that differ from run to run: addresses, and ids of processes, threads and goroutines."""
 
 
 CRASH_ASPECT: Final = "failure"
@@ -35,13 +35,13 @@ class Divergence:
         step: The 0-based index into the trace.
         operation: The operation of that step.
         participant: The name of the implementation that diverges, e.g. ``"jvm 3.9.2"``.
-        release: The release whose dialect it is compared with.
-        against: ``"kidx"``, or ``"model"`` if it is the reference that diverges.
-        aspects: The members of ``"outcome"``, ``"text"``, ``"state"`` and ``"bytes"`` that differ, in this order.
-        expected: The other side's value of the first aspect; ``actual``: the implementation's value.
+        release: The release whose dialect the implementation is compared with.
+        against: ``"kidx"``, or ``"model"`` if the reference diverges from the model.
+        aspects: The differing aspects: ``"outcome"``, ``"text"``, ``"state"`` and ``"bytes"``, in this order.
+        expected: The expected value of the first aspect; ``actual``: the implementation's value.
         clauses: The ids of the clauses that the step exercises.
-        fields: The names of the state's fields that differ, even if another aspect comes first.
-        files: The files that differ, and how they do, even if another aspect comes first.
+        fields: The names of the differing fields of the state, even if the first aspect is another.
+        files: The differing files, even if the first aspect is another.
         promised: True if a broker can execute such a step; otherwise no guarantee is broken.
     """
 
@@ -60,7 +60,7 @@ class Divergence:
 
     @property
     def is_failure(self) -> bool:
-        """True if the implementation crashed, timed out or sent a malformed reply; no expectation matches that."""
+        """True if the implementation crashed, timed out or sent a malformed reply; no expectation can match this."""
         return isinstance(self.actual, Outcome) and self.actual.error == FAILURE
 
     @property
@@ -79,17 +79,17 @@ class Divergence:
         return DivergentParts(self.clauses, self.aspects, self.fields, self.files, kinds)
 
     def counts(self, level: str) -> bool:
-        """Return True if the divergence counts at a level of ``--level``; a failure and a wrong reference always do."""
+        """Return True if the divergence counts at a level; failures and errors of the reference always count."""
         if level == "observed" or self.is_failure or self.against != "kidx":
             return True
         return (self.promised or level != "must") and counts_at_level(self._difference, level)
 
 
 class DivergenceError(AssertionError):
-    """Error raised at the first divergence that counts; carries the divergence and the trace up to it.
+    """First divergence that counts, with the operations up to it.
 
     Attributes:
-        shrinking: A description of how far the trace was shrunk; empty if it was not.
+        shrinking: The result of shrinking, such as ``"minimal"``; empty if the trace was not shrunk.
     """
 
     def __init__(self, divergence: Divergence, operations: Sequence[Operation]) -> None:
@@ -122,7 +122,7 @@ class Statistics:
     """The steps of the newest dialect's reference, by kind."""
 
     def record_dropout(self, name: str, operation: str, error: str | None) -> bool:
-        """Count a step that made an implementation drop out of the example; return False if it executed the step."""
+        """Count a step after which an implementation drops out of the example; return False if it does not drop out."""
         if error == "unsupported":
             self.unsupported[name, operation] += 1
         elif error == OUT_OF_MEMORY:
@@ -160,14 +160,14 @@ def plain(value: Any) -> Any:
 
 
 def error_of(outcome: object) -> str | None:
-    """Return the error kind of an outcome, or of the first two fields of one; None if it succeeded."""
+    """Return the error kind of an outcome, or of a tuple of its first fields; None for success."""
     error = outcome.error if isinstance(outcome, Outcome) else outcome[0] if isinstance(outcome, tuple) else None
     return str(error) if error else None
 
 
 def last_words(divergence: Divergence) -> str:
-    """Return what a program wrote on stderr before it crashed, without addresses and process ids; else empty text."""
+    """Return the stderr output of a crashed program, without addresses and ids; empty if no program crashed."""
     if not divergence.is_failure:
         return ""
     how, _, words = (divergence.actual.text or "").partition(STDERR_SAYS)
-    return _OF_THE_MOMENT.sub("", words) if how.startswith("ended") else ""
+    return _RUN_SPECIFIC.sub("", words) if how.startswith("ended") else ""

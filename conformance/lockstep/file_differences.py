@@ -1,7 +1,7 @@
-"""Differences between files of two participants, classified beyond their bytes.
+"""Classification of differences between files of two participants.
 
-Two index files may differ only in the unused bytes after their entries. They may also have different entries that are
-correct for the same log. In both cases a reader finds the same records.
+Two index files may differ only in the unused bytes after their entries, or have different entries that are both correct
+for the log. In both cases, lookups find the same records.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ class FileDifference(NamedTuple):
 
     Attributes:
         name: The name of the file.
-        how: The keywords for the difference. ``room``: only zeros or a partial entry at the end differ, where a missing
-            file counts as an empty one. ``longer``: there are more of these bytes than expected. ``sound``: the file
-            exists and its entries are correct for its log, including its largest timestamp if segments follow.
-            ``sparse`` and the suffix: the file has no entry and need not end with that timestamp. ``absent`` and the
-            suffix: one side has no such file.
+        how: The keywords for the difference.
+            ``room``: only zeros or a partial entry at the end differ; a missing file counts as empty.
+            ``longer``: the actual file has more of these bytes.
+            ``sound``: the actual file's entries are correct for its log. If segments follow, a time index ends with
+            the largest timestamp.
+            ``sparse`` and the suffix: the actual file has no entry, and needs none.
+            ``absent`` and the suffix: one side has no such file.
     """
 
     name: str
@@ -62,6 +64,8 @@ def _how(name: str, mine: bytes | None, actual: Files) -> list[str]:
 
 
 class _Place(NamedTuple):
+    """Position, first and last offset, and largest timestamp of a batch."""
+
     position: int
     first: int
     last: int
@@ -69,7 +73,7 @@ class _Place(NamedTuple):
 
 
 def _places(log: bytes) -> list[_Place]:
-    """Return the positions of the batches of a log, up to the first one that cannot be read."""
+    """Return the batches of a log, up to the first unreadable batch."""
     found, position = [], 0
     try:
         for batch in iter_memory_batches(log):
@@ -94,7 +98,7 @@ def _is_sound_offset_index(data: bytes, log: bytes, base: int) -> bool:
 
 
 def _is_sound_time_index(data: bytes, log: bytes, base: int) -> bool:
-    """Return True if each entry has the timestamp of a batch that no earlier batch exceeds, both fields ascending."""
+    """Return True if each entry has the timestamp of a batch that no earlier batch exceeds, and both fields ascend."""
     places = _places(log)
     known = {place.largest for place in places}
     before = (-1, -1)

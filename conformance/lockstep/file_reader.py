@@ -1,7 +1,7 @@
 """Reader of the bytes of a file after every step, with as few system calls as possible.
 
-The harness compares the bytes on disk, and not what an implementation reports. It does so after every operation of
-every participant: with two system calls (``fstat`` and ``pread``) that costs about a microsecond.
+The harness compares the bytes on disk, after every operation of every participant. Reading them with two system calls
+(``fstat`` and ``pread``) takes about a microsecond.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 
 class StepFileReader:
-    """File of one participant's directory; ``open`` and ``rename`` may change which file it is."""
+    """Reader of one file in a participant's directory. The file at the path may be replaced between two reads."""
 
     __slots__ = ("_descriptor", "_inode", "_moved", "_path", "_size")
 
@@ -24,7 +24,7 @@ class StepFileReader:
         self._size = 0
 
     def watch(self, path: str) -> None:
-        """Read ``path`` from now on, which is often the same file as before."""
+        """Read the file at ``path`` from now on, which is often the same file as before."""
         self._path = path
         self._moved = True
 
@@ -74,14 +74,14 @@ class StepFileReader:
 
 
 def corrupt(path: Path, name: str, arguments: tuple[Any, ...]) -> None:
-    """Apply a file operation to a closed file; a missing file remains missing unless it is written as a whole."""
+    """Apply a file operation to a closed file. If the file is missing, only ``write_file`` has an effect."""
     if path.exists() or name == "write_file":
         content = path.read_bytes() if path.exists() else b""
         overwrite(str(path), corrupted(content, name, arguments))
 
 
 def corrupted(content: bytes, name: str, arguments: tuple[Any, ...]) -> bytes | None:
-    """Return the content of a file after an operation of the harness (``FILE_OPERATIONS``), or None if it was removed.
+    """Return the content of a file after one of ``FILE_OPERATIONS``, or None if the operation removes the file.
 
     Positions are modulo the length of the file, so that every corruption can be applied to every file.
     """
@@ -109,7 +109,7 @@ def corrupted(content: bytes, name: str, arguments: tuple[Any, ...]) -> bytes | 
 
 
 def overwrite(path: str, content: bytes | None) -> None:
-    """Replace the content of a file, which creates it if it is missing, or remove the file."""
+    """Replace the content of a file, or create it; if the content is None, remove the file."""
     if content is None:
         os.unlink(path)  # noqa: PTH108 -- executed for every corruption of each participant
         return

@@ -1,8 +1,8 @@
-"""Generator coverage: the number of steps of a run that match each row of attribution.
+"""Generator coverage: the number of steps of a run that match each row of the attribution tables.
 
 A machine that never appends to a full index proves nothing about full indexes, even if all its runs pass. A row states
 which operation exercises a clause, with which outcome and in which state (:mod:`conformance.attribution`). A run with
-``--demand-coverage`` must match every row of the newest release, except rows with a reason for being rare. Only this
+``--demand-coverage`` must match every row that applies to the newest release, except rows marked as rare. Only this
 project's own CI uses this option.
 """
 
@@ -26,10 +26,9 @@ Kind = tuple[str, str | None, tuple[str, ...]]
 """The key of the step counts: operation, error kind (None for none), and the exercised clauses."""
 
 EXAMPLES: Final = {"offset": 300, "time": 300, "transaction": 300, "segment": 150, "log": 150, "cleaned": 100}
-"""By machine: the number of generated examples from which on a run has to match all rows.
+"""By machine, the number of generated examples from which a run has to match all rows.
 
-With this number of examples, and with each of three seeds, the reference matched every row that is not rare at least 4
-times.
+With so many examples, and with each of three seeds, the reference matched every row that is not rare at least 4 times.
 """
 
 
@@ -53,7 +52,7 @@ def steps_of(row: Row, kinds: Mapping[Kind, int]) -> int:
 
 
 def missed_rows(machine: str, kinds: Mapping[Kind, int], supported: set[str] | None = None) -> list[Row]:
-    """Return the rows that a run has to match and has not matched.
+    """Return the rows that a run had to match, but did not.
 
     Args:
         machine: The name of the machine.
@@ -84,12 +83,12 @@ def measured(machine: str, kinds: Mapping[Kind, int], *, demanded: bool) -> Iter
     Args:
         machine: The name of the machine.
         kinds: The steps of generated examples.
-        demanded: True if the run has to match the rows; otherwise, and for rare rows, ``holds`` is None.
+        demanded: True if the run has to match the rows; otherwise, and for rare rows, ``passed`` is None.
     """
     for row in rows_for(machine):
         steps = steps_of(row, kinds)
-        holds = bool(steps) if demanded and not row.rare else None
-        yield Measured(f"{_TABLE}{machine} machine", name_of(row), holds, {"steps": steps})
+        passed = bool(steps) if demanded and not row.rare else None
+        yield Measured(f"{_TABLE}{machine} machine", name_of(row), passed, {"steps": steps})
 
 
 def name_of(row: Row) -> str:

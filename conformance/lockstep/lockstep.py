@@ -1,9 +1,9 @@
 """Lockstep: every participant executes the same operations in the same order, and all are compared after each.
 
-The participants are the *subjects* (implementations under test), one *reference* (kidx) for each set of rules among
-their releases, and one abstract *model* for each reference if the scope has one. After every operation, the outcome,
-state and bytes on disk of a subject must equal the reference, and the reference must be as the model
-predicts. Batched participants execute a step later (:mod:`conformance.lockstep.batched_execution`). A ``Scope`` defines
+The participants are the *subjects* (implementations under test), a *reference* (kidx) for each group of subjects whose
+releases behave alike, and an abstract *model* for each reference if the scope has models. After every operation,
+outcome, state and bytes on disk of a subject must be equal to the reference's, and the reference must be as the model
+predicts. Batched participants execute steps later (:mod:`conformance.lockstep.batched_execution`). A ``Scope`` defines
 the object under test and the comparison.
 """
 
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
 
 
 class Lockstep(Generic[Seen, Files]):
-    """A set of participants that execute operations together.
+    """Participants that execute operations together.
 
     Args:
         subjects: The implementations under test; each is compared with the dialect of its release.
-        scratch: An empty directory for their files, ideally in memory.
-        releases: Dialects for which a reference runs even without a subject.
+        scratch: An empty directory for the participants' files, ideally in memory.
+        releases: Releases for which a reference runs even without a subject.
         on_divergence: A callback that receives each divergence and returns a
-            :class:`~conformance.lockstep.decision.Decision` or a boolean.
+            :class:`~conformance.lockstep.decision.Decision`. By default, each divergence raises an error.
         attribute: True to count the clauses that the steps exercise.
         model: True to compare the reference with the abstract model, if the scope has one.
 
@@ -82,7 +82,7 @@ class Lockstep(Generic[Seen, Files]):
         ACTIVE_RUNS.add(self)
 
     def _share(self) -> None:
-        """Determine which references execute operations for each other."""
+        """Determine which groups can share a reference."""
         self._references: SharedReferences[Seen, Files] = SharedReferences(self.scope, self.groups)
 
     def _batch(self) -> None:
@@ -129,16 +129,16 @@ class Lockstep(Generic[Seen, Files]):
         participant.leave()
 
     def supports(self, operation: str) -> bool:
-        """Return True if the harness executes this operation itself, or every participant has it."""
+        """Return True if every participant has an operation, or if the harness executes it itself."""
         by_harness = operation in self.scope.corrupting_operations
         return by_harness or all(p.implementation.supports(operation) for p in self.participants)
 
     def accepts(self, operation: Operation) -> bool:
-        """Return True if every participant accepts such arguments (:mod:`conformance.implementations.sizes`)."""
+        """Return True if every participant accepts the arguments (:mod:`conformance.implementations.sizes`)."""
         return all(takes(p.implementation, operation) for p in self.participants)
 
     def can_execute(self, operations: Iterable[Operation]) -> bool:
-        """Return True if every participant declares what all steps of a trace require."""
+        """Return True if every participant can execute all steps of a trace, according to its capabilities."""
         return all(map(self.accepts, operations))
 
     def count_at(self, level: str) -> None:
@@ -151,12 +151,12 @@ class Lockstep(Generic[Seen, Files]):
         return any(group.model is not None for group in self.groups)
 
     def drop_models(self) -> None:
-        """Compare the references with no model from now on: the model has its own table of releases."""
+        """Stop comparing the references with models."""
         for group in self.groups:
             group.model = None
 
     def replace_reference(self, implementation: Implementation, directory: Path) -> None:
-        """Replace kidx and the model by an implementation, in the only group."""
+        """Replace the reference of the only group by an implementation, without a model."""
         (group,) = self.groups
         group.reference, group.model = self.scope.participant(implementation, directory), None
         self._share()
@@ -165,7 +165,7 @@ class Lockstep(Generic[Seen, Files]):
     # -- an example --------------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Begin an example: every participant in its empty directory."""
+        """Begin an example, with every participant in an empty directory."""
         self.operations = []
         self.journal(None)
         self._failed, self._name = False, self.scope.no_file_name
@@ -195,7 +195,7 @@ class Lockstep(Generic[Seen, Files]):
         for participant in self.participants:
             text = participant.failure_between_examples()
             if text is not None and not self._failed:
-                # The failure is attributed to its own step, so that a replay reproduces it.
+                # An operation of its own makes a replay reproduce the failure.
                 self.operations.append(self.scope.close_operation)
                 self._diverged(participant, "kidx", {"outcome": (OK[:2], Outcome(FAILURE, None, text))}, ())
 
@@ -212,7 +212,7 @@ class Lockstep(Generic[Seen, Files]):
         """Wait until every participant has executed every step.
 
         Raises:
-            DivergenceError: A batched participant diverges, and it counts; the step may be any since the last call.
+            DivergenceError: A batched participant diverges, in any step since the last call, and the divergence counts.
         """
         self._batched.flush()
 
@@ -220,8 +220,8 @@ class Lockstep(Generic[Seen, Files]):
         """Execute one step with every participant, and return the observation of the newest dialect's reference.
 
         Raises:
-            DivergenceError: A participant diverges, and it counts. For a batched participant, the step may be an
-                earlier one, and divergences may be raised by a later step; :meth:`flush` raises all of them.
+            DivergenceError: A participant diverges, and the divergence counts. A batched participant may have diverged
+                in an earlier step. After :meth:`flush`, no divergence is pending.
         """
         try:
             return self._perform(operation)
@@ -266,7 +266,7 @@ class Lockstep(Generic[Seen, Files]):
         self._seen = [(group.observation, group.files) for group in self.groups]
 
     def _watch(self, name: Any, *, reread: bool) -> None:
-        """Compare different files from now on; the content of files that are opened is not known yet."""
+        """Compare the files of another name from now on; read them again if the operation opens existing files."""
         self._name = name
         for participant in self.participants:
             if not participant.batched:
@@ -278,7 +278,7 @@ class Lockstep(Generic[Seen, Files]):
     # -- the references ----------------------------------------------------------------------------------------
 
     def _attribute_step(self, step: Step) -> None:
-        """Compare the references with their models, and determine the clauses that the step exercises."""
+        """Determine the clauses that a step exercises, and compare the references with their models."""
         if step.clauses is not None:
             return
         scope, operation, last = self.scope, step.operation, self.groups[-1]
@@ -311,7 +311,7 @@ class Lockstep(Generic[Seen, Files]):
             self._diverged(self.primary.reference, "model", {"state": (invariant, state)}, ())
 
     def _count(self, steps: Sequence[Step]) -> None:
-        """Count steps that every participant has executed as evidence for their clauses."""
+        """Count the clauses of steps that every participant has executed."""
         if self.attribute:
             for number, group in enumerate(self.groups):
                 group.exercised.update(chain.from_iterable(step.clauses[number] for step in steps if step.clauses))
@@ -347,7 +347,7 @@ class Lockstep(Generic[Seen, Files]):
             return
         differing = compare_with_reference(expected, found, speaks_kafka=who.speaks_kafka)
         if not participant.batched:
-            self.flush()  # then the step is attributed, and earlier divergences of batched participants are reported
+            self.flush()  # this attributes the step, and reports earlier divergences of batched participants first
         pairs = {aspect: differing[aspect] for aspect in self.scope.aspects}
         clauses, seen = step.clauses[group] if step.clauses else (), (step.before[group], step.expected[group])
         if clauses:
@@ -381,7 +381,11 @@ class Lockstep(Generic[Seen, Files]):
         number: int | None = None,
         **more: Any,
     ) -> None:
-        """Report the aspects that differ in a step, by default the last one; do nothing if none does."""
+        """Report a divergence if an aspect differs in a step, by default the last one.
+
+        Raises:
+            DivergenceError: The divergence counts.
+        """
         number = len(self.operations) - 1 if number is None else number
         who = (participant.implementation.name, participant.implementation.release)
         divergence = build_divergence(number, self.operations[number], who, pairs, clauses, against=against, **more)

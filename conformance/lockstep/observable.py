@@ -1,4 +1,4 @@
-"""Interfaces of everything that executes steps in this process and that a watchdog polls."""
+"""Interfaces of the objects that a watchdog polls, because they execute steps in this process."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Executor(Protocol):
-    """Executor of steps: a participant of a lockstep, or a release with the cases of a fuzzer."""
+    """Executor of steps: a participant of a lockstep, or an implementation in a fuzzer."""
 
     @property
     def implementation(self) -> Any:
@@ -20,11 +20,11 @@ class Executor(Protocol):
 
 
 class ObservableRun(Protocol):
-    """A lockstep, or a runner of cases without one."""
+    """Run that executes steps: a lockstep, or a fuzzer."""
 
     @property
     def executing(self) -> Executor | None:
-        """The participant that is executing a step in Python."""
+        """The participant that is executing a step in Python, or None."""
 
     @property
     def statistics(self) -> Any:
@@ -43,4 +43,4 @@ class ObservableRun(Protocol):
 
 
 ACTIVE_RUNS: Final[weakref.WeakSet[ObservableRun]] = weakref.WeakSet()
-"""All such runs in this process."""
+"""All runs in this process."""

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 class Participant(ABC):
-    """An implementation, its directory, the files that it works on, and the clauses that it is credited with.
+    """Implementation in a lockstep, with its directory and the clauses that it has exercised.
 
-    The credit is conservative. If it drops out of an example because of a missing operation, of memory or of a
-    divergence that counts, the example does not count for it: it is unknown which participants executed the last step.
+    If an implementation drops out of an example because of a missing operation, of memory or of a divergence that
+    counts, none of the example's steps counts as evidence for it.
 
     Attributes:
         perform: A function that executes an operation; for a batched participant, it returns the result of the last
             executed operation.
         prefix: The directory as a string that ends with a slash.
-        active: True if it takes part in the rest of the example.
-        batched: True if it executes operations after the references, many steps at a time, see
+        active: True if the implementation takes part in the rest of the example.
+        batched: True if the implementation executes many steps at a time, after the references; see
             :mod:`conformance.lockstep.batched_execution`.
-        exercised: The number of steps of its group that exercised each clause.
-        unsupported: The requested operations that it does not have.
+        exercised: The number of steps in this group that exercised each clause.
+        unsupported: The requested operations that the implementation does not have.
     """
 
     def __init__(self, implementation: Any, directory: Path) -> None:
@@ -60,7 +60,7 @@ class Participant(ABC):
         """End the example and remove the files.
 
         Args:
-            failed: True if a divergence that counts has ended it.
+            failed: True if a divergence that counts has ended the example.
         """
         absent = self._at_begin if failed else self._absent_since
         if absent is not None:
@@ -73,26 +73,34 @@ class Participant(ABC):
 
     @property
     def credited(self) -> Counter[str]:
-        """The number of steps that exercised each clause while it took part."""
+        """The number of steps that exercised each clause, without steps that are no evidence for this participant."""
         return self.exercised - self._missed
 
     def leave(self, clauses: Iterable[str] = ()) -> None:
-        """Drop out of the example in a step that is no evidence for its clauses."""
+        """Drop out of the example; earlier steps count, but the last step does not.
+
+        Args:
+            clauses: The clauses that the last step exercised.
+        """
         self._absent_since = Counter(self.exercised)
         self._absent_since.subtract(clauses)
 
     def exclude_step(self, clauses: Iterable[str]) -> None:
-        """Continue after a step that is no evidence for its clauses."""
+        """Do not count the last step as evidence for these clauses."""
         self._missed.update(clauses)
 
     def drop_out(self, operation: str = "") -> None:
-        """Drop out of the example because of memory, or of an operation that it does not have."""
+        """Drop out of the example, because memory is exhausted or an operation is missing; no step of it counts.
+
+        Args:
+            operation: The missing operation; empty if memory is exhausted.
+        """
         self.active, self._absent_since = False, self._at_begin
         if operation:
             self.unsupported.add(operation)
 
     def foreign_clauses(self, clauses: tuple[str, ...]) -> Sequence[str]:
-        """Return the clauses that only the reference exercised in a step.
+        """Return the clauses that only the reference exercised in a step, and not this participant.
 
         Args:
             clauses: The clauses that the reference exercised.
@@ -103,7 +111,7 @@ class Participant(ABC):
     # -- files and results -------------------------------------------------------------------------------------
 
     def clear(self) -> None:
-        """Remove everything in the directory."""
+        """Remove all files from the directory."""
         for left_over in os.listdir(self.prefix):  # noqa: PTH208 -- called for every example of every participant
             try:
                 os.unlink(self.prefix + left_over)  # noqa: PTH108 -- as above
@@ -111,7 +119,7 @@ class Participant(ABC):
                 shutil.rmtree(self.prefix + left_over)
 
     def watch(self, name: Any) -> None:
-        """Read the files of this name from now on; :meth:`Scope.named` returns names."""
+        """Read the files of a name, as returned by :meth:`Scope.named`, from now on."""
         del name
 
     @abstractmethod
@@ -142,7 +150,7 @@ class Participant(ABC):
         return tuple(clause for clause in clauses if not needs_missing_capability(clause, capabilities))
 
     def failure_between_examples(self) -> str | None:
-        """Return the last error on closing files and forget it, or return None."""
+        """Return the last error in closing files since the last call, or None."""
         failures: list[str] = getattr(self.implementation, "failures_between_examples", [])
         text = failures[-1] if failures else None
         failures.clear()
@@ -153,7 +161,7 @@ class Participant(ABC):
         return True
 
     def comparable_listing(self, expected: list[str]) -> list[str]:
-        """Return the part of :meth:`listing` that has to equal the reference."""
+        """Return the names of files, for the comparison with ``expected``, the reference's; see :meth:`listing`."""
         del expected
         return self.listing()
 

@@ -1,8 +1,8 @@
 """Scope of a lockstep: the object that its participants implement, such as an index file, a segment, a log or a topic.
 
-A scope defines which files exist and how they are read, what is compared, which releases behave alike, what the
-reference is, whether it has an abstract model, how the harness corrupts a file, and which clauses a step exercises. The
-implementation, and not the scope, determines whether a participant executes steps in batches
+A scope defines the files and how they are read, the comparison, the releases that behave alike, the reference, the
+abstract model if any, the corruption of files, and the clauses that a step exercises. The implementation, not the
+scope, determines whether a participant executes steps in batches
 (:class:`~conformance.implementations.protocol.BatchedImplementation`).
 
 A new scope is a subclass of :class:`Scope`, a :class:`~conformance.lockstep.participant.Participant` that reads its
@@ -46,7 +46,7 @@ class Scope(ABC, Generic[Seen, Files]):
     corrupting_operations: ClassVar[frozenset[str]] = frozenset()
     """The operations that the harness executes itself, on files that no participant has open."""
     close_operation: ClassVar[Operation]
-    """The operation that a failure at the end of an example is attributed to, so that a replay of it fails again."""
+    """The operation that is added to a trace if an implementation fails at the end of an example."""
     aspects: ClassVar[tuple[str, ...]] = ("outcome", "text", "state", "bytes")
     """The aspects that are compared, in the order in which they are reported."""
 
@@ -58,10 +58,10 @@ class Scope(ABC, Generic[Seen, Files]):
 
     @abstractmethod
     def key(self, release: str) -> str:
-        """Return a name for :meth:`rules`, under which exercised clauses are counted."""
+        """Return the name of a release's :meth:`rules`; exercised clauses are counted under this name."""
 
     def representative_order(self, releases: Iterable[str]) -> Iterable[str]:
-        """Return releases in the order in which they represent all releases that behave alike; the first one does."""
+        """Return the releases in order of preference: of releases that behave alike, the first gets the reference."""
         return releases
 
     def order(self, release: str) -> Any:
@@ -72,7 +72,7 @@ class Scope(ABC, Generic[Seen, Files]):
 
     @abstractmethod
     def participant(self, implementation: Any, directory: Path) -> Participant:
-        """Return an implementation with its files as a participant."""
+        """Return the participant of an implementation and its directory."""
 
     @abstractmethod
     def reference(self, release: str) -> Any:
@@ -92,7 +92,13 @@ class Scope(ABC, Generic[Seen, Files]):
         del operation, before
 
     def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
-        """Return the reference's files after an operation; ``before`` are the files before it."""
+        """Return the reference's files after an operation.
+
+        Args:
+            reference: The reference.
+            operation: The operation.
+            before: The files before the operation.
+        """
         del operation, before
         files: Files = reference.read()
         return files
@@ -129,7 +135,7 @@ class Scope(ABC, Generic[Seen, Files]):
         del release
 
     def is_reachable_by_broker(self, operation: Operation, tracked: Any, after: tuple[Seen, Files]) -> bool:
-        """Return True if a broker can execute a step; called before the step is tracked."""
+        """Return True if a broker can execute a step; called before :meth:`track`."""
         del operation, tracked, after
         return True
 
@@ -142,7 +148,7 @@ class Scope(ABC, Generic[Seen, Files]):
         after: tuple[Seen, Files],
         known: dict[Any, Any],
     ) -> tuple[str, ...]:
-        """Return the clauses that a step of the reference exercises; called before the step is tracked.
+        """Return the clauses that a step of the reference exercises; called before :meth:`track`.
 
         Args:
             operation: The operation of the step.
@@ -171,7 +177,7 @@ class Scope(ABC, Generic[Seen, Files]):
             operation: The operation of the step.
             dialect: The dialect of the group.
             seen: The reference's observations and files before and after the step.
-            expected: The observation and the files that the subject is compared with, perhaps with some fields removed.
+            expected: The observation and the files that the subject is compared with, without tolerated differences.
             actual: The subject's observation and files.
         """
         del operation, dialect, seen, expected, actual
@@ -190,7 +196,7 @@ class Group(Generic[Seen, Files]):
         unbatched: The subjects that execute a step right after the reference: all except the batched ones.
         tracked: The tracked state of attribution before a step.
         exercised: The number of steps that exercised each clause.
-        observation: The reference's observation after the last step; ``files``: its files after it.
+        observation, files: The reference's observation and files after the last step.
     """
 
     def __init__(
@@ -225,10 +231,10 @@ def grouped(
     *,
     model: bool,
 ) -> list[Group[Seen, Files]]:
-    """Return the subjects grouped by the rules of their releases, with references; the newest dialect is last.
+    """Return the subjects in groups whose releases behave alike, each with a reference; the newest dialect is last.
 
-    Subjects that provide their codec libraries have a reference for exactly their release, because libraries follow
-    other rules.
+    Subjects that provide their compression libraries are in a group of their own release, because these libraries
+    differ between releases.
 
     Args:
         scope: The scope, which defines the releases that behave alike.

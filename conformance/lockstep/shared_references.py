@@ -1,8 +1,8 @@
-"""References of a lockstep: one executes for all groups whose rules the example has not distinguished yet.
+"""References of a lockstep; one reference executes for all groups that have behaved alike in the example so far.
 
-Releases differ in few respects, and most examples reach few of them. An example therefore begins with one reference for
-all groups. When it reaches a difference between releases, the groups on the other side of it get their own reference,
-which executes the example from its beginning (:mod:`conformance.implementations.kidx.shared_dialect`).
+Releases differ in few respects, and most examples reach few of these differences. So an example begins with one
+reference for all groups. When an operation behaves differently in some of their releases, the other groups get their
+own reference, which executes the example from its beginning (:mod:`conformance.implementations.kidx.shared_dialect`).
 
 Sharing pays. With all releases of Kafka, an example of the log machine takes 2.7 seconds of processor time; without
 sharing, and without the cache of ListOffsets, it takes 4.0. It still takes 3.5 if the machine queries an unchanged log
@@ -25,7 +25,7 @@ _Groups = list[Group[Any, Any]]
 
 
 class SharedReferences(Generic[Seen, Files]):
-    """References of all groups. Where groups are together, the reference of the last one executes; the others are idle.
+    """References of all groups. Of groups that share, only the last one's reference executes; the others are idle.
 
     Args:
         scope: The scope of the lockstep.
@@ -50,7 +50,7 @@ class SharedReferences(Generic[Seen, Files]):
         return [group.reference for group in self._groups]
 
     def begin(self) -> None:
-        """Begin an example, in which the groups have not been distinguished yet."""
+        """Begin an example, in which all groups share a reference."""
         for group in self._groups:
             group.reference.active = False
         self._together = [list(self._groups)] if self._share else [[group] for group in self._groups]
@@ -99,7 +99,7 @@ class SharedReferences(Generic[Seen, Files]):
             self._together.append(groups)
 
     def propagate_files(self) -> None:
-        """Copy the files, which the harness has changed, to the groups with idle references."""
+        """Copy the files of executing references to the groups with idle references."""
         for groups in self._together:
             for group in groups:
                 group.files = groups[-1].files
@@ -123,14 +123,14 @@ class SharedReferences(Generic[Seen, Files]):
         reference.begin()
 
     def _split_off(self, groups: _Groups) -> _Groups:
-        """Remove and return the groups that need another reference from now on, for the last operation as well."""
+        """Remove and return the groups that need another reference, already for the last operation."""
         dialects = groups[-1].reference.implementation.pop_split_off()
         left = [group for group in groups if group.dialect in dialects]
         groups[:] = [group for group in groups if group not in left]
         return left
 
     def _rebuild_references(self, groups: _Groups, operations: Sequence[Operation]) -> list[_Groups]:
-        """Return references for these groups that have executed the example; several if it distinguishes the groups."""
+        """Execute the example with a new reference for these groups; return the groups, split where they differ."""
         self._begin(groups)
         others: list[_Groups] = []
         name = self._scope.no_file_name
@@ -148,7 +148,7 @@ class SharedReferences(Generic[Seen, Files]):
 
 
 def _same(seen: list[tuple[Any, Any]], observation: Any, files: Any) -> tuple[Any, Any]:
-    """Return equal objects of another reference, if they exist, as identical objects are fast to compare later."""
+    """Return equal objects of another reference instead, if any, because identical objects are fast to compare."""
     observation = next((one for one, _ in seen if one == observation), observation)
     files = next((others for _, others in seen if others == files), files)
     seen.append((observation, files))

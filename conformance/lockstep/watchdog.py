@@ -1,11 +1,10 @@
 """Watchdog for steps that implementations execute in this process: a step that hangs is a divergence.
 
-A loop in Java or in Python can only be stopped from outside by ending the process. A thread therefore polls all
-locksteps. When it has seen one step in progress for too long, it reports the participant, the step, and the current
-position of the executing thread. Its callback saves the results and ends the process (:func:`exit_process`).
+A loop in Java or Python can only be stopped by ending the process. So a thread polls all locksteps. If a step is in
+progress for too long, the thread reports the participant, the step, and the stack of the executing thread to a
+callback. The callback saves the results and ends the process (:func:`exit_process`).
 
-The watchdog counts polls rather than seconds, so that a process that was suspended for a minute is not reported as
-hanging.
+The watchdog counts polls, not seconds, so that a process that was suspended for a minute is not reported as hanging.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
     from conformance.operations import Json, Operation
 
 STEP_TIMEOUT_S: Final = 30.0
-"""The maximum duration of a step in seconds; even the slowest takes milliseconds, unless the machine is overloaded."""
+"""The default maximum duration of a step in seconds. The slowest steps take milliseconds on an idle machine."""
 _POLLS_BEFORE_HANG: Final = 20
 """The number of polls after which a step counts as hanging."""
 _FRAMES: Final = 12
@@ -44,9 +43,9 @@ class Hang:
     """Step that did not return.
 
     Attributes:
-        divergence: The participant and the step; ``actual`` is the position of the thread.
-        operations: The steps up to it.
-        shrinking: A description of how far they were shrunk.
+        divergence: The participant and the step; ``actual`` is the stack of the thread.
+        operations: The steps up to the hang.
+        shrinking: The result of shrinking the steps.
         shape: The signature in events: ``no answer``, or ``process died``.
     """
 
@@ -68,8 +67,8 @@ def hang_from_json(failure: Json, operations: tuple[Operation, ...], shrinking: 
 
     Args:
         failure: The divergence as in a trace.
-        operations: The steps up to it, or more.
-        shrinking: A description of how far they were shrunk.
+        operations: The steps up to the hang, or more.
+        shrinking: The result of shrinking the steps.
     """
     failure = dict(failure)
     for name in ("aspects", "clauses"):
@@ -160,7 +159,7 @@ def watch_steps(limit: float, on_hang: Callable[[Hang], None]) -> Iterator[None]
 
     Args:
         limit: The maximum duration of a step in seconds.
-        on_hang: A callback that receives a step that takes longer, in another thread; it has to end the process.
+        on_hang: A callback that receives a hang, in another thread. It has to end the process.
     """
     watchdog = _Watchdog(limit, on_hang)
     watchdog.start()
@@ -171,10 +170,10 @@ def watch_steps(limit: float, on_hang: Callable[[Hang], None]) -> Iterator[None]
 
 
 def exit_process(code: int) -> None:
-    """End the process from any thread, without waiting for the other threads; scratch files are removed."""
+    """Remove scratch files and end the process from any thread, without waiting for the other threads."""
     for child in multiprocessing.active_children():
         child.terminate()
-    # Semaphores of worker processes; otherwise the resource tracker complains about them on stderr.
+    # The finalizers remove semaphores of worker processes, about which the resource tracker would print warnings.
     finalizers = threading.Thread(target=vars(util)["_run_finalizers"], daemon=True)
     finalizers.start()
     finalizers.join(_PATIENCE)

@@ -1,4 +1,4 @@
-"""Reference of a third-party log that executes steps in the ways that the log has taken."""
+"""Reference for a third-party log that executes some steps in another permitted way."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class AlternativeReference:
-    """A reference that executes some steps in another way, from the beginning of the example."""
+    """Reference that executes an example from its beginning, with permitted variants of some steps."""
 
     def __init__(self, release: str, directory: Path) -> None:
         directory.mkdir(parents=True)
@@ -26,7 +26,7 @@ class AlternativeReference:
         self._lengths: Lengths = {}
 
     def is_like(self, reference: Participant) -> bool:
-        """Return True if its indexes have as many entries as the reference; zeros may be entries or padding."""
+        """Return True if the indexes have as many entries as another reference's; entries of zeros count."""
         mine: Lengths = self.log.implementation.index_lengths()
         theirs: Lengths = reference.implementation.index_lengths()
         return mine == theirs
@@ -46,7 +46,7 @@ class AlternativeReference:
         if step.last is not None and observation.outcome.value:
             observation = observation._replace(state=self.log.perform(step.last).state)
         if operation.name == "crash_log":
-            # In old releases, the handles of an index that was never opened create its files.
+            # In old releases, closing the log creates the files of indexes that were never opened.
             for name in self.log.names().keys() - before.keys():
                 self.log.corrupt(name, "remove_file", ())
             if step.cuts:

@@ -1,7 +1,7 @@
-"""All topics of a running broker, each in a lockstep with its reference; a stop and a start affect all of them.
+"""Lockstep of a running broker: all its topics, each with its own reference.
 
-One broker serves many examples, each in its own topic, because a start takes seconds. Every topic takes part in every
-restart after its creation; a trace contains the operations of one topic.
+One broker serves many examples, each in its own topic, because a start takes seconds. A restart affects all topics. A
+trace contains the operations of one topic.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class ExpectedStartFailureError(Exception):
-    """The broker does not start again, and neither does kidx's log: the session ends without a divergence."""
+    """Failed start of the broker that kidx has predicted; the run ends without a divergence."""
 
 
 class BrokerLockstep:
@@ -39,10 +39,10 @@ class BrokerLockstep:
     Args:
         broker: The broker, which is running.
         scratch: An empty directory for the references.
-        reference: The class of the reference; a mutant's class in a test.
+        reference: The class of the reference; tests pass a mutant.
         on_divergence: A callback that receives each divergence. It returns True to exclude the topic from now on, and
             False to raise DivergenceError.
-        prefix: The prefix of the topics' names; no other lockstep of the broker has the same.
+        prefix: The prefix of the topics' names, unique among the locksteps of the broker.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class BrokerLockstep:
 
     @property
     def failure(self) -> DivergenceError | None:
-        """The divergence that has ended it, or None."""
+        """The divergence that has ended the run, or None."""
         return next((topic.failure for topic in self.topics if topic.failure is not None), None)
 
     def anew(self, prefix: str) -> BrokerLockstep:
-        """Return a lockstep without topics on the same broker, with another prefix of the topics' names."""
+        """Return a new lockstep on the same broker, without topics and with another prefix for their names."""
         scratch, known = self.scratch / prefix, self.on_divergence
         return BrokerLockstep(self.broker, scratch, reference=self.reference, on_divergence=known, prefix=prefix)
 
@@ -83,7 +83,7 @@ class BrokerLockstep:
         """Execute one step with both sides, and compare everything afterwards.
 
         Raises:
-            DivergenceError: The sides diverge, and it counts.
+            DivergenceError: The sides diverge, and the divergence counts.
             BrokerError: The broker died or failed.
         """
         if operation.name == "create_topic":
@@ -98,17 +98,17 @@ class BrokerLockstep:
             self.perform_on(self.topic, operation)
 
     def perform_on(self, topic: TopicLockstep, operation: Operation) -> None:
-        """Execute one step on one topic, which need not be the newest.
+        """Execute one step on any topic.
 
         Raises:
-            DivergenceError: The sides diverge, and it counts.
+            DivergenceError: The sides diverge, and the divergence counts.
             BrokerError: The broker died or failed.
         """
         self.statistics.steps += 1
         topic.perform(operation)
 
     def add_topic(self) -> TopicLockstep:
-        """Return a lockstep for one more topic, which its first operation creates."""
+        """Return the lockstep of a new topic; its first operation must create the topic."""
         name = next(self._names)
         topic = TopicLockstep(
             BrokerTopic(self.broker, name),
@@ -122,11 +122,11 @@ class BrokerLockstep:
         return topic
 
     def kill_while_appending(self, topic: TopicLockstep, rows: Sequence[list[list[Any]]], *, acknowledged: int) -> None:
-        """Send batches without waiting, kill the broker after a number of acknowledgements, and start it again.
+        """Send all batches at once, kill the broker after a number of acknowledgements, and start it again.
 
         Raises:
-            DivergenceError: The log does not contain a prefix of the batches, or less than was acknowledged; or as
-                `start`.
+            DivergenceError: The log does not contain a prefix of the batches, or lacks acknowledged batches; or the
+                sides diverge after the start.
             BrokerError: The broker does not start.
         """
         self.statistics.steps += 1
@@ -147,7 +147,7 @@ class BrokerLockstep:
     def _take_over_beginning(
         self, topic: TopicLockstep, sent: list[list[SimpleRecord]], seen: Sequence[ProduceResult]
     ) -> None:
-        """Append the batches to the reference that the broker had appended when it was killed."""
+        """Append to the reference those batches that the broker had appended when it was killed."""
         end = topic.reference.log.end_offset
         found = self.broker.batches_from(topic.name, end)
         stamped = topic.subject.stamped
@@ -161,13 +161,13 @@ class BrokerLockstep:
         topic.adopt_batches(found)
         end = topic.reference.log.end_offset
         if len(found) < len(sent) and self.broker.last_segment(topic.name) == end:
-            topic.reference.roll(end)  # the kill came after the next batch got a segment, and before it was in it
+            topic.reference.roll(end)  # the broker was killed between a roll and the append that caused it
 
     def finish(self) -> None:
         """Stop the broker cleanly after the last step, and compare its files.
 
         Raises:
-            DivergenceError: The files differ, and it counts.
+            DivergenceError: The files differ, and the divergence counts.
             BrokerError: The broker had died, or does not shut down cleanly.
         """
         self.stop(clean=True)
@@ -175,10 +175,10 @@ class BrokerLockstep:
     # -- stopping and starting -------------------------------------------------------------------------------------
 
     def stop(self, *, clean: bool) -> None:
-        """Stop the broker and compare the files of all topics; after a kill, with preallocated tails.
+        """Stop the broker, cleanly or by SIGKILL, and compare the files of all topics.
 
         Raises:
-            DivergenceError: The files differ, and it counts.
+            DivergenceError: The files differ, and the divergence counts.
             BrokerError: The broker had died, or does not shut down cleanly.
         """
         self.broker.stop(clean=clean)
@@ -193,12 +193,12 @@ class BrokerLockstep:
             self.statistics.segments += sum(name.endswith(".log") for name in topic.reference.files())
 
     def start(self) -> None:
-        """Start the broker and the references on the existing files, and compare everything.
+        """Start the broker and the references on the existing files, and compare all results and files.
 
         Raises:
-            DivergenceError: The sides diverge, and it counts.
-            PredictedDeathError: The broker does not start, and neither does a reference.
-            BrokerError: The broker does not start, and kidx has no reason for it.
+            DivergenceError: The sides diverge, and the divergence counts.
+            ExpectedStartFailureError: The broker does not start, and neither does a reference.
+            BrokerError: The broker does not start, but all references do.
         """
         refused = self._start_references()
         try:
@@ -216,7 +216,7 @@ class BrokerLockstep:
             topic.compare(every=True, moment="start")
 
     def _start_references(self) -> list[tuple[TopicLockstep, str]]:
-        """Return the topics whose log cannot be loaded, each with the reason."""
+        """Start all references; return the topics whose reference cannot load the log, each with the reason."""
         refused: list[tuple[TopicLockstep, str]] = []
         for topic in self._active():
             try:

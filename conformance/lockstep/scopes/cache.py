@@ -1,4 +1,4 @@
-"""Scope of the cache of remote index files: every file in its directory, and the state of its entries."""
+"""Scope of the cache of remote index files: all files in the cache's directory, and the state of the entries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SECTIONS = ("index", "remote")
 
 
 class CacheParticipant(LogParticipant):
-    """An implementation, and the cache in its directory."""
+    """Implementation of the cache, in its directory."""
 
     below = DIRECTORY
     compared = ("",)
@@ -55,7 +55,7 @@ class CacheScope(DirectoryScope[CacheObservation]):
         return ReferenceCache(release)
 
     def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
-        """Return all files, which are read only if the operation can have changed them."""
+        """Return all files; they are read only if the operation can have changed them."""
         if CACHE_OPS[operation.name].files is FilesAfter.LEAVES:
             return before
         files: Files = reference.read()
@@ -84,6 +84,6 @@ class CacheScope(DirectoryScope[CacheObservation]):
 
 
 class CacheLockstep(Lockstep[CacheObservation, Files]):
-    """Participants that execute operations on a cache together; the arguments are the ones of the base class."""
+    """Lockstep of caches; the arguments are those of the base class."""
 
     scope = CacheScope()

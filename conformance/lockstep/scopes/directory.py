@@ -1,4 +1,4 @@
-"""Base of the scopes that compare all files of a directory by name: a log and a cache."""
+"""Base class of the scopes that compare all files of a directory: a log and a cache."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Files = dict[str, bytes]
 
 
 class DirectoryScope(Scope[Seen, Files]):
-    """Scope of a directory; a corruption is an operation with the path of a file, a file operation, and its numbers."""
+    """Scope of a directory; the arguments of a corruption are a path, a file operation, and its arguments."""
 
     def __init__(self) -> None:
         self.no_files = {}

@@ -1,8 +1,8 @@
-"""Participant for an index that does not preallocate its file: compared by its entries.
+"""Participant for an index without ``preallocation``; only its entries are compared.
 
-Kafka preallocates space for all entries of an index when it creates the file. When the file is opened after a crash,
-this space appears as entries of zeros. An index without ``preallocation`` does neither. It therefore has its own
-reference, whose file is truncated to its entries whenever it is released, and preallocated again when it is opened.
+Kafka preallocates space for all entries when it creates an index. After a crash, Kafka opens this space as entries of
+zeros. An index without ``preallocation`` does neither. So it is compared with a reference of its own, whose file is
+truncated to its entries when it is closed, and preallocated again when it is opened.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 Seen = tuple[Observation, bytes | None]
 
 _ENTRY_SIZES = {"offset": 8, "time": 12}
-_GIVING_ROOM = frozenset({"open", "truncate", "truncate_to", "reset"})
+_PREALLOCATING = frozenset({"open", "truncate", "truncate_to", "reset"})
 """The operations after which the size of an index is determined by its maximum size and its entries."""
 _FILE_LENGTH_FIELDS = ("max_entries", "full", "length")
 """The fields of a state that depend on the length of the file."""
 
 
 class EntriesOnlyParticipant(IndexParticipant):
-    """An index without ``preallocation``.
+    """Index without ``preallocation``.
 
     Attributes:
-        own_clauses: The clauses that its own reference exercised in the last step; None if it has no reference of its
-            own.
+        own_clauses: The clauses that the participant's own reference exercised in the last step; None for a transaction
+            index, which needs no reference of its own.
     """
 
     def __init__(self, implementation: Any, directory: Path) -> None:
@@ -85,7 +85,7 @@ class EntriesOnlyParticipant(IndexParticipant):
         track_step(self._tracked, operation, Observation(OK, self._state))
 
     def implicated_clauses(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
-        """See the base class; the clauses are the clauses that its own reference exercised."""
+        """See the base class; the clauses of the participant's own reference replace those of the shared reference."""
         return super().implicated_clauses(clauses if self.own_clauses is None else self.own_clauses)
 
     def foreign_clauses(self, clauses: tuple[str, ...]) -> Sequence[str]:
@@ -110,7 +110,7 @@ class EntriesOnlyParticipant(IndexParticipant):
         if not self._is_mapped:
             self.own_clauses = None
             return super().normalize(operation, expected, actual, reference)
-        mine, files = self._performed(operation)
+        mine, files = self._perform_own(operation)
         theirs, contents = actual
         size = _ENTRY_SIZES[self._kind]
         if mine.state is None or theirs.state is None:
@@ -122,10 +122,10 @@ class EntriesOnlyParticipant(IndexParticipant):
         if operation.name.removeprefix("bulk_") in ("append", "maybe_append") and not self._writable:
             # The kind of the error depends on the free space.
             mine = _as_refused(mine, theirs)
-        return (mine, _entries(files, self._entries, size)), (theirs, _without_room(contents, size))
+        return (mine, _entries(files, self._entries, size)), (theirs, _without_preallocation(contents, size))
 
-    def _performed(self, operation: Operation) -> Seen:
-        """Execute a step with its own reference, and return the observation and the file."""
+    def _perform_own(self, operation: Operation) -> Seen:
+        """Execute a step with the participant's own reference, and return the observation and the file."""
         name = operation.name
         if name == "open" and not self._tracked.closed:
             self._cut(self._state)
@@ -137,18 +137,15 @@ class EntriesOnlyParticipant(IndexParticipant):
         self.own_clauses = clauses_of(operation, self._tracked, observation)
         self._promised = is_reachable_by_broker(operation, self._tracked, observation)
         track_step(self._tracked, operation, observation)
-        if name in _GIVING_ROOM:
-            observation = self._with_room(observation)
+        if name in _PREALLOCATING:
+            observation = self._with_preallocation(observation)
         elif name in ("close", "crash"):
             self._cut(before)
         self._state = observation.state
         return observation, self._own.read()
 
-    def _with_room(self, observation: Observation) -> Observation:
-        """Preallocate space for max_index_size, or for the entries if they need more; a read-only index gets none.
-
-        Bytes that a corruption has added to the file do not count.
-        """
+    def _with_preallocation(self, observation: Observation) -> Observation:
+        """Preallocate space for ``max_index_size``, or for more entries if it has more; not if it is read-only."""
         state, entry = observation.state, _ENTRY_SIZES[self._kind]
         if state is None or self._tracked.closed or not self._writable:
             return observation
@@ -171,7 +168,7 @@ class EntriesOnlyParticipant(IndexParticipant):
         return None if self._state is None else self._state.entries
 
     def comparable_listing(self, expected: list[str]) -> list[str]:
-        """See the base class; a file without any entry may be missing."""
+        """See the base class; an empty file may be missing."""
         mine = self.listing()
         if not self._is_mapped:
             return mine
@@ -195,11 +192,11 @@ def _as_refused(mine: Observation, theirs: Observation) -> Observation:
 
 
 def _entries(content: bytes | None, entries: int | None, size: int) -> bytes:
-    """Return the bytes of the entries; for a closed file, the whole content."""
-    return _without_room(content if entries is None or content is None else content[: entries * size], size)
+    """Return the bytes of the entries; for a closed file (``entries`` is None), the content without a tail of zeros."""
+    return _without_preallocation(content if entries is None or content is None else content[: entries * size], size)
 
 
-def _without_room(content: bytes | None, size: int) -> bytes:
+def _without_preallocation(content: bytes | None, size: int) -> bytes:
     """Return a file without the zeros after its last entry and without a partial entry; empty if it does not exist."""
     whole = content or b""
     kept = whole[: len(whole) // size * size].rstrip(b"\0")

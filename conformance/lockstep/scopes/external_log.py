@@ -1,4 +1,4 @@
-"""Third-party log as a participant: compared as far as its capabilities require."""
+"""Third-party log as a participant, compared as far as its capabilities require."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ if TYPE_CHECKING:
     from conformance.lockstep.participant import Participant
 
 _NOT_COMPARED: Final = ("unsupported", FAILURE)
-_LETTING_GO: Final = frozenset({"open_log", "close_log", "crash_log"})
+_OPENING_OR_CLOSING: Final = frozenset({"open_log", "close_log", "crash_log"})
 
 
 class ExternalLogParticipant(LogParticipant):
-    """A log with capabilities.
+    """Log that declares its capabilities.
 
-    It is compared with the reference, except for the tolerances of its missing capabilities. Where a step may be
-    executed in several ways, its own reference executes the way that the log has taken, and continues until it is equal
-    to the shared reference again.
+    The log is compared with the reference, except for the tolerances of its missing capabilities. If a log may execute
+    a step in several ways, and has executed it in another way than the reference, the log gets a reference of its own
+    that has executed the same variant. The log keeps it until both references are equal again.
 
     Attributes:
-        excused: The number of steps with a tolerated difference, by the description of the tolerance.
+        tolerated: The number of steps with a tolerated difference, by the description of the tolerance.
     """
 
     def __init__(self, implementation: Any, directory: Path) -> None:
@@ -78,7 +78,7 @@ class ExternalLogParticipant(LogParticipant):
             self._own.perform(self._history[-1])
 
     def comparable_listing(self, expected: list[str]) -> list[str]:
-        """See the base class; :meth:`normalize` checks after every step which files must exist."""
+        """See the base class; :meth:`normalize` compares the files after every step already."""
         return expected
 
     def normalize(
@@ -108,16 +108,22 @@ class ExternalLogParticipant(LogParticipant):
         return self._reconsider(operation, expected, actual) or compared
 
     def _adopt(self, own: AlternativeReference, number: int, variant: AllowedVariant) -> None:
-        """Compare the log with another way from now on, in which it has executed a step of its history."""
+        """Compare the log from now on with a reference that has executed a variant of a step.
+
+        Args:
+            own: The reference.
+            number: The index of the step in the history.
+            variant: The variant of the step.
+        """
         self._drop_own()
         self._history[number], self._own = variant, own
         if variant.description:
             self.tolerated[variant.description] += 1
 
     def _reconsider(self, operation: Operation, expected: Seen, actual: Seen) -> tuple[Seen, Seen] | None:
-        """Return both sides if another way of opening the log explains its results, or None.
+        """Return both sides if another variant of the last opening explains the log's results, or None.
 
-        An entry of zeros is indistinguishable from a preallocated tail, so that two ways of opening may look alike
+        An entry of zeros is indistinguishable from a preallocated tail, so two variants of an opening may look alike
         until the next append.
         """
         if self._opening is None:
@@ -144,7 +150,7 @@ class ExternalLogParticipant(LogParticipant):
         return None
 
     def _expected(self, operation: Operation, expected: Seen, actual: Seen, reference: Participant) -> Seen:
-        """Return the expected result of a step in the way that the log has taken, which a kill may change."""
+        """Return the expected result of a step, from the log's own reference if it has one or now needs one."""
         cuts = self._cuts(operation)
         self._history.append(AllowedVariant("", operation, cuts=cuts))
         if operation.name == "open_log":
@@ -161,7 +167,7 @@ class ExternalLogParticipant(LogParticipant):
         return mine
 
     def _cuts(self, operation: Operation) -> bool:
-        """Return True if a step kills a log without preallocation, so that its indexes are as long as their entries."""
+        """Return True if a step kills a log without ``preallocation``, whose indexes then end after their entries."""
         return "preallocation" in self.lacking and (
             operation.name == "crash_log" or (operation.name == "open_log" and self._is_open)
         )
@@ -169,29 +175,29 @@ class ExternalLogParticipant(LogParticipant):
     @property
     def _is_open(self) -> bool:
         """True if the log was open before the last step of its history."""
-        before = [step.operation.name for step in self._history if step.operation.name in _LETTING_GO]
+        before = [step.operation.name for step in self._history if step.operation.name in _OPENING_OR_CLOSING]
         return bool(before) and before[-1] == "open_log"
 
     def _answered(self, operation: Operation, mine: Seen, expected: Seen, actual: Seen, *, is_own: bool) -> Seen:
-        """Return the expected results if the log chose what to recover, and if indexes were corrupted.
+        """Return the expected results of ``list_offsets`` for a log with its own reference or with corrupt indexes.
 
-        Results that are right for the reference's segments are always accepted. Where Kafka trusts a corrupt index,
-        results that the records lead to are accepted as well. If a log has recovered less than Kafka does, it must
-        still not trust an index that Kafka has rebuilt.
+        Results that are right for the reference's segments are always accepted. If Kafka trusts a corrupt index,
+        results that are right according to the records are accepted as well. A log that recovers less than Kafka does
+        must not trust an index that Kafka has rebuilt.
 
         Args:
             operation: The request.
             mine: The observation that the log is compared with.
             expected: The observation of the shared reference.
             actual: The log's observation.
-            is_own: True if the log is compared with its own reference.
+            is_own: True if the log is compared with a reference of its own.
         """
         outcomes = [each[0].outcome for each in (mine, expected, actual)]
         is_damaged = any(step.operation.name == "damage_log_file" for step in self._history)
         if any(o.error or o.value is None for o in outcomes) or not (is_own or is_damaged):
             return _as_nothing(mine, actual)
         rights = results_from_records(operation, expected) if is_damaged else repeat(())
-        # The log may have retained other segments if it has recovered others.
+        # A log that has recovered other segments may have retained other segments.
         mine_too = results_from_records(operation, mine) if is_damaged and is_own else repeat(())
         results, is_excused = [], False
         for own, kept, answer, right, held in zip(*(o.value for o in outcomes), rights, mine_too, strict=False):
@@ -214,7 +220,7 @@ class ExternalLogParticipant(LogParticipant):
     def _compared(
         self, operation: Operation, expected: Seen, actual: Seen, reference: Participant
     ) -> tuple[Seen, Seen]:
-        """Return both sides without tolerated differences, and count the tolerances if they are equal then."""
+        """Return both sides without tolerated differences, and count the tolerances if both sides are equal."""
         mine = expected[0].outcome
         if actual[0].outcome.error == UNSPECIFIED_PRODUCER_ERROR and mine.error in PRODUCER_ERRORS:
             actual = actual[0]._replace(outcome=mine), actual[1]
@@ -234,7 +240,7 @@ class ExternalLogParticipant(LogParticipant):
 
 
 def _as_nothing(expected: Seen, actual: Seen) -> Seen:
-    """Return the expected results with the log's form of no result: null, or a result without timestamp and offset."""
+    """Return the expected results, with "no result" in the form that the log uses: None or (-1, -1, -1)."""
     mine, theirs = expected[0].outcome, actual[0].outcome
     if not (mine.value and theirs.value):
         return expected

@@ -1,4 +1,4 @@
-"""Scope of an index file: one file, its abstract model, and the rules of its release."""
+"""Scope of an index file, with an abstract model."""
 
 from __future__ import annotations
 
@@ -37,10 +37,7 @@ _NAMING = {name: each.names_file for name, each in INDEX_OPS.items() if each.nam
 _REPLACING = frozenset(name for name, each in INDEX_OPS.items() if each.files is Files.REPLACES)
 """The operations after which the reference's file may be a different one, or removed."""
 _READING = frozenset(name for name, each in INDEX_OPS.items() if each.looks)
-"""The operations that do not change the reference's file; if one does, the next other operation shows it.
-
-The files of the subjects are read after every operation.
-"""
+"""The operations that do not change the reference's file, so that it is not read again; subjects' files always are."""
 
 Seen = tuple[Observation, bytes | None]
 
@@ -64,7 +61,7 @@ class IndexScope(Scope[Observation, bytes | None]):
         return representative(release, "index")
 
     def representative_order(self, releases: Iterable[str]) -> Iterable[str]:
-        """Return the releases with the last one first, which represents all that behave alike."""
+        """Return the releases in reverse order: of releases that behave alike, the newest gets the reference."""
         return reversed(list(releases))
 
     def participant(self, implementation: Any, directory: Path) -> IndexParticipant:
@@ -82,13 +79,13 @@ class IndexScope(Scope[Observation, bytes | None]):
         return Model(release)
 
     def named(self, operation: Operation, before: str) -> str:
-        """Return the name of the file: the argument of an opening or a renaming."""
+        """Return the name of the file, which is an argument of the operation."""
         del before
         name: str = operation.args[_NAMING[operation.name]]
         return name
 
     def files_after(self, reference: Participant, operation: Operation, before: bytes | None) -> bytes | None:
-        """Return the file, which is read only as far as the operation can have changed it."""
+        """Return the content of the file; it is read only if the operation can have changed it."""
         name = operation.name
         if name in _READING:
             return before
@@ -109,7 +106,7 @@ class IndexScope(Scope[Observation, bytes | None]):
         return name
 
     def corrupt(self, group: Group[Observation, bytes | None], operation: Operation, name: str) -> None:
-        """Change the files of all participants alike; they are equal, as the step before has shown."""
+        """Apply the corruption to the reference's file, and give all participants the same content."""
         group.observation = Observation(OK, group.observation.state)
         if group.files is None and operation.name != "write_file":
             return
@@ -158,7 +155,7 @@ class IndexScope(Scope[Observation, bytes | None]):
 
 
 class IndexLockstep(Lockstep[Observation, "bytes | None"]):
-    """Participants that execute operations on an index file together; the arguments are the ones of the base class.
+    """Lockstep of index files; the arguments are those of the base class.
 
     Attributes:
         capabilities: The capabilities that every subject has.
@@ -172,7 +169,7 @@ class IndexLockstep(Lockstep[Observation, "bytes | None"]):
         self.capabilities = frozenset(INDEX_CAPABILITIES).intersection(*(mine for mine in declared if mine is not None))
 
     def count_at(self, level: str) -> None:
-        """See the base class; at level must, an index receives only requests that a broker makes."""
+        """See the base class; at level must, machines only make calls that a broker makes."""
         if level == "must":
             self.capabilities -= {"calls_after_close", "odd_arguments"}
 

@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 class IndexParticipant(Participant):
-    """An implementation, its directory, and the file it works on."""
+    """Implementation of an index, with its directory and its file."""
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         super().__init__(implementation, directory)
         self.file = StepFileReader()
 
     def clear(self) -> None:
-        """Remove its files."""
+        """See the base class."""
         self.file.release()
         super().clear()
 
     def watch(self, name: str) -> None:
-        """Read the file of this name from now on."""
+        """See the base class."""
         self.file.watch(self.prefix + name)
 
     def corrupt(self, operation: Operation, name: str, content: bytes | None) -> None:
@@ -35,7 +35,7 @@ class IndexParticipant(Participant):
         Args:
             operation: The corruption.
             name: The name of the file.
-            content: The content of the reference's file after it, or None if it is removed.
+            content: The content of the reference's file after the corruption, or None if the file is removed.
         """
         del operation
         overwrite(self.prefix + name, content)

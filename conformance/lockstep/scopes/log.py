@@ -1,4 +1,4 @@
-"""Scope of a log: all files in its directory. Releases share a reference if nothing in their dialects differs here."""
+"""Scope of a log: all files in its directory."""
 
 from __future__ import annotations
 
@@ -36,8 +36,7 @@ _SECTIONS = ("index", "segment", "log", "producers", "leader", "cleaning")
 class LogScope(DirectoryScope[LogObservation]):
     """Scope of the files of a log.
 
-    Messages are not compared: the message of a log's error (segments with all their fields) is intended for its
-    operator.
+    Error messages are not compared: they are intended for operators, and contain segments with all their fields.
     """
 
     empty_observation = LogObservation(OK, None)
@@ -64,7 +63,7 @@ class LogScope(DirectoryScope[LogObservation]):
         return ReferenceLog(release)
 
     def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
-        """Return all files, read only as far as the operation can have changed them: a lookup may create an index."""
+        """Return all files; they are read only if the operation can have changed them. A lookup may create an index."""
         files = LOG_OPS[operation.name].files
         if files is FilesAfter.LEAVES:
             return before
@@ -113,7 +112,7 @@ class LogScope(DirectoryScope[LogObservation]):
 
 
 class LogLockstep(Lockstep[LogObservation, Files]):
-    """Participants that execute operations on a log together; the arguments are the ones of the base class.
+    """Lockstep of logs; the arguments are those of the base class.
 
     Attributes:
         capabilities: The capabilities that every subject has.
@@ -124,14 +123,14 @@ class LogLockstep(Lockstep[LogObservation, Files]):
 
     def __init__(self, subjects: Iterable[Any], scratch: Path, **options: Any) -> None:
         super().__init__(subjects, scratch, **options)
-        told = [getattr(subject, "capabilities", None) for subject in self.subjects]
+        declared = [getattr(subject, "capabilities", None) for subject in self.subjects]
         everything = frozenset(CAPABILITIES)
-        self.capabilities = everything.intersection(*(mine for mine in told if mine is not None))
+        self.capabilities = everything.intersection(*(each for each in declared if each is not None))
         self.lacking = frozenset(name for name in LOG_OPS if not self.supports(name))
         self._can_all = not self.lacking and self.capabilities == everything
 
     def can(self, operation: Operation) -> bool:
-        """Return True if every participant has the capabilities and the operation."""
+        """Return True if every participant has an operation and the capabilities that it needs."""
         if self._can_all:
             return True
         return operation.name not in self.lacking and not missing(operation, self.capabilities)

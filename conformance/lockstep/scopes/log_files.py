@@ -1,4 +1,4 @@
-"""Reader of the files of a log's directory after every step."""
+"""Participant with a directory of files, which are read after every step."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ COMPARED: Final = (
 )
 """The ends of the names of files that are compared."""
 _MOST: Final = 1 << 12
-"""The size in bytes of the first read, sufficient for most files; a larger buffer takes longer to allocate."""
+"""The size in bytes of the first read, which is sufficient for most files; a larger buffer is slower to allocate."""
 _OPEN_FILES: Final = 368
-"""The maximum number of files of all logs that remain open between reads; a process may have 1,024."""
+"""The maximum number of files that all participants keep open between reads; a process may have 1,024 open files."""
 
 
 class LogParticipant(Participant):
-    """An implementation, and a directory of files.
+    """Implementation with a directory of files.
 
     Attributes:
         open_files: The number of files that all participants together have open.
-        below: The directory of the files, relative to its own.
+        below: The directory of the compared files, relative to the participant's directory.
         compared: The ends of the names of files that are compared.
     """
 
@@ -92,7 +92,7 @@ class LogParticipant(Participant):
         names = self.names()
         if len(self._descriptors) > len(names):
             self._release_others(names)
-        # While a file is open, no other file gets its inode.
+        # The inode identifies an open file, because no other file gets this inode while the file is open.
         open_ones = self._descriptors
         return {
             name: self._opened(name) if (file := open_ones.get((name, inode))) is None else _read(file)
@@ -111,11 +111,11 @@ class LogParticipant(Participant):
         return content
 
     def listing(self) -> list[str]:
-        """Return the names of the files that are compared, without snapshots and checkpoints of other kinds."""
+        """Return the names of the files that are compared, sorted."""
         return sorted(self.read())
 
     def corrupt(self, path: str, how: str, numbers: tuple[Any, ...]) -> None:
-        """Corrupt one of the files, which nothing has open."""
+        """Corrupt a file, which no participant has open."""
         corrupt(self.directory / self.below / path, how, numbers)
 
 

@@ -29,14 +29,14 @@ Seen = tuple[SegmentObservation, Files]
 
 
 class SegmentParticipant(Participant):
-    """An implementation, its directory, and the four files it works on."""
+    """Implementation of a segment, with its directory and its four files."""
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         super().__init__(implementation, directory)
         self.files = tuple(StepFileReader() for _ in SUFFIXES)
 
     def clear(self) -> None:
-        """Remove its files."""
+        """See the base class."""
         for file in self.files:
             file.release()
         super().clear()
@@ -79,7 +79,7 @@ class SegmentScope(Scope[SegmentObservation, Files]):
         return ReferenceSegment(release)
 
     def named(self, operation: Operation, before: Name) -> Name:
-        """Return the name of the files from an opening or a renaming."""
+        """Return base offset and suffix after an opening or a renaming."""
         if operation.name == "open_segment":
             return operation.args[0], operation.args[7]
         old, new = operation.args
@@ -133,6 +133,6 @@ class SegmentScope(Scope[SegmentObservation, Files]):
 
 
 class SegmentLockstep(Lockstep[SegmentObservation, Files]):
-    """Participants that execute operations on a segment together; the arguments are the ones of the base class."""
+    """Lockstep of segments; the arguments are those of the base class."""
 
     scope = SegmentScope()

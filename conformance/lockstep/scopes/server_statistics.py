@@ -16,11 +16,11 @@ class ServerStatistics:
     restarts: int = 0
     kills: int = 0
     acknowledged: int = 0
-    """The number of batches that the server has acknowledged, and that every later stop must preserve."""
+    """The number of batches that the server has acknowledged, and so must not lose."""
     expected: int = 0
     clauses: Counter[str] = field(default_factory=Counter)
 
     @property
     def stops(self) -> int:
-        """Stops of the server, clean or not."""
+        """The number of stops of the server, clean or not."""
         return self.restarts + self.kills

@@ -1,8 +1,8 @@
-"""Tolerances of a third-party log that lacks a capability.
+"""Tolerances and permitted variants for a third-party log that lacks a capability.
 
-A tolerance removes the same part from the expected and the actual result, or normalizes that part; any other difference
-counts. A variant is another correct way of executing a step: the reference executes it, and the log is compared with
-this reference from then on. Both are counted under their descriptions, so that a report can show them.
+A tolerance removes the same part from the expected and the actual result, or normalizes this part; any other difference
+counts. A variant is another correct way of executing a step. A reference executes the variant, and the log is compared
+with this reference from then on. Reports show how often each was needed.
 """
 
 from __future__ import annotations
@@ -37,9 +37,8 @@ class Tolerance(NamedTuple):
     """Part of the result that is not compared for a log that lacks a capability.
 
     Attributes:
-        words: The description for a report.
-        fair: A function that returns the expected and the actual result of an operation without this part. It also
-            receives the lengths of the indexes.
+        description: The description for a report.
+        normalize: A function that returns the expected and the actual result of an operation without this part.
     """
 
     description: str
@@ -57,12 +56,12 @@ _ENTRY_SIZES: Final = {".index": 8, ".timeindex": 12, ".txnindex": 34}
 
 
 def _entries_only(_: Operation, expected: Seen, actual: Seen, lengths: Lengths) -> tuple[Seen, Seen]:
-    """Return both sides with indexes reduced to their entries; removed entries may be missing as well."""
+    """Return both sides with indexes reduced to their entries; entries beyond the log's end may be missing."""
     mine, theirs = _used(expected[1]), _used(actual[1])
     for name, data in list(mine.items()):
         if theirs.get(name) != data:
-            told = data[: lengths[name]] if name in lengths else _before_log_end(name, data, expected[1])
-            mine[name] = _entries(name, told) or b""  # an entry of zeros is indistinguishable from a preallocated tail
+            kept = data[: lengths[name]] if name in lengths else _before_log_end(name, data, expected[1])
+            mine[name] = _entries(name, kept) or b""  # an entry of zeros is indistinguishable from a preallocated tail
             if mine[name] and name not in theirs and actual[1].get(name):
                 theirs[name] = actual[1][name]
     return (expected[0], {name: data for name, data in mine.items() if data or _is_no_index(name)}), (actual[0], theirs)
@@ -77,7 +76,7 @@ def _used(files: Files) -> dict[str, bytes]:
 
 
 def _before_log_end(name: str, data: bytes, files: Files) -> bytes:
-    """Return the entries before the first one that is past the end of its log; other indexes unchanged."""
+    """Return the entries of an offset or time index up to the end of its log; other indexes unchanged."""
     path = PurePath(name)
     log = files.get(f"{path.stem}.log")
     if path.suffix not in (".index", ".timeindex") or log is None:
@@ -96,7 +95,7 @@ def _before_log_end(name: str, data: bytes, files: Files) -> bytes:
 
 
 def _entries(name: str, data: bytes) -> bytes | None:
-    """Return an index without its preallocated tail, None if it has no entry, and any other file unchanged."""
+    """Return the content of an index without its preallocated tail, or None without entries; other files unchanged."""
     size = next((size for suffix, size in _ENTRY_SIZES.items() if name.endswith(suffix)), 0)
     if not size:
         return data
@@ -129,7 +128,7 @@ def _without(suffix: str, *fields: str) -> Callable[[Operation, Seen], Seen]:
 
 
 def _as_one_segment(operation: Operation, expected: Seen, actual: Seen, _: Lengths) -> tuple[Seen, Seen]:
-    """Return both sides without files and segments; results that are right for one big segment are accepted as well."""
+    """Return both sides without files and segments; results that are right for a single segment are accepted, too."""
     mine, theirs = expected[0], actual[0]
     if operation.name == "list_offsets" and mine.outcome.value and theirs.outcome.value and mine.state is not None:
         rights = results_from_records(operation, expected)
@@ -141,9 +140,9 @@ def _as_one_segment(operation: Operation, expected: Seen, actual: Seen, _: Lengt
 
 
 def results_from_records(operation: Operation, seen: Seen) -> list[Collection[Answer]]:
-    """Return the results that follow from the records alone, without segments and indexes, for each requested target.
+    """Return, for each target, the results that are right according to the records, without segments and indexes.
 
-    Unreadable records lead to no results.
+    If records are unreadable, there are no such results.
 
     Args:
         operation: The request.
@@ -166,7 +165,7 @@ def _records(files: Files) -> list[tuple[int, int]]:
 
 
 def _without_segments(records: list[tuple[int, int]], target: int, start: int) -> Collection[Answer]:
-    """Return the results for a target that do not depend on segments; empty if there is only one possible result."""
+    """Return the right results for a target that do not depend on segments; empty for targets without records."""
     visible = [record for record in records if record[0] >= start]
     if target == MAX_TIMESTAMP:
         return _largest(records), _largest(visible)
@@ -212,15 +211,15 @@ TOLERANCES: Final = {
 
 
 class AllowedVariant(NamedTuple):
-    """Another way of executing a step.
+    """Another permitted way of executing a step.
 
     Attributes:
-        words: The description for a report.
+        description: The description for a report; empty if the step is executed as given.
         operation: The operation that the reference executes.
-        first: An operation that it executes before.
-        last: An operation that it executes afterwards, if the operation has changed something.
-        deletes: True if the segments before the log start are deleted with it.
-        cuts: True if it kills the process and the indexes have no preallocated tail.
+        first: An operation that the reference executes before, or None.
+        last: An operation that the reference executes afterwards if ``operation`` has changed something, or None.
+        deletes: True if the step also deletes the segments before the log start.
+        cuts: True if the step kills the process and the indexes have no preallocated tail.
     """
 
     description: str
@@ -247,8 +246,8 @@ def variants(
     Args:
         operation: The operation.
         lacking: The missing capabilities.
-        before: The reference's observation and files before it, or None if unknown.
-        after: The reference's observation and files after it, or None if unknown.
+        before: The reference's observation and files before the operation, or None if unknown.
+        after: The reference's observation and files after the operation, or None if unknown.
     """
     if operation.name == "crash_log":
         yield AllowedVariant(_KILLED, operation)
@@ -273,7 +272,7 @@ def variants(
 
 
 def _beginnings(before: Seen, offset: int) -> Iterator[int]:
-    """Yield where the batch that contains an offset begins and the previous one ends, not before the log start."""
+    """Yield the beginning of the batch with an offset, and the end of the previous one, from the log start on."""
     observation, files = before
     start, end = 0 if observation.state is None else observation.state.start_offset, 0
     for name in sorted(name for name in files if name.endswith(".log")):
@@ -287,7 +286,7 @@ def _beginnings(before: Seen, offset: int) -> Iterator[int]:
 
 
 def _rolls_at_a_gap(before: Seen | None, after: Seen | None) -> bool:
-    """Return True if an append rolls one segment after a gap of offsets."""
+    """Return True if an append has rolled one segment, whose base offset is after a gap of offsets."""
     was, now = before and before[0].state, after and after[0].state
     if not (was and now):
         return False
@@ -295,7 +294,7 @@ def _rolls_at_a_gap(before: Seen | None, after: Seen | None) -> bool:
 
 
 class _Hashable:
-    """An operation whose arguments may be dictionaries."""
+    """Operation that can be a key of a dictionary, although its arguments may be dictionaries."""
 
     def __init__(self, operation: Operation) -> None:
         self.operation = operation

@@ -1,8 +1,8 @@
-"""Scope of a broker's topic: the files of its partition, and every result of a lookup.
+"""Scope and lockstep of a broker's topic: the files of its partition, and the results of lookups.
 
-The broker executes an operation first, because it decides what the reference cannot know: the leader epoch, the time of
-its clock, and the compression of rewritten batches. Each observation of an operation has its own clauses, so that it is
-compared and counted separately.
+The broker executes an operation first, because the reference cannot know the leader epoch, the time of the broker's
+clock, and the compression of rewritten batches. Each observation of an operation has its own clauses, so it is compared
+and counted separately.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ class BrokerStatistics(ServerStatistics):
 
     files: int = 0
     segments: int = 0
-    """The number of segments whose files were all compared while the broker was stopped, once for each stop."""
+    """The number of segments in all comparisons of a stopped broker's files."""
     refused_starts: int = 0
-    """The number of starts that failed in the broker as kidx predicted: the log cannot be recovered (LG-19)."""
+    """The number of failed starts of the broker that kidx predicted, because a log cannot be recovered (LG-19)."""
 
 
 class TopicParticipant(Participant):
-    """A topic, whose files belong to the broker or the reference."""
+    """Topic of the broker or of the reference."""
 
     def read(self) -> Files:
         """Return name and content of every file that is compared."""
@@ -60,7 +60,7 @@ class TopicParticipant(Participant):
 
 
 class TopicScope(Scope[Observed, Files]):
-    """Scope of the files of a partition; several topics of one broker are several locksteps.
+    """Scope of a topic's partition; each topic of a broker has its own lockstep.
 
     Args:
         subject: The topic on the broker.
@@ -76,7 +76,7 @@ class TopicScope(Scope[Observed, Files]):
         self._type = partition_type
 
     def rules(self, release: str) -> str:
-        """Return the release itself: a broker is compared with its own release."""
+        """Return the release: no two releases share a reference."""
         return release
 
     def key(self, release: str) -> str:
@@ -93,12 +93,12 @@ class TopicScope(Scope[Observed, Files]):
         return ReferenceTopic(self._subject, self._type)
 
     def clauses_of_outcome(self, operation: Operation, release: str) -> tuple[str, ...]:
-        """Return the clauses about the response to an operation, and about the batches that the log gains from it."""
+        """Return the clauses about the response to an operation, and about the batches that it appends."""
         return clauses_of_operation(operation.name, release)
 
 
 class TopicLockstep(Lockstep[Observed, Files]):
-    """A topic on a broker with its reference.
+    """Lockstep of a topic on a broker and its reference.
 
     Args:
         subject: The topic on the broker.
@@ -125,7 +125,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
         self.subject = subject
         self.broker_statistics = statistics
         self._subject, self._reference = self.primary.subjects[0], self.primary.reference
-        self._subject.perform = subject.observation  # it has executed the step before, see `_refer`
+        self._subject.perform = subject.observation  # `_run_references` has executed the step on the broker already
         self.begin()
 
     @property
@@ -135,7 +135,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
 
     @property
     def active(self) -> bool:
-        """True while it is compared: no divergence was tolerated."""
+        """True until a divergence of the topic is tolerated; then the topic is no longer compared."""
         return self._subject.active
 
     @property
@@ -145,10 +145,10 @@ class TopicLockstep(Lockstep[Observed, Files]):
         return partition
 
     def perform(self, operation: Operation) -> Observed:
-        """Execute one step with both sides, and compare everything afterwards; do nothing after a tolerated divergence.
+        """Execute one step with both sides, and compare all results and files, unless a divergence was tolerated.
 
         Raises:
-            DivergenceError: The sides diverge, and it counts.
+            DivergenceError: The sides diverge, and the divergence counts.
             BrokerError: The broker died or failed.
         """
         if not self.active:
@@ -162,7 +162,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
         super()._run_references(operation)
 
     def _compare_subject(self, participant: Participant, group: int, step: Step) -> None:
-        """Compare the observations of the operation, then everything else."""
+        """Compare the observations of the operation, then files and lookups."""
         clauses = self.scope.clauses_of_outcome(step.operation, self.subject.release)
         expected, actual = step.expected[group][0], participant.perform(step.operation)
         for what in actual:
@@ -173,10 +173,10 @@ class TopicLockstep(Lockstep[Observed, Files]):
         self.compare()
 
     def compare_values(self, aspect: str, ours: Any, theirs: Any, clauses: tuple[str, ...]) -> None:
-        """Compare one observation; if it is excluded or tolerated, it is evidence for no clause.
+        """Compare one observation, and count equal values as evidence for the clauses.
 
         Raises:
-            DivergenceError: The sides diverge, and it counts.
+            DivergenceError: The sides diverge, and the divergence counts.
         """
         if not self.active:
             return
@@ -187,7 +187,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
         self.broker_statistics.expected += 1
 
     def adopt_batches(self, batches: Iterable[RecordBatch]) -> None:
-        """Append the batches to the reference that are in the log of a broker that was killed during appends."""
+        """Append batches from the log of the killed broker to the reference."""
         for batch in batches:
             self._reference.implementation.take_over(batch, rebuilt=self.subject.rebuilds("none"))
             self.subject.timestamps += [record.timestamp for record in batch]
@@ -198,7 +198,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
         """Compare the files and the lookup results of the running broker with the reference.
 
         Raises:
-            DivergenceError: The sides diverge, and it counts.
+            DivergenceError: The sides diverge, and the divergence counts.
         """
         self.sync_retention()
         self.compare_files(moment)
@@ -219,7 +219,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
         """Compare lookup results one by one, each with its own clauses.
 
         Raises:
-            DivergenceError: Two results differ, and it counts.
+            DivergenceError: Two results differ, and the divergence counts.
         """
         dialect = dialect_of(self.subject.release)
         for mine, its in zip(ours, theirs, strict=True):
@@ -227,22 +227,25 @@ class TopicLockstep(Lockstep[Observed, Files]):
             self.compare_values("outcome", expected, actual, clause_of_answer(its.target, its, dialect))
 
     def compare_files(self, moment: str) -> None:
-        """Compare all files while the broker is running, after a stop or a kill, or after a start.
+        """Compare all files.
+
+        Args:
+            moment: ``"running"``, ``"clean stop"``, ``"kill"`` or ``"start"``; it determines the clauses.
 
         Raises:
-            DivergenceError: The files differ, and it counts.
+            DivergenceError: The files differ, and the divergence counts.
         """
         ours, theirs = self._reference.read(), self._subject.read()
-        if moment != "clean stop":  # newer releases write the epoch file asynchronously
+        if moment != "clean stop":  # a running broker writes the epoch file asynchronously
             ours.pop(EPOCHS, None)
             theirs.pop(EPOCHS, None)
         self._compare_files(ours, theirs, clauses_of_files(moment, self.subject.release))
 
     def compare_logs(self) -> None:
-        """Compare the logs alone: a kill may come between the append to a log and the append to its index.
+        """Compare the logs without indexes, because a broker may be killed between an append to a log and to its index.
 
         Raises:
-            DivergenceError: The logs differ, and it counts.
+            DivergenceError: The logs differ, and the divergence counts.
         """
         ours, theirs = (
             {name: data for name, data in side.read().items() if name.endswith(".log")}
@@ -255,19 +258,23 @@ class TopicLockstep(Lockstep[Observed, Files]):
         self.compare_values("bytes", ours, theirs, clauses)
 
     def sync_retention(self) -> bool:
-        """Apply retention to the reference if the broker has deleted segments; return True if it has."""
+        """Apply retention to the reference if the broker has deleted segments; return True if so."""
         if self.subject.broker.first_segment(self.name) > self.reference.log.segments.first.base_offset:
             self.reference.run_retention()
             return True
         return False
 
     def targets(self, *, every: bool) -> list[int]:
-        """Return the special targets, unknown ones, and a grid around all timestamps, or around two dozen of them."""
+        """Return special targets, unknown targets, and timestamps around those of the records.
+
+        Args:
+            every: True for all timestamps of records; False for at most two dozen.
+        """
         timestamps = self.subject.timestamps
         stamps = sorted(set(timestamps))
         if not every and len(stamps) > _LATEST + _SPREAD:
-            propagate_files = stamps[:: max(1, len(stamps) // _SPREAD)]
-            stamps = sorted({*propagate_files, *timestamps[-_LATEST:]})
+            some = stamps[:: max(1, len(stamps) // _SPREAD)]
+            stamps = sorted({*some, *timestamps[-_LATEST:]})
         around = {stamp + step for stamp in stamps for step in (-1, 0, 1)}
         outside = {0, 1, max(stamps, default=0) + _DAY_MS, LARGEST_TARGET}
         return [*SPECIAL_TARGETS, *UNKNOWN[1:], *sorted(target for target in around | outside if target >= 0)]

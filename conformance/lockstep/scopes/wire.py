@@ -1,7 +1,7 @@
-"""Lockstep of a broker, by its protocol alone, and the reference: every append, every response, everything read back.
+"""Lockstep of the reference and a broker that is driven only by its protocol.
 
-A divergence does not end a topic as long as both sides contain the same records. It is recorded once per signature,
-with the steps that led to it. Where the records differ, the topic is abandoned and the next one begins.
+A divergence does not end a topic if both sides still contain the same records. It is recorded once per signature, with
+the steps that led to it. If the records differ, the topic is abandoned.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class WireLockstep(WireComparison):
         on_divergence: A callback that receives a divergence and its signature, and returns True if it is known and does
             not count.
         limit: The number of results after which no more requests are sent; None for no limit.
-        is_over: A callback before each step that returns True if the time is up.
-        stops_at_first: True to raise the first divergence that counts after its step.
+        is_over: A callback that returns True if the time is up.
+        stops_at_first: True to raise the first divergence that counts, at the end of its step.
     """
 
     def perform(self, operation: Operation) -> None:
-        """Execute one step with both sides, and send every request after it.
+        """Execute one step with both sides, and compare the responses to all requests afterwards.
 
         Raises:
             DivergenceError: The broker diverges, and the lockstep stops at the first divergence.
@@ -61,12 +61,12 @@ class WireLockstep(WireComparison):
             getattr(self, f"_{operation.name}")(self.topic, *operation.args)
         if self.topic.active and self.watches:
             self.compare(self.topic)
-        if self._stops_at_first:  # only now: all responses have been read
+        if self._stops_at_first:  # not earlier, because all responses have to be read
             for difference in self.differences.values():
                 raise difference
 
     def finish(self) -> None:
-        """End open transactions, so that the coordinator can forget them; nothing is compared."""
+        """Abort open transactions, so that the coordinator can forget them."""
         producers = self.topic.producers
         for name, producer in producers.begun.items() if self.topic.active else ():
             self.broker.client.end_transaction(producers.id_of(name), producer, commit=False)
@@ -90,7 +90,7 @@ class WireLockstep(WireComparison):
         self._append_to_reference(topic, topic.producers.append_corrupt(self.broker.client, rows), "none")
 
     def _append_to_reference(self, topic: Topic, sent: Sent, codec: str) -> None:
-        """Append to the reference the batches that the broker appended, as it returns them."""
+        """Append to the reference the batches that the broker has appended, and compare both results."""
         data, records, appended = sent
         end = topic.account.end
         if appended.error is None:
@@ -127,7 +127,7 @@ class WireLockstep(WireComparison):
     def _has_expected_timestamp_type(self, topic: Topic, batches: Sequence[StoredBatch]) -> bool:
         """Check that batches have the topic's timestamp type; return True if the topic can continue.
 
-        A broker that keeps the producer's timestamps is one divergence: the topic continues as one with CreateTime.
+        If the broker ignores LogAppendTime from the first batch on, the topic continues with CreateTime.
         """
         wanted = "LogAppendTime" if topic.is_stamped else "CreateTime"
         found = " and ".join(sorted({"LogAppendTime" if batch.is_stamped else "CreateTime" for batch in batches}))
@@ -215,7 +215,7 @@ class WireLockstep(WireComparison):
         self.statistics.kills += 1
 
     def _stop(self, topic: Topic, *, clean: bool) -> None:
-        """Check that acknowledged records survive a stop, even a kill: only the process was killed, not its system."""
+        """Restart the broker, and check that acknowledged records survive, even a kill of the broker's process."""
         self.broker.restart(clean=clean)
         topic.stopped = ("a restart" if clean else "a kill",)
         what = "restart_broker" if clean else "kill_broker"
@@ -228,9 +228,9 @@ class WireLockstep(WireComparison):
         if not self._require(topic, what, "FE-1", topic.account.end, ends, "another end of the log"):
             return
         start = topic.account.start
-        told = self.broker.client.list_offset(topic.name, EARLIEST).offset
-        if not clean and told is not None and 0 <= told < start:
-            # The log start is checkpointed from time to time; no client can see its state at that time, or the epochs.
+        found = self.broker.client.list_offset(topic.name, EARLIEST).offset
+        if not clean and found is not None and 0 <= found < start:
+            # After a kill, the broker has the last checkpoint of the log start. A client cannot see its other state.
             topic.active = False
             return
         topic.reference.stop(clean=clean)

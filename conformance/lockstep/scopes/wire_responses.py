@@ -1,4 +1,4 @@
-"""Comparison of a broker's responses with Kafka's or with what is guaranteed; divergences are recorded."""
+"""Comparison of a broker's responses with Kafka's, or only with guarantees; divergences are recorded."""
 
 from __future__ import annotations
 
@@ -39,22 +39,19 @@ if TYPE_CHECKING:
 
 MACHINE: Final = "wire"
 _PART: Final = 1 << 16
-"""The maximum size in bytes of a fetch that reads back."""
+"""The maximum size in bytes of a fetch."""
 _FETCHES: Final = 12
 """The number of consecutive fetches per isolation level: more than a topic has segments."""
 _ZSTD_SINCE: Final = 10
-"""The version of Fetch from which on a consumer gets the batches of a topic whose setting is zstd (KIP-110)."""
+"""The first version of Fetch that returns the batches of a topic with compression zstd (KIP-110)."""
 _LOG_START_SINCE: Final = 5
-"""The version of Fetch from which on a response has a log start offset."""
+"""The first version of Fetch whose response has a log start offset."""
 
 
 class WireComparison:
-    """The half of a lockstep that requests and compares; :class:`WireLockstep` executes operations.
+    """Base class of :class:`WireLockstep` that sends requests and compares responses; see there for the arguments."""
 
-    The arguments are the ones of that class.
-    """
-
-    failure = None  # the machine reads it; a divergence does not end an example here
+    failure = None  # read by the machine; here, a divergence does not end the run
 
     def __init__(
         self,
@@ -96,7 +93,7 @@ class WireComparison:
 
     @property
     def is_over(self) -> bool:
-        """True if the topic receives no more requests: it is abandoned, or no topic receives any."""
+        """True if the topic receives no more requests, because it is abandoned or the lockstep is exhausted."""
         return not self.topic.active or self.is_exhausted
 
     def _abandon(self, topic: Topic) -> None:
@@ -104,7 +101,7 @@ class WireComparison:
         self.statistics.abandoned += 1
 
     def _require(self, topic: Topic, *compared: Any) -> bool:
-        """Compare two values; where they differ, so do the records, and the topic is abandoned."""
+        """Compare two values without which the records cannot be equal; if they differ, abandon the topic."""
         if self._compare_values(topic, *compared):
             return True
         self._abandon(topic)
@@ -113,7 +110,7 @@ class WireComparison:
     # -- comparing -------------------------------------------------------------------------------------------------
 
     def compare(self, topic: Topic, *, every: bool = False) -> None:
-        """Send every request for one topic, and read it back.
+        """Read one topic back, send all requests about it, and compare the responses.
 
         Raises:
             ClientError: The broker is gone, hangs, or sends malformed responses.
@@ -150,7 +147,7 @@ class WireComparison:
                     self._record(topic, question, broken.clause, broken.allowed, row, _how(row))
                 else:
                     self.statistics.clauses[clause] += 1
-                    # The shape that a wrong result would have.
+                    # The signature that a wrong result would have.
                     self._done(topic, _named(topic, question), _how(row))
                 continue
             rows = list(expected.rows(question.target, question.request.version, question.view))
@@ -195,7 +192,7 @@ class WireComparison:
                 offset = self._compare_fetch(topic, offset, isolation, version)
 
     def _compare_fetch(self, topic: Topic, offset: int, isolation: Isolation, version: int) -> int | None:
-        """Compare one fetch, and return the offset of the next one, or None if nothing was returned."""
+        """Compare one fetch; return the offset of the next fetch, or None if no batch was returned."""
         account = topic.account
         self.statistics.fetches += 1
         found = self._fetch(topic, offset, isolation, version)
@@ -228,9 +225,10 @@ class WireComparison:
         return batches[-1].last_offset + 1 if batches else None
 
     def _fetch(self, topic: Topic, offset: int, isolation: Isolation, version: int) -> FetchedBatches:
-        """Fetch; repeat the fetch while the response of a tiered topic with records is empty.
+        """Fetch from a topic; for a tiered topic, repeat the fetch while the response lacks expected records.
 
-        A broker returns nothing, and no error, if remote storage takes longer than ``remote.fetch.max.wait.ms``.
+        A broker returns an empty response without an error if remote storage takes longer than
+        ``remote.fetch.max.wait.ms``.
         """
         deadline = Deadline(self.broker.client.limit)
         end = min(topic.account.stable_ends) if isolation == "read_committed" else topic.account.end
@@ -248,14 +246,14 @@ class WireComparison:
         limits = account.stable_ends if isolation == "read_committed" else (account.end,)
         theirs = self._comparable(batches)
         sides = []
-        for limit in limits:  # within a batch, either end may count
+        for limit in limits:  # if the stable offset is within a batch, the batch may be returned or not
             wanted = [b for b in account.batches if b.last_offset >= offset and b.base_offset < limit > offset]
             sides.append(self._comparable(wanted)[: max(len(theirs), 1)])
         ours = theirs if theirs in sides else sides[0]
         self._compare_values(topic, "fetch", "FE-1", ours, theirs, "other records than before", question)
 
     def _comparable(self, batches: list[StoredBatch]) -> list[Any]:
-        """Return the comparable part: batches as Kafka stores them, or the records alone."""
+        """Return the compared part of batches: all of it at level observed, otherwise only the records."""
         return list(batches) if self.level == "observed" else [record for batch in batches for record in batch.records]
 
     # -- noting ----------------------------------------------------------------------------------------------------
@@ -289,7 +287,7 @@ class WireComparison:
         how: str,
         what: str | Situation = "",
     ) -> None:
-        """Record a divergence, unless it is known; a preceding stop of the broker is part of its circumstances."""
+        """Record a divergence, unless it is known; an earlier stop of the broker is one of its circumstances."""
         named = what or _named(topic, question)
         prefix = f"{question}: " if str(question) else ""
         steps = tuple(topic.operations)
@@ -315,19 +313,19 @@ class WireComparison:
         self.differences[key] = found[-1]
 
     def _done(self, topic: Topic, what: str | Situation, answered: str = "") -> None:
-        """Record an executed operation or request, and its result; after a stop, also with that circumstance."""
+        """Record an executed operation or request and its result; after a stop, also with that circumstance."""
         for each in _before_and_after_stop(what, topic):
             self.statistics.performed.add(f"{each}" + (f": {answered}" if answered else ""))
 
 
 def _before_and_after_stop(named: str | Situation, topic: Topic) -> list[Situation]:
-    """Return a situation without and with the last stop of the broker, if there was one."""
+    """Return a situation and, if the broker was stopped, the same situation with the stop as a circumstance."""
     what = Situation(named) if isinstance(named, str) else named
     return [what, *([what._replace(where=what.where + topic.stopped)] if topic.stopped else [])]
 
 
 def _kafkas_own(target: int, row: Row, promises: ListOffsetsContract, view: View) -> tuple[str, ...]:
-    """Return the OBSERVED clause about Kafka's result if the result is not guaranteed."""
+    """Return the OBSERVED clause that covers Kafka's result, or nothing if a guarantee covers the result."""
     start = promises.history.start
     if target >= 0:
         return ("LO-23",) if row.offset < 0 and promises.record_exists(target, view) else ()

@@ -1,4 +1,4 @@
-"""State of a topic on a broker that is tested by its protocol alone, and statistics of its lockstep."""
+"""State of a topic on a broker that is driven only by its protocol, and statistics of the lockstep."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STAMPED: Final = "LogAppendTime"
 
 
 class Situation(NamedTuple):
-    """An operation or a request, and the circumstances that its result may depend on."""
+    """Operation or request, and the circumstances that its result may depend on."""
 
     asked: str
     where: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class Situation(NamedTuple):
 
 
 class WireDivergenceError(DivergenceError):
-    """Divergence of a broker, as it occurred first.
+    """First occurrence of a broker's divergence.
 
     Attributes:
         situation: The request or operation, and its circumstances.
@@ -58,13 +58,13 @@ class WireDivergenceError(DivergenceError):
 
     @property
     def key(self) -> tuple[str, str]:
-        """Clause and signature: divergences with equal ones are the same."""
+        """The clause and the signature, which identify a unique divergence."""
         return self.clause, self.shape
 
 
 @dataclass(slots=True)
 class Statistics(ServerStatistics):
-    """Statistics of a lockstep, with the requests."""
+    """Statistics of a wire lockstep."""
 
     abandoned: int = 0
     """The number of topics that were abandoned because their records differ."""
@@ -74,9 +74,9 @@ class Statistics(ServerStatistics):
     asked: Counter[str] = field(default_factory=Counter)
     """The number of results by target."""
     performed: set[str] = field(default_factory=set)
-    """The begins of signatures: operations and requests with their circumstances, and their right results."""
+    """The beginnings of signatures: executed operations and requests with circumstances, and their right results."""
     without_log_append_time: int = 0
-    """The number of topics of LogAppendTime that continued with CreateTime, which the broker used."""
+    """The number of topics with LogAppendTime that continued with CreateTime, because the broker used it."""
     occurrences: Counter[tuple[str, str]] = field(default_factory=Counter)
     """The number of occurrences of each (clause, signature)."""
 
@@ -124,6 +124,6 @@ class Topic:
 
     @property
     def codec(self) -> str | None:
-        """The codec of the leader; None if it keeps the producer's codec."""
+        """The codec of the topic's setting; None if the leader keeps the producer's codec."""
         name = str(self.settings.get("compression.type", "producer"))
         return None if name == "producer" else "none" if name == "uncompressed" else name
