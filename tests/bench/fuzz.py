@@ -17,7 +17,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from conformance.experiments.fuzz.batches import Batches
+from conformance.experiments.fuzz.batches import BatchedExecutor
 from conformance.experiments.fuzz.executor import CaseExecutor
 from conformance.experiments.fuzz.mutations import mutated
 from conformance.experiments.fuzz.probes import MACHINE_OF
@@ -50,7 +50,7 @@ def one_by_one(format_name: str, releases: list[str], scratch: Path) -> Examine:
 def whole_batch(format_name: str, releases: list[str], scratch: Path) -> Examine:
     """Check the contents in bulk, as the fuzzer does with Kafka's classes."""
     scratch.mkdir()
-    batches = Batches(format_name, releases, ["jvm"], scratch)
+    batches = BatchedExecutor(format_name, releases, ["jvm"], scratch)
 
     return batches.examine
 

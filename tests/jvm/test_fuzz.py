@@ -10,7 +10,7 @@ from broken_kafka import broken
 from kafka_builds import build_at
 from kafka_changes import BROKEN, RELEASE
 
-from conformance.experiments.fuzz.batches import Batches
+from conformance.experiments.fuzz.batches import BatchedExecutor
 from conformance.experiments.fuzz.logs.queries import ReadableLog
 from conformance.experiments.fuzz.plan import FuzzPlan
 from conformance.experiments.fuzz.runner import fuzz
@@ -46,7 +46,7 @@ def test_corrupt_files_have_the_same_results(format_name, tmp_path):
 
 def test_corrupt_logs_have_the_same_results(tmp_path):
     seeds = SEEDS["log"](tmp_path)
-    batches = Batches("log", ("2.4.1", "4.4.0"), ("jvm",), _new(tmp_path / "work"))
+    batches = BatchedExecutor("log", ("2.4.1", "4.4.0"), ("jvm",), _new(tmp_path / "work"))
     contents = [*seeds, *(seed[: len(seed) - cut] for seed in seeds for cut in (1, 20, 70))]
     assert [seen.differs for seen in batches.examine(contents)] == [None] * len(contents)
     assert any(seen.new for seen in batches.examine([b"\x00" * 100, b"\x01" * 100]))
@@ -99,7 +99,7 @@ def test_a_build_that_is_broken_in_one_instruction_is_found(name, tmp_path):
 def test_logs_in_which_two_references_differ_are_returned(defective, tmp_path, monkeypatch):
     """The readable reference also runs one content in 32; Kafka differs from the reference that wrote the case."""
     contents = [SEEDS["log"](tmp_path)[0]] * 33
-    batches = Batches("log", ("4.4.0",), ("jvm",), _new(tmp_path / "work"))
+    batches = BatchedExecutor("log", ("4.4.0",), ("jvm",), _new(tmp_path / "work"))
     readable = defective == "the readable reference"
     where = (FileRecords, "search_for_timestamp") if readable else (ReadableLog, "find_offset")
     monkeypatch.setattr(*where, lambda *_: None)

@@ -1,10 +1,10 @@
 """Fuzzing of the file formats: corrupt index and log files, opened by kidx and by Kafka's own classes in lockstep.
 
-A *case* is the content of one file. A fixed sequence of operations, a probe (:mod:`probes`), is executed on it in the
-machines' lockstep, so that a finding is a trace like any other. :mod:`mutations` chooses the contents. Contents with
-new outcomes are kept in the :mod:`corpus` and mutated further.
+A *case* is the content of one file, and the *probe* of this content: the operations that open and query the file
+(:mod:`probes`). A lockstep executes the probe, so that a finding is a trace like any other. :mod:`mutations` creates
+the contents. Contents with new outcomes are added to the :mod:`corpus` and mutated further.
 
 Kafka's own classes execute thousands of cases per call from Python (:mod:`batches`). The expected result of every step
-is written by the kernels of :mod:`compiled` (index files), from known batches (:mod:`logs`), or by the readable
-reference (:mod:`expected`), which also checks a sample.
+comes from compiled kernels (:mod:`compiled`, for index files), from cached results of batches (:mod:`logs`), or from
+kidx itself, the readable reference (:mod:`expected`), which also checks a sample of the others.
 """

@@ -1,6 +1,6 @@
-"""Batched execution: cases written by the reference of each dialect, executed by Kafka's classes of each release.
+"""Batched execution of cases by Kafka's classes of each release, which compare their results with expected results.
 
-It only detects differences: the lockstep executes such a content again, step by step, and decides.
+It only detects differences: a lockstep executes a differing content again, step by step, and decides.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 _CHECKED: Final = 128
-"""Interval of contents that the readable reference executes as well, and has to give the same bytes."""
+"""Interval of contents whose expected results are compared with the readable reference's."""
 _CHECKED_LOGS: Final = 32
 """Same interval for logs, of which fewer are executed in the same time."""
 _REFERENCE: Final = "the quick reference"
@@ -45,7 +45,7 @@ class BatchResult(NamedTuple):
     """Result of one content.
 
     Attributes:
-        signature: A number for the ways in which operations ended, in the newest dialect.
+        signature: A number that encodes the outcomes of the operations in the newest dialect.
         new: True if one of Kafka's releases reached code that no earlier content reached.
         differs: The diverging implementation and the number of its operation, or None if all agree.
     """
@@ -56,6 +56,8 @@ class BatchResult(NamedTuple):
 
 
 class _Member(NamedTuple):
+    """Kafka's classes of a release, with their coverage."""
+
     name: str
     cases: JvmCases
     coverage: KafkaCoverage
@@ -73,7 +75,7 @@ class _Dialect:
         self.members = members
 
     def write(self, contents: Sequence[bytes], buffer: CaseBuffer) -> NDArray[np.int64]:
-        """Fill the buffer with the case of each content; return where each ends."""
+        """Fill the buffer with the case of each content; return the end of each case."""
         if self._compiled is not None:
             buffer.reserve(self._compiled.room(contents))
             return self._compiled.write(contents, buffer.longs)
@@ -83,12 +85,12 @@ class _Dialect:
 
     @staticmethod
     def fill(cases: Sequence[bytes], buffer: CaseBuffer) -> NDArray[np.int64]:
-        """Fill the buffer with cases; return where each ends."""
+        """Fill the buffer with cases; return the end of each."""
         buffer.fill(cases)
         return np.cumsum([len(case) // 8 for case in cases], dtype=np.int64)
 
 
-class Batches:
+class BatchedExecutor:
     """Kafka's classes, release by release, for the contents of one format.
 
     Args:
@@ -152,10 +154,14 @@ class Batches:
     def flips(
         self, content: bytes, flipped: Sequence[bytes]
     ) -> tuple[list[list[tuple[str, Any]]], list[tuple[str, int] | None]]:
-        """Execute the probe of an unchanged content on changed ones.
+        """Execute the probe of a content on changed contents.
+
+        Args:
+            content: The content, from which the queries are derived.
+            flipped: The changed contents.
 
         Returns:
-            The outcomes of each, in the newest dialect, and ``differs`` as in :class:`BatchResult`.
+            For each changed content, the outcomes in the newest dialect, and ``differs`` as in :class:`BatchResult`.
         """
         differs: list[tuple[str, int] | None] = [None] * len(flipped)
         outcomes: list[list[tuple[str, Any]]] = []
@@ -190,7 +196,7 @@ class Batches:
         return self._buffer.longs[ends[number - 1] if number else 0 : ends[number]].tobytes()
 
     def _operation(self, ends: NDArray[np.int64], number: int, step: int) -> int:
-        """Return the number of the operation at a step of a case."""
+        """Return the number by which the operation at a step of a case is encoded."""
         longs = self._buffer.longs
         at = 1 + (int(ends[number - 1]) if number else 0)
         for _ in range(step):

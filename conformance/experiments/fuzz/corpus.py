@@ -1,4 +1,4 @@
-"""Corpus that survives a run: contents worth mutating further, one file each, named after their hash."""
+"""Corpus: contents that are mutated further, in this run and the next, each in a file named by its hash."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from kidx.files import replacing
 
 
 class Corpus:
-    """Contents of one format, in a directory that survives the run.
+    """Contents of one format, and the directory that stores them.
 
     Args:
         directory: The directory; created if it is missing.
         seeds: Valid files, which are always part of the corpus.
 
     Attributes:
-        contents: The seeds, then the contents of earlier runs, the small ones first; new ones are appended.
+        contents: The seeds, then the contents of earlier runs by size, then the contents that this run adds.
 
     Raises:
         ToolError: The directory cannot be used.
@@ -59,7 +59,7 @@ class Corpus:
         return True
 
     def drop(self, content: bytes) -> None:
-        """Remove a content of an earlier run that shows nothing new any more; keep all other contents.
+        """Remove a content that an earlier run added and that no longer has a new outcome; other contents remain.
 
         Raises:
             ToolError: The file cannot be removed.

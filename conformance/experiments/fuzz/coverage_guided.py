@@ -1,8 +1,8 @@
-"""Coverage-guided fuzzing: atheris chooses the buffers from which Hypothesis builds contents.
+"""Coverage-guided fuzzing: atheris chooses the buffers from which Hypothesis draws contents.
 
-libFuzzer ends the process when it is done, and kidx must be instrumented before anything imports it. Each format
-therefore has a separate process, ``python -m conformance.experiments.fuzz.coverage_guided``. It shares its directories
-with its parent and writes its metrics to a file once a second.
+Each format has a separate process, ``python -m conformance.experiments.fuzz.coverage_guided``, because libFuzzer ends
+the process when it is done, and because kidx must be instrumented when it is imported. The process uses the directories
+of its parent, and writes its metrics to a file once a second.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult
 
 _QUIET: Final = ("abrt", "bus", "fpe", "ill", "int", "segv", "term", "xfsz", "usr1", "usr2")
-"""Signals that libFuzzer must not handle: the JVM uses them."""
+"""Signals that libFuzzer must not handle, because the JVM uses them."""
 
 
 def has_atheris() -> bool:
@@ -93,15 +93,15 @@ def main(task: dict[str, Any]) -> None:
     )
     started: list[FuzzResult] = []
 
-    def drive(fuzz_one: Callable[[bytes], object], seconds: float) -> None:
-        began = told = time.monotonic()
+    def choose_inputs(fuzz_one: Callable[[bytes], object], seconds: float) -> None:
+        began = written = time.monotonic()
 
         def one(buffer: bytes) -> None:
-            nonlocal told
+            nonlocal written
             fuzz_one(buffer)
             now = time.monotonic()
-            if now - told > 1:
-                told = now
+            if now - written > 1:
+                written = now
                 started[0].seconds = now - began
                 status.write_text(json.dumps(started[0].to_json()), "utf-8")
 
@@ -112,7 +112,7 @@ def main(task: dict[str, Any]) -> None:
         atheris.Setup([sys.argv[0], str(buffers), *options, "-timeout=0", "-rss_limit_mb=0"], one)
         atheris.Fuzz()
 
-    fuzz_format(plan, format_name, plan.max_time, drive=drive, watch=started.append)
+    fuzz_format(plan, format_name, plan.max_time, choose_inputs=choose_inputs, on_start=started.append)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 DEADLINE: Final = 20
-"""Seconds after which a case counts as a hang; it takes some milliseconds."""
+"""Seconds after which a case counts as a hang; cases take milliseconds."""
 
 
 class HangError(Exception):
@@ -41,17 +41,17 @@ class ExecutionResult(NamedTuple):
 
     @property
     def signature(self) -> tuple[str, ...]:
-        """Fingerprint of the outcomes: how every step ended, without the numbers."""
+        """Kinds of the outcomes of all steps, without values."""
         return tuple(f"{name}:{_shape(outcome)}" for name, outcome in self.outcomes)
 
 
 def probe_of(
-    script: Callable[[bytes], list[Operation]], content: bytes, asked_as: bytes | None = None
+    script: Callable[[bytes], list[Operation]], content: bytes, queries_from: bytes | None = None
 ) -> list[Operation]:
-    """Return the probe of a content, optionally with the queries of another content."""
-    if asked_as is None:
+    """Return the probe of a content, with queries derived from ``queries_from`` if that is given."""
+    if queries_from is None:
         return script(content)
-    return [_with_content(operation, asked_as, content) for operation in script(asked_as)]
+    return [_with_content(operation, queries_from, content) for operation in script(queries_from)]
 
 
 def _with_content(operation: Operation, old: bytes, new: bytes) -> Operation:
@@ -81,9 +81,14 @@ class CaseExecutor:
         self._script = PROBES[format_name]
         self._lockstep = lockstep
 
-    def examine(self, content: bytes, asked_as: bytes | None = None) -> ExecutionResult:
-        """Execute the probe of a content, or with ``asked_as`` of another content, to compare the outcomes."""
-        operations = probe_of(self._script, content, asked_as)
+    def examine(self, content: bytes, queries_from: bytes | None = None) -> ExecutionResult:
+        """Execute the probe of a content.
+
+        Args:
+            content: The content of the file.
+            queries_from: The content from which the queries are derived; None for ``content``.
+        """
+        operations = probe_of(self._script, content, queries_from)
         outcomes: list[tuple[str, Any]] = []
         lockstep = self._lockstep
         try:

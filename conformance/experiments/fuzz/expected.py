@@ -1,4 +1,4 @@
-"""Expected results of every step of a case, by the readable reference of a release."""
+"""Expected results of every step of a case, from kidx, the readable reference."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 _MORE: Final = 1 << 24
 """Number larger than the size in bytes of any file here."""
 SETUP: Final = 3
-"""Steps of a probe that only write the content into its file: opening, crash, corruption."""
+"""Number of steps at the beginning of a probe that only write the content to the file: open, crash, corrupt."""
 _QUERIES_FILES: Final = frozenset(
     {name for name, each in INDEX_OPS.items() if each.looks}
     | {name for name, each in SEGMENT_OPS.items() if each.files is Files.MAKES}
     | {"open", "open_segment", "largest_timestamp"}
 )
-"""Operations after which files are not compared; the first other operation shows their effects."""
+"""Operations after which files are not compared; a change becomes visible after the next other operation."""
 QUERYING: Final = frozenset(
     {name for name, each in INDEX_OPS.items() if each.looks and each.gives is not Shape.NOTHING}
     | {"translate_offset", "find_offset", "read_segment"}
 )
-"""Operations after which the state is not read; the first other operation shows it."""
+"""Operations after which the state is not read; a change becomes visible after the next other operation."""
 
 
 class ReadableReference:
@@ -73,14 +73,14 @@ class ReadableReference:
             self._reference = ReferenceIndex(dialect.release)
             self._files = ()
 
-    def case(self, content: bytes, asked_as: bytes | None = None) -> bytes:
+    def case(self, content: bytes, queries_from: bytes | None = None) -> bytes:
         """Return the case of a content, as :class:`~conformance.implementations.jvm.cases.CaseWriter` writes it.
 
         Args:
             content: The content of the file.
-            asked_as: The content that the queries are derived from, if not this one.
+            queries_from: The content from which the queries are derived; None for ``content``.
         """
-        operations = self._script(content if asked_as is None else asked_as)
+        operations = self._script(content if queries_from is None else queries_from)
         self.outcomes = []
         names = self._files or (operations[0].args[1],)
         writer = CaseWriter()
@@ -116,7 +116,7 @@ class ReadableReference:
 
 
 def _replace(path: str, content: bytes | None) -> None:
-    """Write a file, or remove it; creating a Path for each would take longer than the system call."""
+    """Write a file, or remove it; without a Path, whose creation would take longer than the system call."""
     if content is None:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)  # noqa: PTH108

@@ -1,4 +1,4 @@
-"""Run of one format: content by content in lockstep, or in batches with Kafka's classes."""
+"""Fuzzing of one format: one content after the other in a lockstep, or in batches with Kafka's classes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from conformance.operations.trace import Trace
 from conformance.runs.sameness import Sameness
 
 if TYPE_CHECKING:
-    from conformance.experiments.fuzz.batches import Batches, BatchResult
+    from conformance.experiments.fuzz.batches import BatchedExecutor, BatchResult
     from conformance.experiments.fuzz.corpus import Corpus
     from conformance.experiments.fuzz.executor import CaseExecutor, ExecutionResult
 
@@ -28,10 +28,10 @@ _BATCH: Final = 1024
 """Number of cases that all releases together execute in one call."""
 _SMALLEST_BATCH: Final = 64
 _MORE_THAN_AN_INDEX: Final = 8
-"""Cost of a log, relative to an index."""
+"""Duration of a case of a log, relative to a case of an index."""
 
-Drive = Callable[[Callable[[bytes], object], float], None]
-"""Fuzzer that calls a function with one content after the other, for a number of seconds."""
+InputChooser = Callable[[Callable[[bytes], object], float], None]
+"""Function that calls a given function with one input after the other, for a number of seconds."""
 
 
 class Run:
@@ -43,7 +43,7 @@ class Run:
         executor: A factory of the executor for one content in lockstep.
         corpus: The corpus of the format.
         tell: A callback that receives a description of every finding.
-        drive: A fuzzer that chooses the contents, or None for random mutations.
+        choose_inputs: A function that chooses the inputs, or None for random mutations.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class Run:
         executor: Callable[[], CaseExecutor],
         corpus: Corpus,
         tell: Tell,
-        drive: Drive | None = None,
+        choose_inputs: InputChooser | None = None,
     ) -> None:
         self.plan = plan
         self.format_name = format_name
         self.corpus = corpus
-        self.drive = drive
+        self.choose_inputs = choose_inputs
         self.result = FuzzResult(format_name)
         self.rng = random.Random(plan.seed)  # noqa: S311 -- nothing secret
         self.tell = tell
@@ -74,9 +74,9 @@ class Run:
             self._examiner = self._make_executor()
         return self._examiner
 
-    def examine(self, content: bytes, asked_as: bytes | None = None) -> ExecutionResult:
-        """Execute a content, keep it if its outcomes are new, and report a finding."""
-        result_of_case = self.executor.examine(content, asked_as)
+    def examine(self, content: bytes, queries_from: bytes | None = None) -> ExecutionResult:
+        """Execute the probe of a content; add the content to the corpus if its outcomes are new; report a finding."""
+        result_of_case = self.executor.examine(content, queries_from)
         self.result.cases += 1
         if self.result.cases % _MEASURED_EVERY == 1:
             self.result.peak_bytes = peak_bytes()
@@ -89,7 +89,7 @@ class Run:
         return result_of_case
 
     def keep(self, content: bytes, *, new: bool) -> None:
-        """Keep a content in the corpus if it has shown something new, and only then."""
+        """Add a content to the corpus if it has a new outcome; otherwise remove it."""
         if new:
             self.result.new += self.corpus.add(content)
         else:
@@ -100,18 +100,18 @@ class Run:
         del until
         sound = self.examine(content).outcomes
         for _, _, flipped in every_flip(content):
-            result_of_case = self.examine(flipped, asked_as=content)
+            result_of_case = self.examine(flipped, queries_from=content)
             differs = result_of_case.failure is not None or result_of_case.crash is not None
             self.result.flips[classify(sound, result_of_case.outcomes, differs=differs)] += 1
 
     def mutate(self, until: float) -> None:
-        """Mutate known contents until the time limit; new ones are added to them."""
+        """Execute the corpus, then mutate contents of the corpus until the time limit."""
         for content in list(self.corpus.contents):
             if time.monotonic() >= until:
                 return
             self.examine(content)
-        if self.drive is not None:
-            self._run_driven(self.drive, until)
+        if self.choose_inputs is not None:
+            self._run_chosen(self.choose_inputs, until)
             return
         enough = self.enough()
         while time.monotonic() < until and self.result.cases < enough:
@@ -122,20 +122,20 @@ class Run:
         most = self.plan.max_cases
         return math.inf if most is None else self.result.cases + most
 
-    def _run_driven(self, drive: Drive, until: float) -> None:
+    def _run_chosen(self, choose_inputs: InputChooser, until: float) -> None:
         @settings(database=None, deadline=None, phases=(Phase.generate,), suppress_health_check=list(HealthCheck))
         @given(contents(self.format_name, self.corpus.contents))
         def case(content: bytes) -> None:
             self.examine(content)
 
         fuzz_one: Callable[[bytes], object] = case.hypothesis.fuzz_one_input  # type: ignore[attr-defined]
-        drive(fuzz_one, until - time.monotonic())
+        choose_inputs(fuzz_one, until - time.monotonic())
 
     def finish(self) -> None:
         """Report results that are known only at the end."""
 
     def report(self, result_of_case: ExecutionResult) -> None:
-        """Save a divergence or a crash as a trace, one of each kind."""
+        """Save a divergence or a crash as a trace, once for each kind."""
         failure, crash = result_of_case.failure, result_of_case.crash
         if failure is not None:
             divergence = failure.divergence
@@ -160,7 +160,7 @@ class Run:
 
 
 class BatchedRun(Run):
-    """Run of one format in batches with Kafka's classes; a differing content is executed in lockstep.
+    """Run of one format in batches with Kafka's classes; a lockstep executes a differing content again.
 
     Args:
         plan: The plan; see the base class.
@@ -178,7 +178,7 @@ class BatchedRun(Run):
         executor: Callable[[], CaseExecutor],
         corpus: Corpus,
         tell: Tell,
-        batches: Batches,
+        batches: BatchedExecutor,
     ) -> None:
         super().__init__(plan, format_name, executor, corpus, tell)
         self._batches = batches
@@ -187,7 +187,7 @@ class BatchedRun(Run):
         self._explained: set[tuple[str, int]] = set()
 
     def flip_every_bit(self, content: bytes, until: float) -> None:
-        """Classify every content that differs in one bit, until the time limit; see the base class."""
+        """See the base class; the time limit ends the classification."""
         (sound,), _ = self._batches.flips(content, [content])
         flips = [flipped for _, _, flipped in every_flip(content)]
         for first in range(0, len(flips), self._size):
@@ -200,7 +200,7 @@ class BatchedRun(Run):
                 self._confirm(differs, flipped, content)
 
     def mutate(self, until: float) -> None:
-        """Mutate known contents; see the base class."""
+        """See the base class."""
         known = list(self.corpus.contents)
         for first in range(0, len(known), self._size):
             if time.monotonic() >= until:
@@ -220,22 +220,22 @@ class BatchedRun(Run):
 
     def _examine_all(self, some: Sequence[bytes]) -> None:
         for content, seen in zip(some, self._batches.examine(some), strict=True):
-            self._look(content, seen)
+            self._record(content, seen)
         self.result.cases += len(some)
         self.result.kept = len(self.corpus.contents)
         self.result.peak_bytes = peak_bytes()
 
-    def _look(self, content: bytes, seen: BatchResult) -> None:
+    def _record(self, content: bytes, seen: BatchResult) -> None:
         if seen.differs is None:
             self.keep(content, new=seen.new or seen.signature not in self.seen)
             self.seen.add(seen.signature)
         self._confirm(seen.differs, content)
 
-    def _confirm(self, differs: tuple[str, int] | None, content: bytes, asked_as: bytes | None = None) -> None:
-        """Execute a differing content in lockstep, which decides; once for each confirmed way to differ."""
+    def _confirm(self, differs: tuple[str, int] | None, content: bytes, queries_from: bytes | None = None) -> None:
+        """Execute a differing content in a lockstep, unless an equal difference was confirmed before."""
         if differs is None or differs in self._explained:
             return
-        result_of_case = self.executor.examine(content, asked_as)
+        result_of_case = self.executor.examine(content, queries_from)
         if result_of_case.failure is not None or result_of_case.crash is not None:
             self.report(result_of_case)
             self._explained.add(differs)
@@ -244,12 +244,12 @@ class BatchedRun(Run):
 
 
 def classify(sound: Sequence[tuple[str, Any]], outcomes: Sequence[tuple[str, Any]], *, differs: bool) -> str:
-    """Classify the outcomes of a changed content, compared with the valid one's."""
+    """Classify the outcomes of a changed content by comparison with the outcomes of the valid content."""
     if differs:
         return "implementations differ"
     if tuple(outcomes) == tuple(sound):
         return "accepted, same answers"
-    # Errors that the valid file raises, too, are due to the probe, such as a query for an entry that does not exist.
+    # Errors that also occur with the valid file are due to the probe, such as a query for an entry that does not exist.
     usual = {(name, outcome) for name, outcome in sound if isinstance(outcome, str)}
     for name, outcome in outcomes:
         if isinstance(outcome, str) and (name, outcome) not in usual:

@@ -1,4 +1,4 @@
-"""Case that Kafka's classes are executing, in the form that the watchdog of a lockstep reads."""
+"""Case that Kafka's classes are executing, as an object that the watchdog of a lockstep polls."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ class CasesInProgress:
         return self._script(self.participants[0].cases.performing())
 
     def step_of(self, participant: _Member) -> int:
-        """Return the number of its operation that is being executed."""
+        """Return the number of the operation that is being executed."""
         return SETUP + participant.cases.begun() - 1

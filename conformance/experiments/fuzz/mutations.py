@@ -1,7 +1,7 @@
-"""Mutations: known contents, changed with and without knowledge of the format.
+"""Mutations of known contents, some of which use the format of the file.
 
-A random number generator decides: Python's own, for some thousand contents a second, or one of Hypothesis, whose buffer
-a coverage-guided fuzzer chooses.
+All choices come from a random number generator: Python's own, which is fast, or Hypothesis's, whose buffer a
+coverage-guided fuzzer chooses.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH
 from kidx.records.layout import LOG_OVERHEAD as _LOG_OVERHEAD
 
 LARGEST: Final = 1 << 16
-"""Maximum size in bytes of a case: memory is bounded, and no larger case is needed."""
+"""Maximum size in bytes of a content, which bounds the memory."""
 
 _LAYOUTS: Final[dict[str, Layout]] = {
     "offset": OFFSET_INDEX,
@@ -36,12 +36,12 @@ _Choice = TypeVar("_Choice")
 
 
 def mutated(rng: Random, format_name: str, known: Sequence[bytes]) -> bytes:
-    """Return a known content, changed once to four times.
+    """Return a known content with one to four changes.
 
     Args:
         rng: The random number generator.
         format_name: ``offset``, ``time``, ``txn`` or ``log``.
-        known: The contents to begin with.
+        known: The known contents.
     """
     data = bytearray(_one(rng, known))
     for _ in range(1 + _below(rng, 4)):
@@ -56,11 +56,11 @@ def mutated(rng: Random, format_name: str, known: Sequence[bytes]) -> bytes:
 
 
 def contents(format_name: str, known: Sequence[bytes]) -> st.SearchStrategy[bytes]:
-    """Return a strategy for mutated contents, so that a coverage-guided fuzzer can decide, by ``fuzz_one_input``.
+    """Return a Hypothesis strategy for mutated contents, for coverage-guided fuzzing with ``fuzz_one_input``.
 
     Args:
         format_name: The format, as for :func:`mutated`.
-        known: The contents to begin with; the sequence may grow while the strategy is in use.
+        known: The known contents; the sequence may grow while the strategy is in use.
     """
     return st.randoms(use_true_random=False).map(lambda rng: mutated(rng, format_name, known))
 
@@ -74,7 +74,7 @@ def _one(rng: Random, choices: Sequence[_Choice]) -> _Choice:
 
 
 def repair_checksums(data: bytearray) -> None:
-    """Give every complete batch a correct checksum, so that the code after the check is reached."""
+    """Write a correct checksum into every complete batch, so that cases reach the code after the check."""
     starts = _batch_starts(data)
     for start, end in pairwise([*starts, len(data)]):
         magic_at = start + RECORD_BATCH.field("magic").offset
@@ -102,7 +102,7 @@ def _batch_starts(data: bytearray) -> list[int]:
 
 
 def _starts(data: bytearray, format_name: str) -> Sequence[int]:
-    """Return the positions where entries or batches begin."""
+    """Return the positions of all entries or batches."""
     if format_name == "log":
         return _batch_starts(data)
     size = _LAYOUTS[format_name].size
@@ -110,7 +110,7 @@ def _starts(data: bytearray, format_name: str) -> Sequence[int]:
 
 
 def _place(rng: Random, data: bytearray, format_name: str) -> tuple[int, int] | None:
-    """Return first byte and end of some entry or batch; the last ones are as likely as all others together."""
+    """Return start and end of a random entry or batch, half of the time of one of the last four."""
     starts = _starts(data, format_name)
     if not starts:
         return None
@@ -159,7 +159,7 @@ def _cut(rng: Random, data: bytearray, format_name: str, _known: Sequence[bytes]
 
 
 def _splice(rng: Random, data: bytearray, format_name: str, known: Sequence[bytes]) -> None:
-    """Insert an entry or batch of another content between two of this one, or replace one."""
+    """Insert an entry or batch of another content, or replace one."""
     other = bytearray(_one(rng, known)[:LARGEST])
     source, target = _place(rng, other, format_name), _place(rng, data, format_name)
     if source is None:
@@ -173,7 +173,7 @@ def _tail(rng: Random, data: bytearray, _format_name: str, _known: Sequence[byte
 
 
 def _splice_records(rng: Random, data: bytearray, format_name: str, known: Sequence[bytes]) -> None:
-    """Replace the records of a batch by the records of another; record count and length of the batch are adapted."""
+    """Replace the records of a batch by the records of another batch, with their record count and length."""
     other = bytearray(_one(rng, known)[:LARGEST])
     source, target = _place(rng, other, format_name), _place(rng, data, format_name)
     size = RECORD_BATCH.size
@@ -189,7 +189,7 @@ def _splice_records(rng: Random, data: bytearray, format_name: str, known: Seque
 
 
 def _renumber(rng: Random, data: bytearray, format_name: str, _known: Sequence[bytes]) -> None:
-    """Renumber batches or entries consecutively, from some number on."""
+    """Give the batches of a log consecutive base offsets."""
     if format_name != "log":
         return
     offset = _below(rng, 40)
@@ -241,7 +241,7 @@ _UNSTRUCTURED: Final = (_flip, _overwrite, _insert, _delete)
 
 
 def every_flip(content: bytes) -> list[tuple[int, int, bytes]]:
-    """Return every content that differs in one bit: byte, bit, content."""
+    """Return every content that differs in one bit, each as (byte, bit, content)."""
     flips: list[tuple[int, int, Any]] = []
     for at in range(len(content)):
         for bit in range(8):

@@ -24,7 +24,7 @@ class FuzzPlan:
         findings: The directory of the traces.
         seed: The seed of the mutations.
         max_time: The time limit in seconds.
-        max_cases: The contents of one format, in addition to every flipped bit, or None for as many as time allows.
+        max_cases: The number of contents of each format, in addition to every flipped bit; None for no limit.
     """
 
     formats: tuple[str, ...]
@@ -48,14 +48,14 @@ class FuzzResult:
         cases: The number of executed contents, including the flips.
         kept: The number of contents in the corpus, including the seeds.
         new: The number of contents that this run added.
-        findings: The paths of the traces of divergences and crashes; one of each kind.
+        findings: The path of a trace for each kind of divergence or crash.
         seconds: The duration.
         peak_bytes: The peak of the resident memory.
         processor_seconds: The CPU time of this process's threads.
-        settled: The number of contents that differed in a batch and agree step by step: differences that a lockstep
-            tolerates, such as Java's memory running out.
-        coverage: The coverage of Kafka's classes by implementation: class, reached lines and all lines, reached
-            branches and all branches.
+        settled: The number of contents that differed in a batch, but not in the lockstep, which tolerates differences
+            such as exhausted memory.
+        coverage: The coverage of Kafka's classes by implementation, as (class, reached lines, all lines, reached
+            branches, all branches).
     """
 
     format: str

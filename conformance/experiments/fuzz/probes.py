@@ -1,7 +1,7 @@
-"""Probes: the operations on a file of any content. It is opened, checked, queried in every way, rebuilt and closed.
+"""Probes: operations that open, check, query, rebuild and close a file with a given content.
 
-Queries are derived from the content itself, from its first, middle and last entries or batches and their neighbours, so
-that they show the effect of a corruption.
+The queries are derived from the first, middle and last entries or batches of the content, and from their neighbours, so
+that the results show the effect of a corruption.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kidx.records import iter_batches
 _NAMES: Final = {"offset": "5.index", "time": "5.timeindex", "transaction": "5.txnindex"}
 _FEW: Final = 5
 INDEX_INTERVAL: Final = 60
-"""Bytes of a log between two entries."""
+"""Number of bytes of a log between two index entries."""
 LOG_INDEX_SIZE: Final = 1200
 """Size in bytes of a log's new index files."""
 BODY_SIZE: Final = 1 << 20
@@ -31,7 +31,7 @@ READ_SIZE: Final = 100
 """Maximum size in bytes of a read, if the first batch is not larger."""
 
 Query = tuple[str, tuple[Any, ...]]
-"""Operation that changes nothing: its name and its arguments."""
+"""Query: the name of its operation, and the arguments."""
 
 
 class BatchKeys(Protocol):
@@ -96,10 +96,10 @@ def transaction_probe(content: bytes) -> list[Operation]:
 
 
 def log_probe(content: bytes) -> list[Operation]:
-    """Return the operations on a log without indexes: read, recovery, which rebuilds them, and read by means of them.
+    """Return the operations on a log without indexes; the recovery rebuilds the indexes.
 
-    Half of the queries come before the recovery and half after it. The content decides which half, so that similar
-    contents get every query in both positions.
+    Half of the queries come before the recovery and half after it. The content's checksum decides which half, so that
+    among similar contents every query occurs in both positions.
     """
     opening = (BASE_OFFSET, INDEX_INTERVAL, LOG_INDEX_SIZE, 0)
     before, after = ([Operation(*each) for each in half] for half in log_queries(content, *_log_keys(content)))
@@ -121,12 +121,12 @@ def log_probe(content: bytes) -> list[Operation]:
 
 
 def log_queries(content: bytes, offsets: Collection[int], times: Collection[int]) -> tuple[list[Query], ...]:
-    """Return the queries of a log before its recovery, and those after it.
+    """Return the queries to a log before its recovery, and the queries after the recovery.
 
     Args:
         content: The content of the log.
-        offsets: The offsets of its first batches (:func:`keys_of_batches`).
-        times: The timestamps of its first batches.
+        offsets: The offsets of the first batches (:func:`keys_of_batches`).
+        times: The timestamps of the first batches.
     """
     ordered = sorted(offsets)
     queries: list[Query] = [("translate_offset", (offset, 0)) for offset in _around(ordered)[: 2 * _FEW]]
@@ -137,7 +137,7 @@ def log_queries(content: bytes, offsets: Collection[int], times: Collection[int]
 
 
 def keys_of_batches(batches: Iterable[BatchKeys]) -> tuple[set[int], set[int]]:
-    """Return offsets and timestamps of the first batches, up to the first unreadable one."""
+    """Return offsets and timestamps of the first batches, up to the first unreadable batch."""
     offsets, times = {BASE_OFFSET}, {TIME}
     with contextlib.suppress(KidxError, OSError):  # the participants report errors themselves
         for batch in islice(batches, _FEW):
@@ -153,7 +153,7 @@ PROBES: Final[dict[str, Callable[[bytes], list[Operation]]]] = {
     "log": log_probe,
 }
 MACHINE_OF: Final = {"offset": "offset", "time": "time", "txn": "transaction", "log": "segment"}
-"""Machine whose lockstep executes the probe, and whose name a trace of it has."""
+"""Machine whose lockstep executes the probes of a format."""
 
 
 def _index_probe(kind: str, content: bytes, queries: Iterable[Operation], more: Iterable[Operation]) -> list[Operation]:

@@ -1,7 +1,6 @@
-"""Fuzzing run: every bit of a small file is flipped, then mutations are tried until the time is over.
+"""Fuzzing run: every bit of a small file is flipped, then contents are mutated until the time limit.
 
-Findings are traces in a directory of the run; the same difference is saved once. The corpus survives, so that the next
-run continues where this one ended.
+A finding is saved as a trace, once for each kind. The next run uses the same corpus.
 """
 
 from __future__ import annotations
@@ -12,10 +11,10 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from conformance.errors import ToolError
-from conformance.experiments.fuzz.batches import Batches
+from conformance.experiments.fuzz.batches import BatchedExecutor
 from conformance.experiments.fuzz.corpus import Corpus
 from conformance.experiments.fuzz.executor import CaseExecutor
-from conformance.experiments.fuzz.format_run import BatchedRun, Drive, Run
+from conformance.experiments.fuzz.format_run import BatchedRun, InputChooser, Run
 from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult, Tell, peak_bytes
 from conformance.experiments.fuzz.probes import MACHINE_OF
 from conformance.experiments.fuzz.seed_files import SEEDS
@@ -52,8 +51,8 @@ def fuzz_format(
     seconds: float,
     tell: Tell = lambda _: None,
     progress: Progress | None = None,
-    drive: Drive | None = None,
-    watch: Callable[[FuzzResult], None] = lambda _: None,
+    choose_inputs: InputChooser | None = None,
+    on_start: Callable[[FuzzResult], None] = lambda _: None,
 ) -> FuzzResult:
     """Run one format for some seconds.
 
@@ -63,8 +62,9 @@ def fuzz_format(
         seconds: The time limit.
         tell: A callback, as for :func:`fuzz`.
         progress: A callback, as for :func:`fuzz`.
-        drive: A fuzzer that chooses the contents, such as a coverage-guided one; None for random mutations.
-        watch: A callback that receives the result object at the start; the run fills the object in.
+        choose_inputs: A function that chooses the inputs, such as a coverage-guided fuzzer, or None for random
+            mutations.
+        on_start: A callback that receives the result object before the run, which updates the object.
 
     Raises:
         ToolError: As :func:`fuzz`.
@@ -87,14 +87,14 @@ def fuzz_format(
             return CaseExecutor(format_name, lockstep)
 
         run: Run
-        if drive is None and all(parse_spec(text).form == "jvm" for text in plan.implementations):
+        if choose_inputs is None and all(parse_spec(text).form == "jvm" for text in plan.implementations):
             (scratch / "batches").mkdir()
-            batches = Batches(format_name, plan.releases, plan.implementations, scratch / "batches", progress)
+            batches = BatchedExecutor(format_name, plan.releases, plan.implementations, scratch / "batches", progress)
             stack.callback(batches.close)
             run = BatchedRun(plan, format_name, executor, corpus, tell, batches)
         else:
-            run = Run(plan, format_name, executor, corpus, tell, drive)
-        watch(run.result)
+            run = Run(plan, format_name, executor, corpus, tell, choose_inputs)
+        on_start(run.result)
         run.flip_every_bit(seeds[0], started + seconds)
         run.mutate(started + seconds)
         run.finish()

@@ -18,14 +18,14 @@ from kidx.records import (
 from kidx.records.control import ControlRecordType
 
 BASE_OFFSET: Final = 5
-"""Base offset of every file here: not 0, so that relative and absolute offsets differ."""
+"""Base offset of all files; it is not 0, so that relative and absolute offsets differ."""
 TIME: Final = 1_700_000_000_000
 
 IndexType = TypeVar("IndexType", OffsetIndex, TimeIndex)
 
 
 def offset_seeds(scratch: Path) -> list[bytes]:
-    """Return offset indexes: trimmed, preallocated, empty, and past the warm section."""
+    """Return offset indexes: trimmed, preallocated, empty, and larger than the warm section."""
 
     def add(index: OffsetIndex, number: int) -> None:
         index.append(BASE_OFFSET + number * 3, number * 100)
@@ -35,7 +35,7 @@ def offset_seeds(scratch: Path) -> list[bytes]:
 
 
 def time_seeds(scratch: Path) -> list[bytes]:
-    """Return time indexes: trimmed, preallocated, empty, and past the warm section."""
+    """Return time indexes: trimmed, preallocated, empty, and larger than the warm section."""
 
     def add(index: TimeIndex, number: int) -> None:
         index.maybe_append(TIME + number * 10, BASE_OFFSET + number * 3)
@@ -58,7 +58,7 @@ def _index_file(
 
 
 def transaction_seeds(scratch: Path) -> list[bytes]:
-    """Return transaction indexes: with two, no, one, and three transactions."""
+    """Return transaction indexes with two, no, one, and three transactions."""
     seeds = []
     for count in (2, 0, 1, 3):
         path = scratch / "seed.txnindex"
@@ -72,7 +72,7 @@ def transaction_seeds(scratch: Path) -> list[bytes]:
 
 
 def log_seeds(_scratch: Path) -> list[bytes]:
-    """Return a log: batches of every format and codec, with gaps, with few records, with a transaction and its end."""
+    """Return logs with batches of every format and codec, with gaps, and with a transaction and its marker."""
     plain = [
         build_batch([(TIME, b"k", b"v"), (TIME + 7, None, b"w")], base_offset=5),
         build_batch([(TIME + 3, b"k", b"v", (("h", b"1"),))], base_offset=9),
@@ -108,4 +108,4 @@ SEEDS: Final[dict[str, Callable[[Path], list[bytes]]]] = {
     "txn": transaction_seeds,
     "log": log_seeds,
 }
-"""By the names of ``--format``; the first seed of each is the one whose every bit is flipped."""
+"""Functions that return the seeds of each format; every bit of the first seed is flipped."""

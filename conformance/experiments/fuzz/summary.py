@@ -1,4 +1,4 @@
-"""Metrics of a fuzzing run as Markdown."""
+"""Markdown report of a fuzzing run."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""``conformance diff``: the changes between two releases of Kafka, as executed behaviour.
+"""``conformance diff``: differences in behaviour between two releases of Kafka.
 
-Kafka's classes of the *new* release are compared with the reference in the dialect of the *old* one, as if they were
-of that release. The old release's own classes run alongside as a control and must not diverge. Every divergence is a
-difference between the releases::
+The classes of the *new* release are compared with the reference in the dialect of the *old* release. The old release's
+own classes take part as a control, and must not diverge. Every divergence of the new classes is a difference between
+the releases::
 
     found = compare(Plan("3.9.1", "3.9.2", ("offset",), traces=directory))
     for difference in found.differences:
         print(describe(difference))
 
-Each difference is shrunk by Hypothesis, executed once more by both releases for its description (:mod:`.execution`),
-saved as a trace, and expected from then on, until nothing new turns up (:mod:`.search`). Two differences are the same
+Each difference is shrunk, executed by both releases for its description (:mod:`.execution`), and saved as a trace. From
+then on it is expected. The search ends when it finds no new differences (:mod:`.search`). Two differences are the same
 if the same clauses separate the releases there (:mod:`.implicated`). Texts of errors never cause a divergence; they are
 collected during the search (:mod:`.error_texts`).
 """

@@ -1,4 +1,4 @@
-"""Comparison of two releases: every machine searches, and both releases execute the findings for the report."""
+"""Comparison of two releases by all machines."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Comparison:
 
     @property
     def all(self) -> tuple[Difference | TextChange, ...]:
-        """All differences, and then all texts."""
+        """All differences, then all changed texts."""
         return (*self.differences, *self.texts)
 
     @property
@@ -66,7 +66,7 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
         progress: A callback that is called while jars are downloaded.
 
     Raises:
-        ToolError: No Java, no jars, or the old release diverges from its own reference.
+        ToolError: Java or jars are missing, or the old release diverges from its own reference.
     """
     started = time.monotonic()
     known: dict[Sameness, dict[Place, None]] = {}
@@ -89,11 +89,11 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
             steps += search.lockstep.statistics.steps
             not_replayed += search.not_replayed
     seconds = time.monotonic() - started
-    return Comparison(plan, _folded(differences, known), tuple(texts.values()), examples, steps, seconds, not_replayed)
+    return Comparison(plan, _merged(differences, known), tuple(texts.values()), examples, steps, seconds, not_replayed)
 
 
-def _folded(differences: list[Difference], known: dict[Sameness, dict[Place, None]]) -> tuple[Difference, ...]:
-    """Merge differences that the same clauses explain: one change may show in many later steps."""
+def _merged(differences: list[Difference], known: dict[Sameness, dict[Place, None]]) -> tuple[Difference, ...]:
+    """Merge differences with the same clauses, because one change of Kafka may have effects in several operations."""
     merged: list[Difference] = []
     for one in differences:
         families, places = one.implicated.families, known[one.identity]

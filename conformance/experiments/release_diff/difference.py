@@ -28,19 +28,19 @@ class Difference:
     """One behaviour in which two releases differ.
 
     Attributes:
-        machine: The machine that found it.
-        divergence: The divergence of the new release from the old one's reference, at the last of ``operations``.
+        machine: The machine that found the difference.
+        divergence: The divergence of the new release from the old release's reference, in the last operation.
         operations: The shrunk trace.
-        implicated: The clauses that separate the releases there; without any, the difference is a finding.
+        implicated: The clauses that separate the releases at this step; if there are none, the difference is a finding.
         old: The execution of the trace by the old release.
         new: The execution of the trace by the new release.
         trace: The path of the trace.
-        unobserved: Fields of the state that the rest of the search did not compare. A difference only in the state
-            would end every example in which it occurs; without these fields the search continues with its consequences.
-        identity: The families of the clauses that separate the releases at that step; without such clauses the
-            operation, the aspects and the kinds of outcome.
+        unobserved: Fields of the state that the rest of the search does not compare. Otherwise, a difference that is
+            only in the state would end every example in which it occurs.
+        identity: The key of equal differences: the families of the clauses that separate the releases at this step;
+            without such clauses the operation, the aspects and the kinds of outcome.
         also: Machine, operation and aspects of other steps with the same difference.
-        more: Traces in which it occurs at a step that the clauses do not cover.
+        more: Other traces with this difference, in steps that its clauses do not cover.
     """
 
     machine: str

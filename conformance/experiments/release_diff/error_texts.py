@@ -1,7 +1,7 @@
 """Errors that both releases raise with different texts: collected during a search, and shrunk afterwards.
 
-A different text leaves the state equal, so it must not end an example as other differences do. Two changes are the same
-if their texts are equal except for numbers and file names.
+After a different text, states are equal, so the example continues, unlike after other differences. Two changes are the
+same if their texts are equal except for numbers and file names.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _FILE = re.compile(r"[\w./-]*\.(?:log|index|timeindex|txnindex)(?:\.(?:deleted|cleaned|swap))?\b")
 _NUMBER = re.compile(r"-?\d+")
 _MODIFIED = re.compile(r"(?<=lastModifiedTime=)\d+")
-"""Time of a file's last change, which differs between participants, as each has its own files."""
+"""Modification time of a file, which differs between participants."""
 _SECONDS = 5.0
-"""Time limit for shrinking one of many changes: two releases execute every candidate."""
+"""Time limit in seconds for shrinking one change, because there may be many."""
 
 Pattern = tuple[str, str]
 """Both texts without their numbers and file names."""
@@ -41,7 +41,7 @@ class Wording(NamedTuple):
 
     @property
     def pattern(self) -> Pattern:
-        """Part that is the same wherever this error is raised."""
+        """Both texts without their numbers and file names."""
         return _pattern(self.old), _pattern(self.new)
 
 
@@ -50,10 +50,10 @@ class TextChange:
     """Error whose text has changed.
 
     Attributes:
-        machine: The machine that found it.
+        machine: The machine that found the change.
         wording: The texts in an example.
-        operations: The example; its last step raises the error.
-        implicated: The clauses that separate the releases there.
+        operations: The operations of the example, the last of which raises the error.
+        implicated: The clauses that separate the releases at this step.
         trace: The path of the example's trace.
     """
 
@@ -65,11 +65,11 @@ class TextChange:
 
 
 class TextCollector:
-    """Listener that compares each observation of the newer release with the older one's for the same step.
+    """Listener that compares the error texts of both releases in each step.
 
     Args:
         older: The older release's classes, which execute every operation first.
-        operations: A function that returns the operations so far.
+        operations: A function that returns the operations of the example so far.
     """
 
     def __init__(self, older: RecordingProxy, operations: Callable[[], Sequence[Operation]]) -> None:
@@ -80,7 +80,7 @@ class TextCollector:
         self._operations = operations
 
     def __call__(self, _: Operation, answer: Observation) -> None:
-        """Record an operation of the newer release."""
+        """Record an observation of the newer release; the older release has executed the same step before."""
         older, newer = self.older, self.newer
         if newer is None or older.last is None or older.performed != newer.performed:
             return
@@ -115,9 +115,9 @@ def _without(text: str, directory: Path) -> str:
 def shortened(
     old: ReleaseRunner, new: ReleaseRunner, operations: Sequence[Operation], pattern: Pattern
 ) -> tuple[tuple[Operation, ...], tuple[Wording, ImplicatedClauses]] | None:
-    """Return a shorter example of a change, with its texts and clauses, or None if it does not occur again."""
+    """Return a shorter example of a change, with its texts and clauses; None if the change does not occur again."""
 
-    def still(candidate: Sequence[Operation]) -> tuple[Wording, ImplicatedClauses] | None:
+    def shows(candidate: Sequence[Operation]) -> tuple[Wording, ImplicatedClauses] | None:
         mine, theirs = old.perform(candidate), new.perform(candidate)
         if not len(mine.observations) == len(theirs.observations) == len(candidate):
             return None
@@ -129,5 +129,5 @@ def shortened(
             return None
         return wording, implicated_by_step(old.release, new.release, mine.clauses[-1], theirs.clauses[-1])
 
-    found = shrink(operations, still, seconds=_SECONDS)
+    found = shrink(operations, shows, seconds=_SECONDS)
     return None if found is None else (found.operations, found.shown)

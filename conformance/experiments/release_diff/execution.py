@@ -1,4 +1,4 @@
-"""Execution of recorded operations by one release alone: observations, files and exercised clauses."""
+"""Execution of a trace by one release, with observations, files and exercised clauses."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class ExecutionRecord:
     """Record of one release's execution of a trace.
 
     Attributes:
-        side: The side whose classes executed it.
-        observations: Outcome and state for each step; None for a change that the harness makes to files.
+        side: The side whose classes executed the trace.
+        observations: Outcome and state for each step; None for a corruption by the harness.
         clauses: The exercised clauses for each step.
         files: Names and contents of the files after the last step.
         conforms: True if the classes agreed with the reference in their own dialect.
@@ -73,10 +73,10 @@ class ReleaseRunner:
         return True
 
     def perform(self, operations: Sequence[Operation]) -> ExecutionRecord:
-        """Execute operations, from an empty directory on.
+        """Execute operations, beginning with an empty directory.
 
-        Fewer are executed if the reference contradicts its model, or if an operation needs an open file and none is
-        open.
+        The execution ends early if the reference diverges from its model, or if an operation needs an open index or log
+        and none is open.
         """
         self._conforms = True
         observations: list[Any] = []
@@ -101,7 +101,7 @@ class ReleaseRunner:
 
 
 def can_execute(lockstep: Any, operation: Operation) -> bool:
-    """Return True if an index or log is open, or the operation opens or corrupts a file and needs none."""
+    """Return True if an index or log is open, or if the operation needs none."""
     return operation.effect in (Effect.OPENS, Effect.DAMAGES) or lockstep.primary.observation.state is not None
 
 

@@ -1,15 +1,15 @@
-"""``conformance diff --expectations FILE``: the expected differences, as data.
+"""File of expected differences, for ``conformance diff --expectations FILE``.
 
 ::
 
     [[difference]]
-    clause = "AI-42b"                  # a clause that separates the two, whatever the letter of its variant; or
+    clause = "AI-42b"                  # a clause that separates the two, or any variant of it; or
     signature = "close: bytes"         # the signature that `conformance diff` prints if no clause covers the step
-    machine = "offset"                 # only there; optional
+    machine = "offset"                 # optional: only differences of this machine
     reason = "4.4 no longer trims"
     link = "https://issues.apache.org/jira/browse/KAFKA-20979"
 
-An entry that no difference matches is stale, and as bad as a difference without an entry.
+An entry that no difference matches is stale. A stale entry fails the comparison, like a difference without an entry.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Entry:
 
 
 class Judged(NamedTuple):
-    """Expected differences, new ones, and entries that no difference matches."""
+    """Expected differences, new differences, and stale entries."""
 
     expected: tuple[Difference | TextChange, ...]
     new: tuple[Difference | TextChange, ...]
@@ -105,7 +105,7 @@ def _entry(path: Path, number: int, entry: Any) -> Entry:
 
 
 def judge(comparison: Comparison, entries: tuple[Entry, ...]) -> Judged:
-    """Sort differences into expected and new ones, and find the entries that match none."""
+    """Classify differences as expected or new, and find the stale entries."""
     found = [(one, [entry for entry in entries if entry.matches(one)]) for one in comparison.all]
     stale = tuple(entry for entry in entries if not any(entry in of for _, of in found))
     return Judged(tuple(one for one, of in found if of), tuple(one for one, of in found if not of), stale)

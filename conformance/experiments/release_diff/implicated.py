@@ -1,4 +1,4 @@
-"""Clauses that separate two releases where they differ."""
+"""Clauses that separate two releases at a step: they apply to only one of the two."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class ImplicatedClauses(NamedTuple):
-    """Implicated clauses: ids that apply to the old release and not to the new one, and the other way round."""
+    """Ids of the implicated clauses: those that apply only to the old release, and those only to the new release."""
 
     old: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
@@ -29,17 +29,24 @@ def separating(clauses: Iterable[str], other: str) -> tuple[str, ...]:
 
 
 def implicated_by_step(old: str, new: str, old_clauses: Iterable[str], new_clauses: Iterable[str]) -> ImplicatedClauses:
-    """Return the clauses, among the exercised ones of a step in each dialect, that separate two releases.
+    """Return the clauses that separate two releases, of the clauses that a step exercises in each dialect.
 
-    If only one release's step exercises a separating clause of a family, the other release's variants are included too:
-    they apply instead, although this step does not exercise them.
+    If only one release's step exercises a separating clause, the other release's variants of this clause are included,
+    too.
     """
     mine, theirs = separating(old_clauses, new), separating(new_clauses, old)
     return ImplicatedClauses(mine + _instead(theirs, mine, old, new), theirs + _instead(mine, theirs, new, old))
 
 
 def _instead(given: Iterable[str], present: Iterable[str], release: str, other: str) -> tuple[str, ...]:
-    """Return variants that apply to one release only, of the families of ``given`` without ``present``."""
+    """Return the variants of clauses that apply only to ``release``.
+
+    Args:
+        given: Clauses of the other release.
+        present: Clauses of this release; no variants of these are returned.
+        release: The release.
+        other: The other release.
+    """
     missing = set(map(family, given)) - set(map(family, present))
     return tuple(
         clause.id
@@ -51,7 +58,7 @@ def _instead(given: Iterable[str], present: Iterable[str], release: str, other: 
 def last_implicated(
     old: str, new: str, old_steps: Sequence[tuple[str, ...]], new_steps: Sequence[tuple[str, ...]]
 ) -> ImplicatedClauses:
-    """Return the implicated clauses of the last step of a shrunk trace that has any; later steps may have none."""
+    """Return the implicated clauses of the last step of a trace that implicates any."""
     for mine, theirs in zip(reversed(old_steps), reversed(new_steps), strict=True):
         implicated = implicated_by_step(old, new, mine, theirs)
         if implicated.families:

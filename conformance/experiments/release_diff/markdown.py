@@ -1,4 +1,4 @@
-"""Comparison as the comment of a pull request."""
+"""Markdown report of a comparison, for a comment on a pull request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORDS = 200
 
 
 def to_markdown(comparison: Comparison, judged: Judged | None) -> str:
-    """Return a heading with the verdict, a table with a row for each difference, and the folded steps of each.
+    """Return the verdict, a table with a row for each difference, and the steps of each, which are folded.
 
     Args:
         comparison: The result of the comparison.

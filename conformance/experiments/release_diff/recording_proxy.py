@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conformance.operations import Observation, Operation
 
 
-_PASSED_ON: Final = frozenset({"step_in_progress", "stack", "compress", "decompress"})
+_FORWARDED: Final = frozenset({"step_in_progress", "stack", "compress", "decompress"})
 """Optional methods of implementations beyond the protocol."""
 
 
@@ -24,8 +24,8 @@ class RecordingProxy:
 
     Args:
         implementation: The implementation that executes the operations.
-        release: The release to report, whose dialect the implementation is compared with; its own by default. The
-            lockstep does not compare texts of an implementation that reports another release.
+        release: The release that the proxy reports, whose dialect the implementation is compared with; by default its
+            own. If the proxy reports another release, the lockstep does not compare error texts.
         listener: A callback that receives every operation and its observation.
 
     Attributes:
@@ -53,7 +53,7 @@ class RecordingProxy:
         self._directory: Path | None = None
 
     def __getattr__(self, name: str) -> Any:
-        if name in _PASSED_ON:
+        if name in _FORWARDED:
             return getattr(self.implementation, name)
         raise AttributeError(name)
 

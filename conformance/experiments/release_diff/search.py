@@ -1,4 +1,4 @@
-"""Search of one machine for differences between two releases, in rounds, until nothing new turns up."""
+"""Search of one machine for differences between two releases, in rounds of examples."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ if TYPE_CHECKING:
     from conformance.operations import Json, Operation
 
 STEPS_PER_EXAMPLE: Final = (5, 10, *(PROFILE.steps,) * 4)
-"""Numbers of rules in an example. A search continues with the next number after a round in which nothing new turned up,
-and ends after the last one unless more examples are requested. An example of five rules shows most differences, and
-shrinks fastest; a difference that one in a hundred longer examples shows is found in 49 of 50 searches.
+"""Numbers of steps in an example. After a round without a new difference, the search continues with the next number;
+after the last number, it ends, unless more examples are requested. Examples of five steps find most differences and
+shrink fastest. A difference that occurs in one of a hundred long examples is found in 49 of 50 searches.
 """
 
 
@@ -57,9 +57,9 @@ class Search:
 
     Args:
         machine: The name of the machine.
-        plan: The plan. The dialect of the old side counts; a build's classes are the reference: they may differ from
-            kidx. The classes of the new side are compared with it.
-        known: The places of the differences that other machines have found already; new ones are added.
+        plan: The plan. The new side's classes are compared with the reference in the old side's dialect. If the old
+            side is a build, its classes are the reference instead, because they may differ from kidx.
+        known: The places of all differences that machines have found so far; the search adds new ones.
         scratch: An empty directory.
         sink: A callback that receives progress events.
         progress: A callback that is called while jars are downloaded.
@@ -109,7 +109,7 @@ class Search:
     # -- known differences -------------------------------------------------------------------------------------
 
     def _is_known(self, divergence: Divergence) -> bool:
-        """Return True if a difference is known, or if the control has diverged, so that no comparison is possible."""
+        """Return True if a difference is known, or if it does not count because the control has diverged."""
         if self._stops_at_all:
             return False
         example = self.lockstep.statistics.examples
@@ -133,7 +133,7 @@ class Search:
         return Decision.CONTINUE if self._can_continue(divergence) else Decision.SKIP_EXAMPLE
 
     def _can_continue(self, divergence: Divergence) -> bool:
-        """Return True if the new side continues after a known difference: one must not hide another."""
+        """Return True if the new side can continue after a known difference."""
         if divergence.participant == self.control.name or self._left == self.lockstep.statistics.examples:
             return False
         if not can_continue(divergence):
@@ -142,7 +142,7 @@ class Search:
         return True
 
     def _execute_while_compared(self, operation: Operation) -> Any:
-        """Execute a step, unless the new side has dropped out of the example, so that nothing is compared."""
+        """Execute a step, unless the new side has dropped out of the example: then there is nothing to compare."""
         if self._left == self.lockstep.statistics.examples:
             return self.lockstep.primary.observation
         return self._perform(operation)
@@ -165,7 +165,7 @@ class Search:
         """Replay the regression traces, then run rounds, and return the new differences.
 
         Args:
-            limit: The time limit in seconds, or None. One regression trace and one round are run in any case.
+            limit: The time limit in seconds, or None. At least one regression trace and one round are executed.
 
         Raises:
             ToolError: The old release's own classes differ from their reference, so that no comparison is possible.
@@ -184,8 +184,8 @@ class Search:
                 break
             planned = min(round_of(self.name), wanted - done)
             before = self.lockstep.statistics.examples
-            life = STEPS_PER_EXAMPLE[min(level, len(STEPS_PER_EXAMPLE) - 1)]
-            new = self._round(replace(PROFILE, steps=life), planned, seed + rounds * SEED_OF_ROUND)
+            steps = STEPS_PER_EXAMPLE[min(level, len(STEPS_PER_EXAMPLE) - 1)]
+            new = self._round(replace(PROFILE, steps=steps), planned, seed + rounds * SEED_OF_ROUND)
             rounds += 1
             if new is None:
                 done, level = done + planned, level + 1
@@ -197,7 +197,7 @@ class Search:
         return found
 
     def _replay_regression_traces(self, seed: int, is_late: Callable[[], bool]) -> list[Difference]:
-        """Replay the traces that once distinguished a wrong implementation; one trace may show several differences."""
+        """Replay the regression traces; one trace may find several differences."""
         found: list[Difference] = []
         for number, trace in enumerate(load_regression_traces(self.name)):
             if number and is_late():
@@ -233,7 +233,8 @@ class Search:
             against = "the abstract model" if divergence.against == "model" else "kidx"
             raise ToolError(
                 f"{divergence.participant} itself diverges from {against} at {divergence.operation}: nothing can be "
-                f"compared with {self.old}; see conformance run --kafka {self.old} --machine {self.name}"
+                f"compared with {self.old}; find the divergence with conformance run --kafka {self.old}"
+                f" --machine {self.name}"
             )
         key = self._key(divergence, failure.operations)
         operations = failure.operations
@@ -259,7 +260,7 @@ class Search:
         return trace.save(self.plan.traces)
 
     def _again(self, operations: Sequence[Operation], key: Sameness) -> Divergence | None:
-        """Return the difference with that key, if the last operation shows it and no earlier one differs."""
+        """Return the difference if the last of the operations, and no earlier one, differs with the same key."""
         self._stops_at_all = True
         try:
             with self.lockstep.example():

@@ -1,4 +1,4 @@
-"""Plan of a comparison, and its sides: locked releases, or builds that have the dialect of one."""
+"""Plan of a comparison, and its sides: locked releases, or builds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from conformance.kafka.releases import load_release
 from conformance.runs.divergence_event import replay_command
 from conformance.runs.profiles import Profile
 
-# A fixed seed: the same search then always has the same result.
+# With a fixed seed, a search always has the same result.
 PROFILE: Final = Profile("diff", examples=1_000, steps=30, seed=0)
 
 
@@ -22,7 +22,7 @@ class Side(NamedTuple):
     """Classes of one side, and the dialect that they are compared with.
 
     Attributes:
-        label: The name for people, e.g. ``"4.4.0"`` or ``"jvm:build"``.
+        label: The name in reports, e.g. ``"4.4.0"`` or ``"jvm:build"``.
         specification: The implementation, ``"jvm"`` or ``"jvm:DIR"``.
         release: The release of the dialect.
     """
@@ -43,7 +43,7 @@ class Side(NamedTuple):
 
 @cache
 def side_of(text: str) -> Side:
-    """Return the side that RELEASE or ``jvm:DIR`` names.
+    """Return the side for an argument, RELEASE or ``jvm:DIR``.
 
     Raises:
         UnknownReleaseError: The release is not locked.
@@ -71,9 +71,10 @@ class Plan:
         machines: Names of :data:`conformance.machines.MACHINES`.
         traces: The directory of shrunk traces.
         seed: The random seed; a fixed seed reproduces the search.
-        max_examples: The number of examples for each machine; by default from a profile, or fewer if nothing is new.
+        max_examples: The number of examples for each machine; None for the profile's number, or fewer if rounds find
+            nothing new.
         max_time: The time limit in seconds, or None.
-        kept: True if the regression traces are replayed first.
+        kept: True to replay the regression traces first.
     """
 
     old: str

@@ -1,4 +1,4 @@
-"""Text report of a difference: clauses, changes, steps, and the commands that replay it."""
+"""Text report of a difference: clauses, changes, steps, and replay commands."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 _LAYOUTS: Final = {".index": OFFSET_INDEX, ".timeindex": TIME_INDEX, ".txnindex": ABORTED_TXN}
 _WIDTH: Final = 160
-"""Maximum number of characters of one argument; for a longer batch of records, its fields are more useful."""
+"""Maximum number of characters of an argument."""
 
 
 def describe(difference: Difference) -> str:
-    """Return the text that is printed for a difference; it ends with both replay commands."""
+    """Return the text of a difference, which ends with both replay commands."""
     old, new = (record.side.label for record in (difference.old, difference.new))
     last = difference.operations[-1]
     lines = [f"{difference.machine} machine: {headline(difference)}", ""]
@@ -70,7 +70,7 @@ def headline(difference: Difference) -> str:
 
 
 def changes(difference: Difference) -> Iterator[tuple[str, str]]:
-    """Yield, for each aspect in which the releases differ, the change from the old one to the new one."""
+    """Yield each aspect in which the releases differ, with the change as text."""
     mine, theirs = (record.observations[-1] for record in (difference.old, difference.new))
     if mine is not None and theirs is not None:
         if mine.outcome[:2] != theirs.outcome[:2]:
@@ -93,7 +93,7 @@ def places(difference: Difference) -> str:
 
 
 def describe_texts(comparison: Comparison, *, verbose: bool) -> str:
-    """Describe the errors whose texts differ, in one entry; with an example of each if ``verbose``."""
+    """Describe all errors whose texts differ, in one entry with one example, or with all examples if ``verbose``."""
     texts, (old, new) = comparison.texts, comparison.plan.sides
     machines = ", ".join(dict.fromkeys(change.machine for change in texts))
     lines = [f"texts of {len(texts)} error{'s' * (len(texts) != 1)} changed ({machines})"]
@@ -146,7 +146,7 @@ def _label(name: str) -> str:
 
 
 def _in_columns(old: str, new: str, old_said: str, new_said: str) -> list[str]:
-    """Format the texts of both sides in one column after their names; a build's name is long."""
+    """Return two lines with the texts of both sides, aligned after the names of the sides."""
     width = max(7, len(old), len(new))
     return [f"         {name:{width}} {text}" for name, text in ((old, old_said), (new, new_said))]
 
@@ -174,7 +174,7 @@ def _argument(name: str, value: Any) -> str:
 
 
 def _batches(records: str) -> str:
-    """Describe hexadecimal records as batches: their number, offsets and sizes."""
+    """Describe batches in hexadecimal: their size in bytes, and the offsets and largest timestamp of each."""
     data = bytes.fromhex(records)
     found = []
     with contextlib.suppress(KidxError):

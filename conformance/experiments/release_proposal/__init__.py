@@ -1,1 +1,1 @@
-"""``conformance kafka infer-dialect``: the dialect data that a release needs, inferred by executing it."""
+"""``conformance kafka infer-dialect``: dialect data of a release, inferred by executing its classes."""

@@ -1,8 +1,8 @@
-"""Clauses that begin or end with a release, inferred from what its dialect has in common with known releases.
+"""Clauses that begin or end with a release, inferred from its dialect and the dialects of known releases.
 
-A behaviour of the dialect explains a clause if the clause applies to every known release with certain values of it, and
-to none with other values. If the behaviours that explain a clause decide for a release's values, the change is
-proposed.
+A behaviour of the dialect explains a clause if the value of the behaviour determines, for all known releases, if the
+clause applies. If the explaining behaviours agree for the release's values, and contradict the clause's range, a change
+of the range is proposed.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ class ClauseChange:
 
     Attributes:
         clause: The current clause.
-        holds: True if it applies to the release, contrary to its current range.
+        holds: True if the clause applies to the release, contrary to its current range; False for the reverse.
         releases: The corrected range.
-        because: The behaviours that explain it; empty if steps have shown it.
-        trace: The id of a trace that shows it, or empty.
+        because: The behaviours that explain the clause; empty if the change was inferred from traces.
+        trace: The id of a trace that shows the change, or empty.
     """
 
     clause: Clause
@@ -52,28 +52,27 @@ def changes_of(
 
     Args:
         dialect: The release's dialect.
-        machines: The machines that have driven it. Clauses that none of them exercises are skipped: no step shows
-            anything.
-        unread: The behaviours that no step depends on. They prove nothing.
+        machines: The machines that have driven the release. Clauses that none of them exercises are skipped.
+        unread: The behaviours that no step depends on, so that their values are unknown.
     """
     known = {release: other for release, other in DIALECTS.items() if release != dialect.release}
     for clause in load_clauses().values():
         if isinstance(clause.releases, BehaviourRange):
-            continue  # its range follows the row
+            continue  # the range follows the behaviour's row
         because, holds = _predicted(clause, dialect, known, unread) if _is_exercised(clause, machines) else ((), None)
         if holds is not None and holds is not clause.applies_to(dialect.release):
             yield change(clause, dialect.release, because, holds=holds)
 
 
 def clauses_of(behaviours: Collection[str]) -> Iterator[Clause]:
-    """Yield the clauses whose ranges are defined by these behaviours: they change with the rows."""
+    """Yield the clauses whose ranges are defined by these behaviours."""
     for clause in load_clauses().values():
         if isinstance(clause.releases, BehaviourRange) and clause.releases.behaviour in behaviours:
             yield clause
 
 
 def unexercised_clauses(machines: Collection[str]) -> tuple[str, ...]:
-    """Return the clauses that apply to some releases only and that no machine exercises: they remain undecided."""
+    """Return the clauses that apply only to some releases and that none of these machines exercises."""
     return tuple(
         clause.id
         for clause in load_clauses().values()
@@ -95,10 +94,10 @@ def change(clause: Clause, release: str, because: Iterable[str] = (), trace: str
 def _predicted(
     clause: Clause, dialect: Dialect, known: dict[str, Dialect], unread: Collection[str]
 ) -> tuple[tuple[str, ...], bool | None]:
-    """Return the behaviours that explain a clause, and whether it applies, or None if they do not decide it.
+    """Return the behaviours that explain a clause, and True if it applies, False if not, None if they do not agree.
 
-    Behaviours whose rows name the clause come first, then all others. A value that no known release has decides
-    nothing, and if a behaviour whose row names the clause has such a value, no other behaviour decides.
+    If rows of behaviours name the clause, only these behaviours decide. A value that no known release has decides
+    nothing. If a behaviour whose row names the clause has such a value, no other behaviour decides.
     """
     applies = {release: clause.applies_to(release) for release in known}
     if len(set(applies.values())) == 1:

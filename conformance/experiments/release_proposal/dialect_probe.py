@@ -1,8 +1,8 @@
 """Behaviours of a release, inferred by trying every known value of every row of the table.
 
-The release starts with the behaviours of a known release. The change that explains most of the differing traces is
-applied, one change after the other. If no single change explains anything, two changes together may. A difference that
-no change explains is new.
+The search starts with the behaviours of a known release. Again and again, it applies the change that explains most of
+the differing traces. If no single change explains a trace, it tries two changes together. Differences that remain are
+new behaviour.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Change = Mapping[str, Any]
 _TOGETHER: Final = 12
-"""Maximum number of behaviours that are tried in pairs; each of them moves the step at which a trace differs."""
+"""Maximum number of behaviours that are tried in pairs: those that alone change the divergence of a trace."""
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Probed:
     Attributes:
         dialect: The inferred dialect.
         turned: The behaviours that differ from the initial release, each with its value.
-        because: For each of them, the ids of the traces that differ without it.
-        failing: The traces that differ in the inferred dialect, too: no known behaviour explains them.
-        unread: The behaviours that no trace depends on: nothing is known about them.
+        because: For each changed behaviour, the ids of the traces that differ without the change.
+        failing: The traces that differ in the inferred dialect, too, because no known behaviour explains them.
+        unread: The behaviours that no trace depends on, so that their values are unknown.
     """
 
     dialect: Dialect
@@ -47,7 +47,7 @@ def probe(trials: Trials, start: Dialect, turned: Change | None = None) -> Probe
 
     Args:
         trials: The release's classes.
-        start: The release's name with the behaviours of a known release.
+        start: The dialect with the release's name and the behaviours of a known release.
         turned: The behaviours that are already known to differ.
     """
     found, because = dict(turned or {}), dict[str, tuple[str, ...]]()
@@ -64,10 +64,10 @@ def probe(trials: Trials, start: Dialect, turned: Change | None = None) -> Probe
 def _best(
     trials: Trials, dialect: Dialect, failing: Mapping[str, Failing]
 ) -> tuple[Change, Mapping[str, Failing]] | None:
-    """Return the change that explains most traces, and the failing traces with it, or None if none explains any.
+    """Return the change that explains most traces, and the traces that still fail; None if no change explains a trace.
 
-    Among equal changes, one that decides a clause of a difference comes first, then the first in the table. A change
-    that makes another trace fail explains nothing.
+    Of changes that explain equally many traces, a change of a row that names a clause of a difference is preferred,
+    then the first in the table. A change that makes another trace fail is not considered.
     """
     asked = {family(clause) for each in failing.values() for clause in each.divergence.clauses}
     ranked: list[tuple[int, bool, int, Change]] = []

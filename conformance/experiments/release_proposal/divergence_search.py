@@ -1,4 +1,4 @@
-"""Search for steps in which a release differs from a dialect: drawn by the machines, shrunk, saved as traces."""
+"""Search for differences between a release and a dialect, with the machines; differences are saved as traces."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def search_divergences(
     first: bool = False,
     progress: Progress | None = None,
 ) -> list[Trace]:
-    """Run machines with a release that is compared with a dialect, and return a trace of each difference.
+    """Compare a release's classes with a dialect, and return a trace of each difference.
 
     Args:
         dialect: The release's dialect.

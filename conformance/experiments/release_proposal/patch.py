@@ -23,7 +23,7 @@ RELEASES: Final = "kidx/dialect/__init__.py"
 
 
 def has_release(release: str) -> bool:
-    """Return True if the package has a release; a release that is only locked is not part of it."""
+    """Return True if the release is in the package's list of published releases."""
     return release in PUBLISHED.split()
 
 
@@ -31,9 +31,9 @@ def patch_of(dialect: Dialect, changes: Iterable[ClauseChange]) -> str:
     """Return a unified diff of the table of behaviours and of the catalogue; empty if nothing changes.
 
     Args:
-        dialect: The release's dialect. Each row whose range contradicts it is edited.
-        changes: The clauses whose ranges change. A clause that ends is followed by a draft of the clause that replaces
-            it; its title, statement, promise, reason and source have to be written before the catalogue can be read.
+        dialect: The release's dialect. The patch edits each row whose range contradicts the dialect.
+        changes: The clauses whose ranges change. After a clause that ends, the patch adds a draft of the clause that
+            replaces it. A person must write the draft's title, statement, promise, reason and source.
     """
     lines: list[str] = []
     if not has_release(dialect.release):
@@ -81,7 +81,7 @@ def _diff(path: str, before: str, after: str) -> list[str]:
 
 
 def _with_release(text: str, release: str) -> str:
-    """Return the list of published releases with one more, in the right position."""
+    """Return the source text of the list of published releases, with the release added in order."""
     newer = [other for other in PUBLISHED.split() if version_of(other) > version_of(release)]
     if newer:
         return re.sub(rf"(?<=[ \"]){re.escape(newer[0])}(?=[ \"])", f"{release} {newer[0]}", text, count=1)
@@ -90,7 +90,7 @@ def _with_release(text: str, release: str) -> str:
 
 
 def _with_behaviours(text: str, dialect: Dialect) -> str:
-    """Return the table with the ranges that match the dialect."""
+    """Return the source text of the table, with ranges that match the dialect."""
     for name, ranges in edited_rows(dialect).items():
         head, mark, rest = text.partition(f"\n    {name}")
         row, end, tail = rest.partition('.")\n')
@@ -111,7 +111,7 @@ def _with_range(text: str, change: ClauseChange, release: str) -> str:
 
 
 def _instead(change: ClauseChange, release: str, text: str) -> str:
-    """Draft the clause that replaces an ended one, with everything but prose; ``text`` is the text of its chapter."""
+    """Return a draft, without prose, of the clause that replaces an ended clause; ``text`` is the chapter's text."""
     clause = change.clause
     mine = family(clause.id)
     taken = set(re.findall(r'^id = "(.*)"$', text, re.MULTILINE))

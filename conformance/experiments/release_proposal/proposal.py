@@ -1,4 +1,4 @@
-"""Proposal of the package's data for a release, from its jars."""
+"""Proposal of the package's data for a release, inferred from the release's jars."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Plan:
     """Plan of a proposal.
 
     Attributes:
-        release: The new release; locked, by the package or its user.
+        release: The new release, locked by the package or the user.
         against: A known release, whose behaviours are the initial guess.
-        machines: The machines that compare them.
+        machines: The machines that are used.
         traces: The directory of the traces.
-        examples: The number of examples for each machine and search; by default the profile ``dev`` sets it.
+        examples: The number of examples for each machine and search; None for the number of the profile ``dev``.
     """
 
     release: str
@@ -55,9 +55,9 @@ class Proposal:
         plan: The plan.
         probed: The behaviours, and the traces that show them.
         changes: The clauses that begin or end with the release.
-        differing: The traces in which it differs from the baseline release, by id.
+        differing: The traces in which the release differs from the baseline release, by id.
         patch: All changes as a diff of the sources; empty without changes.
-        conflicts: The behaviours that contradict the package's table, if it has the release.
+        conflicts: The behaviours whose values in the package's table are wrong, if the table has the release.
     """
 
     plan: Plan
@@ -69,7 +69,7 @@ class Proposal:
 
     @property
     def complete(self) -> bool:
-        """True if known behaviours explain everything and the table contradicts none of them."""
+        """True if known behaviours explain all traces, and the table does not contradict them."""
         return not (self.probed.failing or self.conflicts)
 
 
@@ -78,7 +78,7 @@ def propose(plan: Plan, progress: Progress | None = None) -> Proposal:
 
     Raises:
         UnknownReleaseError: The release is not locked.
-        ToolError: Its classes are not available here.
+        ToolError: The release's classes are not available here.
     """
     release = load_release(plan.release).name
     trials = Trials(release, plan.machines, progress)
@@ -123,13 +123,13 @@ def _ended(trials: Trials, probed: Probed, start: Dialect) -> Iterator[ClauseCha
     for clause, trace in broken_clauses(result).items():
         ended = load_clauses()[clause]
         if isinstance(ended.releases, BehaviourRange) and ended.releases.behaviour in probed.turned:
-            continue  # its range follows the row
-        with suppress(ValueError):  # it applies to this release alone
+            continue  # the range follows the behaviour's row
+        with suppress(ValueError):  # the clause applies only to this release
             yield change(ended, start.release, trace=trace, holds=False)
 
 
 def _with_trace(one: ClauseChange, differing: Mapping[str, Failing]) -> ClauseChange:
-    """Return the change with the shortest trace in which the release differs at a step about the clause's family."""
+    """Return the change with the shortest trace whose divergence implicates the clause or a variant."""
     if one.trace:
         return one
     mine = family(one.clause.id)

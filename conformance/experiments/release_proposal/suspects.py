@@ -1,7 +1,7 @@
 """Clauses that a release breaks, if no known value of the dialect explains its behaviour.
 
-Every step has the clauses that it exercises. The clause at which most traces differ is chosen first, among equal ones
-a clause that is seldom exercised where nothing differs. The traces that it explains do not count for other clauses.
+The clause that most failing traces implicate is chosen first. Of equally frequent clauses, the one that is exercised
+least in other steps is chosen. The traces that implicate a chosen clause are not counted for other clauses.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def broken_clauses(result: Result) -> dict[str, str]:
-    """Return the clauses that failing traces contradict, each with the id of the shortest such trace.
+    """Return the clauses that failing traces implicate, each with the id of the shortest such trace.
 
     Args:
         result: The result of a release in the closest dialect.

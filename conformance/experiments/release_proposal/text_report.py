@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def format_proposal(proposal: Proposal) -> str:
-    """Return every behaviour with the traces that show it, every clause with its trace, and unexplained differences."""
+    """Return the proposal as text: behaviours and clauses, each with a trace, and unexplained differences."""
     plan, probed = proposal.plan, proposal.probed
     base = DIALECTS[plan.against]
     lines = [f"{plan.release}, compared with {plan.against}: {len(proposal.differing)} traces differ", ""]

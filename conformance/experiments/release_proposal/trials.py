@@ -1,4 +1,4 @@
-"""Trials of a release's own classes: traces replayed in lockstep with the reference in candidate dialects."""
+"""Replay of traces with a release's own classes, in lockstep with the reference in candidate dialects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Failing(NamedTuple):
-    """Trace in which the classes differ from a dialect.
+    """Trace in which a release's classes differ from a dialect.
 
     Attributes:
         trace: The recorded steps.
@@ -36,7 +36,7 @@ class Result(NamedTuple):
     """Result of all traces in one dialect, executed by a release's classes.
 
     Attributes:
-        failing: The traces in which they differ, by id.
+        failing: The traces in which the classes differ from the dialect, by id.
         exercised: The number of steps that exercised each clause.
     """
 
@@ -45,7 +45,7 @@ class Result(NamedTuple):
 
 
 class Trials:
-    """Classes of one release, to be compared with any dialect.
+    """Traces and the classes of one release, which are compared with any dialect.
 
     Args:
         release: The release.
@@ -71,7 +71,7 @@ class Trials:
         return sum(map(len, self._traces.values()))
 
     def add(self, traces: Iterable[Trace]) -> bool:
-        """Add traces to replay; return True if any of them is new."""
+        """Add traces; return True if any of them is new."""
         before = self.count
         for trace in traces:
             if trace.machine in self._traces:
@@ -79,7 +79,7 @@ class Trials:
         return self.count > before
 
     def result(self, dialect: Dialect) -> Result:
-        """Replay every trace in a dialect."""
+        """Return the result of replaying every trace in a dialect."""
         key = (self.count, dialect.rules())
         if key not in self._results:
             with override_dialect(dialect):
@@ -87,7 +87,7 @@ class Trials:
         return self._results[key]
 
     def failing(self, dialect: Dialect, ids: Collection[str]) -> Mapping[str, Failing]:
-        """Replay some traces only, and return the differing ones."""
+        """Replay some traces, and return those in which the classes differ."""
         chosen = {
             machine: {id_: trace for id_, trace in traces.items() if id_ in ids}
             for machine, traces in self._traces.items()
@@ -136,5 +136,5 @@ class _RecordingDialect(Dialect):
         return super().__getattribute__(name)
 
     def rules(self, *sections: str) -> tuple[object, ...]:
-        """Return the rules without recording them: they only group releases."""
+        """Return the rules without recording the behaviours, because rules only group releases."""
         return self.plain.rules(*sections)  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""Cases of many contents, written by kernels; some formats have no kernels."""
+"""Writer of the cases of many contents with compiled kernels; logs have no kernels."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _HARNESS: Final = WRITE
-"""Number from which operations are the harness's own, except for queries."""
+"""Number from which operations are the harness's own, up to :data:`_ASKED`, from which they are queries."""
 _ASKED: Final = ASKED
 _FACTOR: Final = 1_000_003
 _PRIME: Final = (1 << 31) - 1
 _WAYS: Final = 64
-"""Modulus larger than the number of ways in which the operations of a case end."""
+"""Maximum number of different outcomes in a case."""
 
 
 class _Kernels(NamedTuple):
@@ -33,7 +33,7 @@ class _Kernels(NamedTuple):
     Attributes:
         write: The kernel that writes cases.
         texts: A function that returns the error texts of a dialect.
-        rule: A function that returns the other property of a dialect that the kernel needs.
+        rule: A function that returns the property of a dialect, besides its texts, that the kernel needs.
         longs: The maximum number of longs of a case without its content.
         longs_a_byte: The additional longs for each byte of its content.
     """
@@ -72,7 +72,7 @@ class CompiledReference:
         return self._kernels.longs * len(contents) + self._kernels.longs_a_byte * sum(map(len, contents))
 
     def write(self, contents: Sequence[bytes], longs: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Write the case of each content, one after the other, and return where each ends."""
+        """Write the case of each content, one after the other, and return the end of each."""
         ends = np.cumsum([len(content) for content in contents], dtype=np.int64)
         data = np.frombuffer(b"".join(contents), np.uint8)
         found: NDArray[np.int64] = self._kernels.write(longs, longs.view(np.uint8), data, ends, self._texts, self._rule)
@@ -94,7 +94,7 @@ def _signatures(longs: Any, ends: Any, found: Any) -> Any:
             size = longs[at]
             at += 1
             if operation < _HARNESS or operation >= _ASKED:
-                # The way it ended: the kind of the error, and whether there is a value.
+                # Outcome: the operation, the kind of the error, and if there is a value.
                 how = 512 * operation + (0 if size < 0 else 2 * longs[at] + (2 if longs[at + 1] >= 0 else 1))
                 place = 0
                 while place < different and ways[place] != how:
@@ -114,7 +114,7 @@ def _signatures(longs: Any, ends: Any, found: Any) -> Any:
 
 
 def signatures(longs: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number for each case that encodes how its operations ended, and how often, as a power of two."""
+    """Return a number for each case that encodes the outcomes of operations, and how often each occurs, roughly."""
     found = np.empty(len(ends), np.int64)
     _signatures(longs, ends, found)
     return found

@@ -14,11 +14,11 @@ from kidx.scan.jit import kernel
 
 OPEN: Final = CODES["open"]
 STATE: Final = 7
-"""Numbers of a state: entries, maximum, full, length, count of last values, and two last values."""
+"""Number of longs of a state: entries, maximum, full, length, number of fields of the last entry, and two fields."""
 _LASTS: Final = 4
-"""Place in a state of the count of last values; -1 there means no state."""
+"""Position in a state of the number of fields of the last entry; -1 means no state."""
 _VALUES: Final = 4
-"""Longs from the length of a reply to its values."""
+"""Number of longs from the length of a reply to its values."""
 CORRUPT: Final = ERROR_KINDS.index("corrupt") + 1
 INVALID_ARGUMENT: Final = ERROR_KINDS.index("invalid_argument") + 1
 INVALID_OFFSET: Final = ERROR_KINDS.index("invalid_offset") + 1
@@ -26,18 +26,18 @@ ILLEGAL_STATE: Final = ERROR_KINDS.index("illegal_state") + 1
 OFFSET_OVERFLOW: Final = ERROR_KINDS.index("offset_overflow") + 1
 UNSUPPORTED_VERSION: Final = ERROR_KINDS.index("unsupported_version") + 1
 NOTHING: Final = -1
-"""Marker instead of the number of values."""
+"""Number of values of a reply without a result."""
 _NO_TEXT: Final = -1
 _WRITE, _COMPARE, _AS_WRITTEN = WRITE, COMPARE, AS_WRITTEN
 _NUMBERS: Final = 6
-"""Bytes below this one are placeholders for a number of the text: 1 for the first."""
+"""Bytes below this one in a text are placeholders: 1 for the first number, and so on."""
 _DIGITS: Final = 20
 _ZERO: Final = 48
 _MINUS: Final = 45
 
 
 def template(text: str) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
-    """Return a text in which kernels replace ``{1}`` to ``{5}`` by numbers."""
+    """Return a text as bytes, in which kernels replace ``{1}`` to ``{5}`` by numbers."""
     for number in range(1, _NUMBERS):
         text = text.replace(f"{{{number}}}", chr(number))
     return np.frombuffer(text.encode(), np.uint8)
@@ -45,7 +45,7 @@ def template(text: str) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 
 @kernel
 def no_state() -> Any:
-    """Return the state in a reply without a state."""
+    """Return the value that stands for no state in a reply."""
     state = np.zeros(STATE, np.int64)
     state[_LASTS] = -1
     return state
@@ -86,7 +86,7 @@ def step(out: Any, at: Any, operation: Any, count: Any, a: Any, b: Any, c: Any, 
 
 @kernel
 def named_step(out: Any, octets: Any, at: Any, operation: Any, name: Any) -> Any:
-    """Write a step of the harness on a file; return the position of the length of its content."""
+    """Write a step of the harness on a file; return the position after the file's name, for the file's length."""
     out[at] = operation
     out[at + 1] = 0
     return _name(out, octets, at + 2, name)
@@ -134,7 +134,7 @@ def compare_file(out: Any, octets: Any, at: Any, name: Any, data: Any, size: Any
 
 @kernel
 def open_step(out: Any, octets: Any, at: Any, kind: Any, base_offset: Any, writable: Any, name: Any) -> Any:
-    """Write the step that opens a file for indexes of 240 bytes; return the position of its reply."""
+    """Write the step that opens an index with a maximum of 240 bytes; return the position of its reply."""
     at = step(out, at, OPEN, 4, kind, base_offset, 240, writable) - 1
     return _name(out, octets, at, name)
 
@@ -194,7 +194,7 @@ def reply(out: Any, at: Any, state: Any, count: Any, first: Any, second: Any) ->
 
 @kernel
 def error_reply(out: Any, octets: Any, at: Any, state: Any, kind: Any, text: Any, numbers: Any) -> Any:
-    """Write a reply with an error, with the numbers of its text; return the position of the next step."""
+    """Write a reply with an error, whose text contains numbers; return the position of the next step."""
     head = at
     at = _put_state(out, head, begin_reply(out, head, kind, NOTHING), state)
     begin = place = 8 * (at + 1)

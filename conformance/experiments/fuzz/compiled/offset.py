@@ -1,4 +1,4 @@
-"""Expected results of :func:`conformance.experiments.fuzz.probes.offset_probe`."""
+"""Kernels for the expected results of :func:`conformance.experiments.fuzz.probes.offset_probe`."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ def write_cases(out: Any, octets: Any, contents: Any, ends: Any, texts: Any, clo
 
     Args:
         out: The longs to write to.
-        octets: The same memory as octets.
-        contents: The octets of all contents, one after the other.
+        octets: The same memory as bytes.
+        contents: The bytes of all contents, one after the other.
         ends: The end of each content.
         texts: The result of :func:`texts`.
-        close_trims: The dialect's behaviour of this name.
+        close_trims: True if closing an index trims its file in this dialect.
 
     Returns:
         The end of each case, in longs.
@@ -155,7 +155,7 @@ def _queries(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any) 
         at = error_reply(out, octets, at, state, CORRUPT, texts[1], (length,))
     else:
         at = reply(out, at, state, NOTHING, 0, 0)
-    untold = no_state()
+    no_state_read = no_state()
     slots = np.empty(5, np.int64)
     sampled = sampled_slots(slots, entries)
     offsets = np.empty(17, np.int64)
@@ -167,13 +167,13 @@ def _queries(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any) 
     offsets[count], offsets[count + 1] = _LONG_MIN, _LONG_MAX
     for place in range(count + 2):
         at = step(out, at, _LOOKUP, 1, offsets[place], 0, 0, 0)
-        # A relative target is beyond all keys wherever it would wrap around.
+        # A target whose relative offset would wrap around is below all keys anyway.
         target = max(offsets[place], _LONG_MIN + _BASE) - _BASE
         slot, _ = search(data, 0, 4, _SIZE, entries, target)
-        at = _entry(out, at, data, untold, slot, True)
+        at = _entry(out, at, data, no_state_read, slot, True)
     for place in range(sampled):
         at = step(out, at, _ENTRY, 1, slots[place], 0, 0, 0)
-        at = _entry(out, at, data, untold, slots[place], True)
+        at = _entry(out, at, data, no_state_read, slots[place], True)
     for place in range(sampled):
         position = be32(data, slots[place] * _SIZE + 4)
         for size in (0, 1, _INT_MAX):
@@ -182,7 +182,7 @@ def _queries(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any) 
             if target > _INT_MAX:
                 target -= 2 * (_INT_MAX + 1)
             _, slot = search(data, 4, 4, _SIZE, entries, target)
-            at = _entry(out, at, data, untold, slot, False)
+            at = _entry(out, at, data, no_state_read, slot, False)
     return at
 
 

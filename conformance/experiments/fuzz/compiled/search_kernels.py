@@ -20,10 +20,10 @@ def key(data: Any, column: Any, size: Any) -> Any:
 
 @kernel
 def search(data: Any, column: Any, size: Any, stride: Any, entries: Any, target: Any) -> Any:
-    """Return both bounds of a target: slots, -1 for none.
+    """Return the slots of the largest key up to a target and of the smallest key from it on; -1 for none.
 
     Args:
-        data: The octets.
+        data: The bytes of the index.
         column: The position of the key of slot 0.
         size: The size of a key, 4 or 8.
         stride: The size of an entry.
@@ -63,7 +63,7 @@ def entries_below(data: Any, column: Any, stride: Any, entries: Any, relative: A
 
 @kernel
 def sampled_slots(slots: Any, count: Any) -> Any:
-    """Fill in the first, middle and last of ``count`` slots, once each and sorted; return the number of these."""
+    """Write the numbers of the first, middle and last of ``count`` slots, sorted; return how many they are."""
     found = 0
     for slot in (0, 1, count // 2, count - 2, count - 1):
         if slot < 0 or slot >= count:

@@ -1,4 +1,4 @@
-"""Expected results of :func:`conformance.experiments.fuzz.probes.time_probe`."""
+"""Kernels for the expected results of :func:`conformance.experiments.fuzz.probes.time_probe`."""
 
 from __future__ import annotations
 
@@ -151,7 +151,7 @@ def _queries(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any) 
         at = error_reply(out, octets, at, state, CORRUPT, texts[2], (length,))
     else:
         at = reply(out, at, state, NOTHING, 0, 0)
-    untold = no_state()
+    no_state_read = no_state()
     slots = np.empty(5, np.int64)
     sampled = sampled_slots(slots, entries)
     times = np.empty(17, np.int64)
@@ -167,10 +167,10 @@ def _queries(out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any) 
     for place in range(count + 2):
         at = step(out, at, _LOOKUP, 1, times[place], 0, 0, 0)
         slot, _ = search(data, 0, 8, _SIZE, entries, times[place])
-        at = _entry(out, at, data, untold, slot)
+        at = _entry(out, at, data, no_state_read, slot)
     for place in range(sampled):
         at = step(out, at, _ENTRY, 1, slots[place], 0, 0, 0)
-        at = _entry(out, at, data, untold, slots[place])
+        at = _entry(out, at, data, no_state_read, slots[place])
     return at
 
 

@@ -1,4 +1,4 @@
-"""Expected results of :func:`conformance.experiments.fuzz.probes.transaction_probe`."""
+"""Kernels for the expected results of :func:`conformance.experiments.fuzz.probes.transaction_probe`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _ALL, _COLLECT = ASKED + CODES["all_aborted"], ASKED + CODES["collect_aborted"]
 _APPEND, _TRUNCATE_TO = CODES["append_aborted"], CODES["truncate_to"]
 _APPENDED: Final = 9
 _TRANSACTION: Final = 4
-"""Number of values of a transaction."""
+"""Number of values of a transaction in a reply."""
 _FILE = "5.txnindex"
 _NAME: Final = template(_FILE)
 
@@ -67,7 +67,7 @@ def texts(dialect: Dialect) -> tuple[Any, ...]:
 
 @kernel
 def write_cases(out: Any, octets: Any, contents: Any, ends: Any, texts: Any, strict: Any) -> Any:
-    """Write a case for each content; ``strict`` is the dialect's check of versions."""
+    """Write a case for each content; ``strict`` is True if the dialect checks the versions of transactions."""
     written = np.empty(len(ends), np.int64)
     at, start = 0, 0
     for number in range(len(ends)):
@@ -81,7 +81,7 @@ def write_cases(out: Any, octets: Any, contents: Any, ends: Any, texts: Any, str
 
 @kernel
 def _version(data: Any, slot: Any, strict: Any) -> Any:
-    """Return the version of a record, as a dialect reads it."""
+    """Return the version of an entry, as the dialect reads it."""
     high = np.int64(data[slot * _SIZE])
     high = high - 256 if high >= 128 else high
     return high * 256 + data[slot * _SIZE + 1] if strict else high
@@ -109,10 +109,10 @@ def _write_case(out: Any, octets: Any, at: Any, data: Any, texts: Any, strict: A
     at = reply(out, at, state, NOTHING, 0, 0)
     at = step(out, at, _SANITY, 0, 0, 0, 0, 0)
     at = _checked(out, octets, at, data, state, texts, readable, count, strict)
-    untold = no_state()
+    no_state_read = no_state()
     at = step(out, at, _ALL, 0, 0, 0, 0, 0)
     if readable < count:
-        at = _unsupported(out, octets, at, data, untold, texts, readable, strict)
+        at = _unsupported(out, octets, at, data, no_state_read, texts, readable, strict)
     else:
         head = at
         at = begin_reply(out, head, 0, 1 + _TRANSACTION * count)
@@ -120,8 +120,8 @@ def _write_case(out: Any, octets: Any, at: Any, data: Any, texts: Any, strict: A
         at += 1
         for slot in range(count):
             at = _put_transaction(out, at, data, slot)
-        at = end_reply(out, head, at, untold)
-    at, bound = _collections(out, octets, at, data, untold, texts, readable, count, strict)
+        at = end_reply(out, head, at, no_state_read)
+    at, bound = _collections(out, octets, at, data, no_state_read, texts, readable, count, strict)
     return _changes(out, octets, at, data, state, texts, readable, bound, strict)
 
 
@@ -129,7 +129,7 @@ def _write_case(out: Any, octets: Any, at: Any, data: Any, texts: Any, strict: A
 def _collections(
     out: Any, octets: Any, at: Any, data: Any, state: Any, texts: Any, readable: Any, count: Any, strict: Any
 ) -> Any:
-    """Write the collections; return the position of the next step, and the offset of the following truncation."""
+    """Write the queries; return the position of the next step, and the offset of the following truncation."""
     slots = np.empty(5, np.int64)
     sampled = sampled_slots(slots, count)
     at = _collect(out, octets, at, data, state, texts, readable, count, 0, _LONG_MAX, strict)

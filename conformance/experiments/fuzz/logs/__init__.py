@@ -1,7 +1,7 @@
-"""Expected results of the cases of logs, from the readable reference's results for their batches.
+"""Expected results of the cases of logs, from cached results of the readable reference for their batches.
 
-A mutated log has most batches of its original. The reference's result for a batch is cached by the batch's position and
-bytes (:mod:`known_batches`). The remaining work of a segment, which is little, uses only this cache (:mod:`recovery`,
-:mod:`queries`): no file is opened, and none is written. A content with incomplete batch headers, or whose recovery
-fails, is left to the readable reference.
+A mutated log shares most batches with its original. The reference's results for a batch are cached by position and
+bytes of the batch (:mod:`known_batches`). :mod:`recovery` and :mod:`queries` compute the results for a segment from
+this cache, without opening or writing files. If a batch header is incomplete, or a recovery fails, the readable
+reference executes the case.
 """

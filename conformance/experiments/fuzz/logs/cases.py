@@ -33,12 +33,12 @@ _FIXED: Final = {
     for operation in log_probe(b"")[SETUP:]
     if operation.name not in QUERYING
 }
-"""Beginnings of the steps that every case has."""
+"""Encoded form of the steps that every case has."""
 
 
 _NUMBERS: Final = numbered(JvmSegment.operations)
 _CODES: Final = {name: ASKED + _NUMBERS[name] for name in ("translate_offset", "find_offset", "read_segment")}
-"""Numbers of queries."""
+"""Numbers by which queries are encoded."""
 
 
 def _empty(index: Offsets | Times) -> IndexState:
@@ -51,7 +51,7 @@ def _trimmed(index: Offsets | Times) -> IndexState:
 
 
 def _opened(offset_index: IndexState | None = None, time_index: IndexState | None = None) -> Sequence[int]:
-    """Return the numbers of the state of a newly opened log, without its size."""
+    """Return the encoded state of a newly opened log, without its size."""
     state = SegmentState(0, 0, TIME, None, None, offset_index, time_index, None)
     return JvmSegment.row.numbers(state)[1:]
 
@@ -61,11 +61,11 @@ _ASKED_FOR_TIME: Final = _opened(_empty(Offsets()), _empty(Times()))
 
 
 class KnownLogs:
-    """Writer of cases of logs, equal to the readable reference's (:mod:`conformance.experiments.fuzz.expected`).
+    """Writer of the same cases as the readable reference (:mod:`conformance.experiments.fuzz.expected`), for logs.
 
     Args:
         dialect: The dialect of a release.
-        directory: The directory that error texts contain; it is not used.
+        directory: The directory in error texts; no file is written there.
     """
 
     def __init__(self, dialect: Dialect, directory: Path) -> None:
@@ -102,7 +102,7 @@ class KnownLogs:
         return bytes(writer)
 
     def _recover(self, writer: CaseWriter, content: bytes, recovered: Recovered, queries: Sequence[Query]) -> None:
-        """Write the recovery of a log and the steps after it, during which its state and files do not change."""
+        """Write the recovery of a log and the steps after it, which do not change state and files."""
         offset_index, time_index, latest = recovered.offset_index, recovered.time_index, recovered.largest_timestamp
         indexes = _trimmed(offset_index), _trimmed(time_index)
         maximum, last = recovered.maximum, recovered.last_transaction
@@ -140,7 +140,7 @@ class KnownLogs:
 
 
 def _files(content: bytes, recovered: Recovered) -> CaseWriter:
-    """Return the comparison of all files."""
+    """Return the encoded comparison of all files."""
     files = CaseWriter()
     if recovered.size == len(content):
         files.compare_as_written(_LOG)

@@ -22,14 +22,14 @@ class NeedsReferenceError(Exception):
 
 
 class KnownBatch:
-    """One batch at its position in a file, and the result of reading it.
+    """Batch at its position in a file, with cached results of reading it.
 
     Args:
         batch: A batch of a file.
         dialect: The dialect of a release.
 
     Raises:
-        NeedsReferenceError: Its header is incomplete, or of a kind whose result depends on earlier queries.
+        NeedsReferenceError: The header is incomplete, or results depend on earlier queries.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ class KnownBatch:
         """Offset of the first record.
 
         Raises:
-            KidxError: It cannot be read.
+            KidxError: The offset cannot be read.
         """
         if self._base_offset is None:
             try:
@@ -79,7 +79,7 @@ class KnownBatch:
         return self._base_offset
 
     def first_record(self, timestamp: int, offset: int) -> OffsetTimestamp | None:
-        """Return the first record that is neither before a time nor below an offset, or None.
+        """Return the first record from a timestamp and from an offset on, or None.
 
         Raises:
             KidxError: A record cannot be read.
@@ -107,11 +107,11 @@ def _is_valid(batch: RecordBatch) -> bool:
 
 
 class KnownBatches:
-    """Batches of contents, most of which occurred in earlier contents.
+    """Cache of the batches of contents, most of which occurred in earlier contents.
 
     Args:
         dialect: The dialect of a release.
-        source: The file's name in errors.
+        source: The name of the file in error texts.
     """
 
     def __init__(self, dialect: Dialect, source: str) -> None:
@@ -129,7 +129,7 @@ class KnownBatches:
         position, end = 0, len(content) - PREFIX.size
         while position < end:
             size = LOG_OVERHEAD + int.from_bytes(content[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
-            # A size that leaves no batch, or one beyond the end of the file, gives the key of no batch.
+            # With an invalid size, the key is different from the keys of all batches.
             key = position, content[position : max(position, position + size)]
             known = self._known.get(key)
             if known is None:

@@ -1,4 +1,4 @@
-"""Results of queries to a log, from its batches and the entries of its indexes (``kidx.segment.reader``)."""
+"""Results of queries to a log, computed from its batches and index entries (``kidx.segment.reader``)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class ReadableLog(NamedTuple):
 
     Attributes:
         batches: All batches.
-        end: The error that ends reading after them, or None.
+        end: The error at the end of the batches, or None.
         size: The size of the file in bytes.
-        offset_index: The entries of its offset index.
-        time_index: The entries of its time index.
+        offset_index: The entries of the offset index.
+        time_index: The entries of the time index.
         dialect: The dialect of a release.
     """
 
@@ -37,10 +37,10 @@ class ReadableLog(NamedTuple):
     dialect: Dialect
 
     def _from(self, position: int) -> Iterator[KnownBatch]:
-        """Yield all batches from a position on, where a batch begins.
+        """Yield all batches from the batch at a position on.
 
         Raises:
-            KidxError: Reading ends with an error.
+            KidxError: The error at the end of the batches.
         """
         first = bisect_left(self.batches, position, key=_position) if position else 0
         yield from self.batches[first:]
@@ -48,7 +48,7 @@ class ReadableLog(NamedTuple):
             raise self.end.with_traceback(None)
 
     def _search(self, target: int) -> tuple[int, int, int] | None:
-        """Return offset, position and size of the batch that an offset is translated to."""
+        """Return offset, position and size for an offset, as ``translate_offset`` does, or None."""
         start = self.offset_index.position(target)
         if self.dialect.searches_by_base_offset:
             return self._search_by_base_offset(target, start)

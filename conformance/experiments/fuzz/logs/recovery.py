@@ -1,4 +1,4 @@
-"""Recovery of a log from its batches: where it is truncated, and the index files that are written."""
+"""Recovery of a log, computed from its batches: the size after the truncation, and the contents of the index files."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Offsets:
         """Add an entry.
 
         Raises:
-            NeedsReferenceError: The index rejects it.
+            NeedsReferenceError: The index rejects the entry.
         """
         is_full = len(self) >= LOG_INDEX_SIZE // OFFSET_INDEX.size
         if is_full or (self.offsets and offset <= self.offsets[-1]):
@@ -95,10 +95,10 @@ class Times:
         return self.last_entry
 
     def append(self, maximum: MaxTimestamp, kept_free: int) -> None:
-        """Add the largest timestamp so far, if it is later than the last one.
+        """Add an entry for the largest timestamp so far, if it exceeds the last entry's.
 
         Raises:
-            NeedsReferenceError: The index rejects it.
+            NeedsReferenceError: The index rejects the entry.
         """
         timestamp, offset = maximum.timestamp, maximum.offset
         is_full = len(self) >= LOG_INDEX_SIZE // TIME_INDEX.size - kept_free
@@ -128,7 +128,7 @@ class Recovered:
         time_index: The entries of the time index.
         maximum: The largest timestamp, in the format of a state.
         transactions: The content of the ``.txnindex`` file.
-        last_transaction: The last offset of its last transaction, or None.
+        last_transaction: The last offset of the last aborted transaction, or None.
 
     Raises:
         NeedsReferenceError: The recovery fails.
@@ -148,7 +148,7 @@ class Recovered:
         self.largest_timestamp = self._maximum.timestamp
 
     def _index(self, batches: Sequence[KnownBatch]) -> int:
-        """Index batches up to the first invalid one; return the number of indexed batches."""
+        """Index the batches up to the first invalid batch; return the number of indexed batches."""
         last_index_entry = 0
         for number, known in enumerate(batches):
             if not known.is_valid:
@@ -168,7 +168,7 @@ class Recovered:
         return len(batches)
 
     def _update_producer(self, known: KnownBatch) -> bool:
-        """Update a producer's state with a batch; return False if recovery ends after it."""
+        """Update the producer's state with a batch; return False if the recovery ends after this batch."""
         if known.batch.producer_id < 0:
             return True
         state = self._producers
