@@ -1,12 +1,12 @@
-"""Golden corpora: segments that a real broker wrote, with its lookup results, for offline comparison.
+"""Golden corpora: segments of a real broker, with the broker's lookup results, for checks without a broker.
 
-``conformance record`` makes one (:func:`record`); :data:`CHECKS` check kidx against one, offline::
+``conformance record-golden`` records a corpus (:func:`record`), and :data:`CHECKS` compare kidx with it::
 
     corpus = record("3.9.2", "out", seed=0)
     for name, check in CHECKS.items():
         assert not check(corpus)
 
-A corpus is a directory: ``corpus.json``, the files of every partition after a clean stop, and below ``running`` the
+A corpus is a directory with ``corpus.json``, the files of every partition after a clean stop, and in ``running`` the
 index files of the active segments before the stop.
 """
 

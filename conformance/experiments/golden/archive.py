@@ -1,4 +1,4 @@
-"""Archive of a directory, next to it as ``3.9.2.tar.xz``: the same files give the same bytes."""
+"""Archive of a directory, such as ``3.9.2.tar.xz``; equal files give equal archives."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ ARCHIVE: Final = ".tar.xz"
 
 
 def write_archive(target: Path, files: Mapping[str, Path]) -> None:
-    """Write an archive: sorted by name, without times, owners or modes.
+    """Write an archive, sorted by name, without times, owners or modes.
 
     Args:
         target: path of the archive.
-        files: files by the names that they get.
+        files: files by their names in the archive.
     """
     with lzma.open(target, "wb", preset=9) as packed, tarfile.open(fileobj=packed, mode="w") as archive:
         for name, path in sorted(files.items()):

@@ -1,4 +1,4 @@
-"""Checks of kidx against a corpus: one function per property, each returning its findings."""
+"""Checks of kidx with a corpus: one function per property, which returns the findings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def check_files(corpus: Corpus) -> list[Finding]:
 
 
 def check_batches(corpus: Corpus) -> list[Finding]:
-    """Check that every batch is valid, every record readable, and that neither bytes nor offsets have a gap."""
+    """Check that every batch is valid, every record readable, and neither bytes nor offsets have gaps."""
     return [finding for partition in corpus.partitions for finding in _batch_findings(corpus, partition)]
 
 
@@ -89,7 +89,7 @@ def check_entries(corpus: Corpus) -> list[Finding]:
 
 
 def check_indexes(corpus: Corpus) -> list[Finding]:
-    """Check that every index opens read-only, passes its sanity check, and finds every entry by its own key."""
+    """Check that every index opens read-only, passes the sanity check, and that a lookup finds every entry."""
     found: list[Finding] = []
     for partition in corpus.partitions:
         with _copied(corpus, partition) as directory:
@@ -123,14 +123,14 @@ def _index_findings(log: Path, name: str, release: str) -> Iterator[Finding]:
 
 
 def check_rebuilds(corpus: Corpus) -> list[Finding]:
-    """Check that recovery writes the broker's bytes where that is guaranteed, and sound ones elsewhere."""
+    """Check that recovery writes the broker's bytes if the log determines them, and otherwise sound bytes."""
     return [finding for verdict in judge(corpus) for finding in verdict.findings]
 
 
 def check_replay(corpus: Corpus) -> list[Finding]:
-    """Check that the same appends and restarts give the broker's bytes of all files, before and after the clean stop.
+    """Check that kidx, with the same appends and restarts, writes the broker's bytes, before and after the clean stop.
 
-    The lookup results, from memory, must be the same too.
+    The lookup results of the running log must be the same, too.
     """
     return [finding for partition in corpus.partitions for finding in _replay_findings(corpus, partition)]
 
@@ -168,7 +168,7 @@ def _differences(theirs: Path, names: Iterable[str], ours: Path, label: str) -> 
 
 
 def check_answers(corpus: Corpus) -> list[Finding]:
-    """Check that a log loaded from the files gives exactly the broker's lookup results."""
+    """Check that a log loaded from the files has the broker's lookup results."""
     found: list[Finding] = []
     for partition in corpus.partitions:
         with _copied(corpus, partition) as directory:
@@ -202,7 +202,7 @@ def _answer(log: UnifiedLog, target: int, level: Isolation, leader_epoch: int) -
 
 @contextmanager
 def _copied(corpus: Corpus, partition: Partition) -> Iterator[Path]:
-    """Yield a copy to work on, because a corpus must not be changed."""
+    """Yield a copy of the partition's directory, because a corpus must not be changed."""
     with tempfile.TemporaryDirectory(prefix="kidx-corpus-") as scratch:
         directory = Path(shutil.copytree(corpus.directory / partition.name, Path(scratch) / partition.name))
         if not _has_snapshots(partition):
@@ -211,12 +211,12 @@ def _copied(corpus: Corpus, partition: Partition) -> Iterator[Path]:
 
 
 def _has_snapshots(partition: Partition) -> bool:
-    """Return True if the recorder kept the producers' snapshots; the first corpora have none."""
+    """Return True if the corpus has snapshots of the producers; the first corpora have none."""
     return any(name.endswith(SNAPSHOT_SUFFIX) for name in partition.files)
 
 
 def _take_snapshot(directory: Path, release: str) -> None:
-    """Write the producer snapshot of a clean stop: without it, a load does not know open transactions (LG-30)."""
+    """Write the producer snapshot of a clean stop, which a load needs to know the open transactions (LG-30)."""
     producers = ProducerStateManager(directory, dialect_of(release))
     for log in sorted(directory.glob("*.log")):
         for batch in file_batches(log):

@@ -1,4 +1,4 @@
-"""Corpus on disk: ``corpus.json`` and the files it lists."""
+"""Corpus on disk: ``corpus.json`` and the files that it lists."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ Kind = Literal["in_place", "rebuilt", "marker"]
 
 
 class Call(NamedTuple):
-    """Append: the offsets of its records, and how they were added to the log.
+    """Append: first and last offset, both inclusive, and its kind.
 
-    ``in_place``: as the producer built them; ``rebuilt``: the leader recompressed or converted them; ``marker``:
-    the end of a transaction. An append is one batch, except for uncompressed message format v1, where every record is
-    one.
+    ``in_place``: the batch is as the producer built it. ``rebuilt``: the leader recompressed or converted the batch.
+    ``marker``: the end of a transaction. In uncompressed message format v1, every record is a batch.
     """
 
     first_offset: int
@@ -36,7 +35,7 @@ class Partition:
     """Partition of a corpus.
 
     Attributes:
-        name: name of its directory, topic and number.
+        name: name of the directory: topic and number.
         why: purpose of the topic.
         config: settings of the topic.
         leader_epoch: epoch of the leader that answered.
@@ -58,11 +57,11 @@ class Partition:
     answers: dict[Isolation, tuple[OffsetResult, ...]] = field(default_factory=dict)
 
     def logs(self, directory: Path) -> list[Path]:
-        """Return its ``.log`` files below the directory of a corpus, in order."""
+        """Return the ``.log`` files below the directory of a corpus, in order."""
         return [directory / self.name / name for name in sorted(self.files) if name.endswith(".log")]
 
     def to_json(self) -> dict[str, Any]:
-        """Return its part of ``corpus.json``."""
+        """Return the partition as part of ``corpus.json``."""
         return {
             "name": self.name,
             "why": self.why,
@@ -93,8 +92,8 @@ class Corpus:
         mode: ``kraft`` or ``zookeeper``.
         config: settings of the broker.
         seed: seed of the plan.
-        kidx: version that recorded it.
-        command: command that recorded it.
+        kidx: version of kidx that recorded the corpus.
+        command: command that recorded the corpus.
         list_offsets_version: version of the ListOffsets requests.
         partitions: the recorded partitions.
     """
@@ -127,10 +126,10 @@ class Corpus:
 
 
 def load_corpus(directory: str | Path) -> Corpus:
-    """Return the corpus in a directory, without reading its other files.
+    """Return the corpus in a directory; only ``corpus.json`` is read.
 
     Raises:
-        ToolError: there is no corpus that this version can read.
+        ToolError: the file cannot be read, or is no corpus of this version.
     """
     path = Path(directory) / CORPUS_FILE
     try:
@@ -152,7 +151,7 @@ def sha256_of(path: Path) -> str:
 
 
 def _text(value: Any, margin: str = "") -> str:
-    """Return JSON with one row per line: an array or object without others in it is not broken up."""
+    """Return JSON in which each array or object without others in it is on one line."""
     parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     is_files = isinstance(value, dict) and len(parts) > 1 and all(isinstance(p, str) and len(p) == 64 for p in parts)
     if not is_files and not any(isinstance(part, dict | list) and part for part in parts):

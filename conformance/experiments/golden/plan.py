@@ -1,4 +1,4 @@
-"""Plan of a recording: topics with their purposes, and the steps for each. The same seed gives the same plan."""
+"""Plan of a recording: topics with purposes and steps. The same seed gives the same plan."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRANSACTIONAL_IDS: Final = ("kidx-a", "kidx-b", "kidx-c")
 class Append:
     """Step that produces records in one request: one batch of the current format, or messages of v1.
 
-    ``producer`` is a transactional id; the first append after the end of its last transaction begins the next.
+    ``producer`` is a transactional id; its first append begins a transaction, as does the first after each end.
     """
 
     records: tuple[SimpleRecord, ...]
@@ -63,7 +63,7 @@ class Topic:
 
 
 def topics(release: str, seed: int) -> list[Topic]:
-    """Return the topics for a release; topics that restart the broker come first, so that the others are unaffected."""
+    """Return the topics for a release; a topic that restarts the broker comes first, before the others exist."""
     config = small_segments(release)
     append_time = {"message.timestamp.type": "LogAppendTime"}
     plans = [
@@ -91,8 +91,8 @@ def topics(release: str, seed: int) -> list[Topic]:
 def setting(release: str) -> tuple[Mode, dict[str, str]]:
     """Return the mode of the broker, and its settings.
 
-    Only for messages of v1 does a leader append several batches in one call, which is where A1 and A2 differ. From 3.0
-    on it keeps such messages only if other brokers may be of 2.8, which is impossible with KRaft.
+    A leader appends several batches in one call only for messages of v1. From 3.0 on, a broker stores such messages
+    only if other brokers may be of 2.8, which is impossible with KRaft.
     """
     if dialect_of(release).old_formats == "for_older_brokers":
         return "zookeeper", {"inter.broker.protocol.version": "2.8"}
@@ -102,8 +102,8 @@ def setting(release: str) -> tuple[Mode, dict[str, str]]:
 def small_segments(release: str) -> dict[str, str]:
     """Return settings under which a few kilobytes make several segments with a few index entries each.
 
-    Eight entries fill a time index (the last one is kept free), twelve an offset index. From 4.0 on a broker rejects
-    ``segment.bytes`` below 1 MiB, so that there only the indexes make a segment roll.
+    A time index has eight entries, one of which is reserved for a roll, and an offset index twelve. From 4.0 on, a
+    broker rejects ``segment.bytes`` below 1 MiB, so only full indexes cause a roll.
     """
     return {
         "index.interval.bytes": "250",
@@ -121,7 +121,7 @@ def _random(seed: int, salt: int) -> random.Random:
 
 
 def _records(random_: random.Random, clock: int, count: int) -> tuple[SimpleRecord, ...]:
-    """Return records of a ticking clock: a quarter is late, some equal the record before, and few run ahead."""
+    """Return records with timestamps of a clock: a quarter is late, some equal the previous one, few are early."""
     records: list[SimpleRecord] = []
     for number in range(count):
         kind = random_.random()
@@ -154,7 +154,7 @@ def _of(*timestamps: int) -> tuple[SimpleRecord, ...]:
 
 
 def _mixed(seed: int) -> tuple[Step, ...]:
-    """Return fixed steps that are independent of the seed, followed by random ones."""
+    """Return fixed steps, followed by random steps."""
     early = EPOCH_MS - 10_000
     by_hand = (
         Append(_of(-1, -1)),
@@ -177,7 +177,7 @@ def _stamped(seed: int) -> tuple[Step, ...]:
 
 
 def _txns(seed: int) -> tuple[Step, ...]:
-    """Return steps of three producers, one with a transaction open at the end, and records without a producer id."""
+    """Return steps of three producers, one with an open transaction at the end, and appends without a producer."""
     random_ = _random(seed, 4)
     steps: list[Step] = []
     open_: set[str] = set()
@@ -194,7 +194,7 @@ def _txns(seed: int) -> tuple[Step, ...]:
 
 
 def _v1(seed: int, salt: int, count: int) -> tuple[Step, ...]:
-    """Return messages of v1, which remain separate batches if uncompressed, and batches of v2, which are converted."""
+    """Return appends of messages of v1, and of batches of v2, which the leader converts to v1."""
     random_ = _random(seed, salt)
 
     def step(append: Append) -> Append:

@@ -1,4 +1,4 @@
-"""Recorder of a corpus: executes the plan, looks up offsets, stops the broker, and copies its files."""
+"""Recorder of a corpus, which executes a plan, looks up offsets, stops the broker, and copies its files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def record(
 
     Args:
         release: a locked release.
-        out: a new or empty directory, or one with a corpus, which is replaced when the new one is complete.
+        out: a new or empty directory, or a corpus, which is replaced when the recording is complete.
         seed: seed of the plan.
         broker: backend of the broker, a container or a local process.
         progress: called with the progress of fetching jars.
@@ -83,7 +83,7 @@ def record(
 
 
 def _as_given(out: str | Path) -> str:
-    """Return the directory as it was given; of an absolute path only the name, which is the same on every machine."""
+    """Return the directory as it was given; of an absolute path only the name, so that the corpus has no local path."""
     return Path(out).name if Path(out).is_absolute() else str(out)
 
 
@@ -245,7 +245,7 @@ class _Recorder:
 
 
 def _kind(topic: Topic, step: Append) -> Kind:
-    """Return what the leader does with a batch (``LogValidator``): nothing, if codec and format match the topic."""
+    """Return the kind of an append: the leader rebuilds a batch if codec or format differ from the topic's."""
     magic = 1 if _OLD_FORMAT in topic.config else 2
     same = step.magic == magic and topic.codec in (None, step.codec)
     return "in_place" if same else "rebuilt"

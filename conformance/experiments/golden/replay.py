@@ -1,4 +1,4 @@
-"""Replay of a corpus through kidx: the same appends and restarts, without data from the broker's indexes."""
+"""Replay of a corpus with kidx: the same appends and restarts, without data from the broker's indexes."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def opened(corpus: Corpus, partition: Partition, directory: Path, clock: Clock) 
     """Return a log of this partition in a directory, opened as a leader does, with its leadership and epoch set.
 
     Raises:
-        KidxError, OSError: it cannot be loaded.
+        KidxError, OSError: the log cannot be loaded.
     """
     config = LogConfig.of_topic(partition.config)
-    # The broker has accepted the timestamps at unknown times, so no timestamp may be rejected here.
+    # The broker accepted the timestamps at unknown times, so kidx must accept any timestamp.
     config = replace(config, timestamp_difference_max_ms=LONG_MAX, timestamp_after_max_ms=LONG_MAX)
     log = UnifiedLog(directory, config, clock=clock, dialect=corpus.release)
     for epoch, start_offset in read_epochs(corpus.directory / partition.name / EPOCHS):
@@ -50,7 +50,7 @@ def opened(corpus: Corpus, partition: Partition, directory: Path, clock: Clock) 
 
 @contextmanager
 def replayed(corpus: Corpus, partition: Partition, directory: Path) -> Iterator[UnifiedLog]:
-    """Yield the log in its state during the lookups; at the end of the block it is closed as by a clean stop.
+    """Yield the log in its state during the lookups; the end of the block closes the log, as a clean stop does.
 
     Raises:
         KidxError, OSError: kidx could not replay the broker's operations.
@@ -83,14 +83,14 @@ def _append(log: UnifiedLog, call: Call, batches: list[RecordBatch], clock: Cloc
         sent = as_sent(data)
         log.append_as_leader(sent, first.partition_leader_epoch, from_client=call.kind != "marker")
     else:
-        # For batches that it built itself, and messages of v1 with CreateTime, a leader indexes the same as a follower:
-        # the last offset of the first batch that has the largest timestamp (SEG-8).
+        # For batches that a leader rebuilt, and for messages of v1 with CreateTime, it indexes the same offset as a
+        # follower: the last offset of the first batch with the largest timestamp (SEG-8).
         log.append_as_follower(data)
     log.update_high_watermark(log.end_offset)
 
 
 def appends(corpus: Corpus, partition: Partition) -> Iterator[tuple[Call, list[RecordBatch]]]:
-    """Yield every append with its batches, unchanged from the log.
+    """Yield every append with its batches, as they are in the log.
 
     Raises:
         ValueError: the batches do not match the appends.

@@ -1,14 +1,12 @@
-"""Check that index files give every lookup the right result, derived from the log alone.
+"""Check that index files give every lookup the right result, according to the log.
 
-The bytes of an index depend on how records were grouped into appends and on restarts, which a log does not show. What
-can be derived is whether a lookup that starts at the index's position finds what a scan of the whole segment would
-find:
-:mod:`kidx.verify.offset_rules` and :mod:`kidx.verify.time_rules` have the proof, rule by rule. Here they are applied
-to bytes and batches that need not be in files. Bytes that *no release writes* are not a finding if they mislead no
-lookup.
+The bytes of an index also depend on the grouping of records into appends and on restarts, which a log does not show.
+But a log shows if a lookup that starts at an index's position finds what a scan of the whole segment would find: see
+the rules in :mod:`kidx.verify.offset_rules` and :mod:`kidx.verify.time_rules`. Bytes that no release writes are not a
+finding if all lookups are right.
 
-Transaction index: exactly the transactions whose abort marker is in the segment, in order, each with the last stable
-offset of its time (TX-15): a fetch hides the transactions that it finds there, so one too few or too many is wrong.
+A transaction index must contain exactly the transactions whose abort marker is in the segment, in order, each with the
+last stable offset at that time (TX-15), because a fetch hides the transactions in the index.
 """
 
 from __future__ import annotations
@@ -50,7 +48,7 @@ class Aborted(NamedTuple):
 def offset_index_findings(
     data: bytes, base_offset: int, batches: Sequence[RecordBatch], name: str
 ) -> Iterator[Finding]:
-    """Yield the faults of a trimmed ``.index`` that can mislead a lookup."""
+    """Yield the faults of a trimmed ``.index`` with which a lookup may be wrong."""
     content = parse_index(data, base_offset, ".index")
     reporter = _reporter(base_offset)
     check_offset_index(content, _gathered(base_offset, batches, offsets=content), reporter)
@@ -58,7 +56,7 @@ def offset_index_findings(
 
 
 def time_index_findings(data: bytes, base_offset: int, batches: Sequence[RecordBatch], name: str) -> Iterator[Finding]:
-    """Yield the faults of a trimmed ``.timeindex`` that can mislead a lookup."""
+    """Yield the faults of a trimmed ``.timeindex`` with which a lookup may be wrong."""
     content = parse_index(data, base_offset, ".timeindex")
     reporter = _reporter(base_offset)
     check_time_index(content, _gathered(base_offset, batches, times=content), reporter, finished=True)
@@ -76,7 +74,7 @@ def _gathered(
     offsets: IndexContent | None = None,
     times: IndexContent | None = None,
 ) -> Gatherer:
-    """Return the facts that the batches give about the entries."""
+    """Return the facts about the entries that follow from the batches."""
     none = {suffix: parse_index(b"", base_offset, suffix) for suffix in (".index", ".timeindex")}
     gatherer = Gatherer(base_offset, (offsets or none[".index"]).entries, (times or none[".timeindex"]).entries)
     rows = np.zeros(len(batches), BATCH)
@@ -100,7 +98,7 @@ def _findings(reporter: Reporter, content: IndexContent, name: str) -> Iterator[
 
 
 def txn_index_findings(data: bytes, expected: Sequence[Aborted], name: str) -> Iterator[Finding]:
-    """Yield the faults of a ``.txnindex`` that can mislead a fetch.
+    """Yield the faults of a ``.txnindex`` with which a fetch may be wrong.
 
     ``expected`` are the segment's transactions from :func:`aborted`.
     """

@@ -14,8 +14,8 @@ _EVERY: Final = 4
 def targets(timestamps: list[int]) -> list[int]:
     """Return the targets to look up in a log with these timestamps, which are in log order.
 
-    The right result changes at each record that is later than all before it: there, the timestamp and its neighbours on
-    both sides are targets. So are some of the other timestamps, values far outside, and the special targets.
+    The right result changes at each record whose timestamp exceeds all earlier ones, so these timestamps and both
+    neighbours are targets. Further targets are some other timestamps, values far outside, and the special targets.
     """
     highs = {0}.union(after for before, after in pairwise(_running_maximum(timestamps)) if after > before)
     around = {timestamp + step for timestamp in highs for step in (-1, 0, 1)}

@@ -1,15 +1,15 @@
-"""Verdict on each index file of a corpus: byte-identical with what recovery of its log writes, or different but right.
+"""Verdict on each index file of a corpus: *exact* (the bytes that recovery of the log writes), *sound*, or *broken*.
 
-*Exact* is guaranteed where the log alone determines the bytes:
+An index file must be exact if the log alone determines its bytes:
 
-* ``.index``: each append of the segment was one batch, or the release indexes batches and not appends (A2; SEG-3,
-  SEG-4); and the broker was not restarted within the segment: the first batch after that gets no entry (SEG-7).
-* ``.timeindex``: the same, because its entries are written together with those in the ``.index``; and for every batch
-  that reaches a new maximum, the leader stores the same offset as recovery, the last one. The leaders of 2.4 to 3.6 do
-  not, if a batch was appended unchanged and uncompressed: they store the record's (L1; SEG-8, SEG-9).
+* ``.index``: if each append of the segment was one batch, or the release indexes batches, not appends (SEG-3, SEG-4);
+  and if the broker was not restarted within the segment, as the first batch after a restart gets no entry (SEG-7).
+* ``.timeindex``: under the same conditions, because its entries are written together with those of the ``.index``; and
+  if for every batch with a new largest timestamp, the leader stores the same offset as recovery: the last one. The
+  leaders of 2.4 to 3.6 store the record's offset if a batch was appended unchanged and uncompressed (SEG-8, SEG-9).
 * ``.txnindex``: always (TX-15).
 
-If it is not guaranteed, the bytes may be the same by chance; if they are not, *sound* must be derived
+Any other index file may be exact by chance. If it is not, it must be sound
 (:mod:`conformance.experiments.golden.soundness`).
 """
 
@@ -43,7 +43,7 @@ _INDEXES: Final = (".index", ".timeindex", ".txnindex")
 
 @dataclass(frozen=True, slots=True)
 class FileVerdict:
-    """Verdict on an index file, and the reason why it need not be exact: empty if it must be."""
+    """Verdict on an index file, and the reason why the file need not be exact; empty if it must be."""
 
     file: str
     verdict: Literal["exact", "sound", "broken"]
@@ -63,11 +63,11 @@ class Segment:
     aborted: list[Aborted]
 
     def name(self, suffix: str) -> str:
-        """Return the name of one of its files, below the corpus."""
+        """Return the name of a file of the segment, relative to the corpus."""
         return f"{self.partition.name}/{self.log.with_suffix(suffix).name}"
 
     def bytes_of(self, suffix: str) -> bytes:
-        """Return the content of one of its files; empty if it does not exist."""
+        """Return the content of a file of the segment; empty if the file does not exist."""
         path = self.log.with_suffix(suffix)
         return path.read_bytes() if path.exists() else b""
 
@@ -130,7 +130,7 @@ def _verdict(segment: Segment, suffix: str, rebuilt: bytes | None, dialect: Dial
 
 
 def segment_findings(segment: Segment) -> Iterator[Finding]:
-    """Yield the faults of a segment's indexes that can mislead a lookup."""
+    """Yield the faults of a segment's indexes with which a lookup may be wrong."""
     base, batches = segment.base_offset, segment.batches
     offsets, times, transactions = _INDEXES
     yield from offset_index_findings(segment.bytes_of(offsets), base, batches, segment.name(offsets))
@@ -139,7 +139,7 @@ def segment_findings(segment: Segment) -> Iterator[Finding]:
 
 
 def _why_not_exact(segment: Segment, suffix: str, dialect: Dialect) -> str:
-    """Return the rule by which the log does not determine the bytes; empty if there is no such rule."""
+    """Return the reason why the log does not determine the bytes of an index; empty if it does."""
     if suffix == ".txnindex":
         return ""
     for offset in segment.partition.restarts:
@@ -161,7 +161,7 @@ def _why_not_exact(segment: Segment, suffix: str, dialect: Dialect) -> str:
 
 
 def _names_the_record(batch: RecordBatch, call: Call, dialect: Dialect) -> bool:
-    """Return True if the leader indexed another offset of the batch than its last one (L1)."""
+    """Return True if the leader stored another offset of the batch than the last one."""
     if dialect.leader_timestamp != "record" or call.kind != "in_place" or batch.is_compressed:
         return False
     if batch.timestamp_type is TimestampType.LOG_APPEND_TIME:

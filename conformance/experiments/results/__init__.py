@@ -1,1 +1,1 @@
-"""Pages of results: the board of some runs, what is new in them, the earlier results, and badges."""
+"""Pages of results: the scoreboard of some runs, the changes since earlier results, the history, and badges."""

@@ -1,4 +1,4 @@
-"""History of results: what each edition of the pages said about each implementation, one JSON object per line."""
+"""History of results, one JSON object per line for each edition of the pages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PastDivergence:
     """Unique divergence of an implementation in one edition.
 
     Attributes:
-        clause: The failing clause; empty if none covers it.
+        clause: The failing clause; empty if no clause covers the divergence.
         shape: The signature.
         area: The area of the scoreboard.
         means: The consequence for a consumer.
@@ -39,7 +39,7 @@ class PastDivergence:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Key that identifies it in another edition."""
+        """Key that identifies the divergence in other editions."""
         return self.clause, self.shape
 
 
@@ -49,11 +49,11 @@ class PastRow:
 
     Attributes:
         label: The name of the implementation.
-        release: The release that it was compared with.
+        release: The release with which the implementation was compared.
         version: The version of the implementation; empty if unknown.
         areas: The state of each area, e.g. ``"conforms"``.
         divergences: The unique divergences.
-        baseline: The numbers of a :class:`~conformance.attribution.baseline.Score`; or an empty one.
+        baseline: The numbers of a :class:`~conformance.attribution.baseline.Score`; empty without a score.
     """
 
     label: str
@@ -66,7 +66,7 @@ class PastRow:
 
 @dataclass(frozen=True)
 class Edition:
-    """Results of the runs that were put together once.
+    """Results of the runs that were published together.
 
     Attributes:
         id: A hash of the runs.
@@ -91,7 +91,7 @@ class Edition:
         return cls(hashlib.sha256(identity.encode()).hexdigest()[:12], started, tuple(map(_past, board.rows)))
 
     def row(self, label: str, release: str) -> PastRow | None:
-        """Return the result of an implementation, or None if it has none."""
+        """Return the result of an implementation and release, or None."""
         return next((row for row in self.rows if (row.label, row.release) == (label, release)), None)
 
 
@@ -106,7 +106,7 @@ def _past(row: Row) -> PastRow:
 
 
 def load_history(path: Path) -> list[Edition]:
-    """Return the editions in a file, the oldest first; none if the file does not exist.
+    """Return the editions in a file, the oldest first; empty if the file does not exist.
 
     Raises:
         ToolError: The file cannot be read, or a line is no edition of this version.
@@ -128,7 +128,7 @@ def load_history(path: Path) -> list[Edition]:
 
 
 def with_edition(history: Iterable[Edition], edition: Edition) -> list[Edition]:
-    """Return the history with an edition, in the order of time; an edition of the same runs is replaced."""
+    """Return the history with an edition added, in order of time; it replaces an edition of the same runs."""
     return sorted([*(each for each in history if each.id != edition.id), edition], key=lambda each: each.started)
 
 
@@ -144,9 +144,9 @@ class News:
     Attributes:
         row: The new result.
         before: The last earlier result, or None.
-        appeared: The divergences that the earlier result does not have.
-        gone: The divergences that are in the earlier result only, in areas that were exercised again.
-        areas: The areas whose state has changed: name, earlier state and new state.
+        appeared: The divergences that only the new result has.
+        gone: The divergences that only the earlier result has, in areas that were exercised again.
+        areas: The areas whose state has changed, as (name, earlier state, new state).
     """
 
     row: PastRow
@@ -157,7 +157,7 @@ class News:
 
 
 def news_of(edition: Edition, history: Sequence[Edition]) -> list[News]:
-    """Return what is new in an edition, row by row, compared with the last earlier result of the same row."""
+    """Return the changes of each row of an edition since the last earlier result of the same row."""
     earlier = [each for each in history if each.id != edition.id and each.started <= edition.started]
     return [_news(row, [each.row(row.label, row.release) for each in earlier]) for row in edition.rows]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _COLORS: Final = {"conforms": "blue", "differs": "red", "excused": "orange"}
 _MOST_EDITIONS: Final = 20
-"""Number of editions that the page lists; the history keeps all."""
+"""Maximum number of editions that the page lists; the history has all."""
 _RESULTS: Final = """# Results
 
 Event streams of runs, put together by `conformance site`.
@@ -63,7 +63,7 @@ def results_page(edition: Edition | None, news: Sequence[News], history: Sequenc
 
     Args:
         edition: The edition; None if there are no results yet.
-        news: What is new in it.
+        news: The changes since earlier results.
         history: All editions, the oldest first.
     """
     if edition is None:
@@ -160,7 +160,7 @@ def _badges_of(row: PastRow) -> list[str]:
 
 
 def badges(rows: Sequence[PastRow]) -> dict[str, str]:
-    """Return the badges of all implementations and areas, and of the baseline where there is a score, by path."""
+    """Return badges by path: of all implementations and areas, and of the baseline for rows with a score."""
     return {
         f"{place}/{_file_name(area)}.svg": _badge(row, area)
         for row, place in zip(rows, _places(rows), strict=True)
@@ -169,7 +169,7 @@ def badges(rows: Sequence[PastRow]) -> dict[str, str]:
 
 
 def _places(rows: Sequence[PastRow]) -> list[str]:
-    """Return the directory of the badges of each row; two names may differ in characters that no file name has."""
+    """Return the badges' directory for each row; names that differ only in special characters get a number."""
     places: list[str] = []
     for row in rows:
         place = f"badges/{_file_name(row.label)}-{_file_name(row.release)}"
@@ -191,5 +191,5 @@ def _badge(row: PastRow, area: str) -> str:
 
 
 def _file_name(name: str) -> str:
-    """Return a name for a file: of an implementation, whose name may be any text."""
+    """Return a file name for the name of an implementation or area, which may be any text."""
     return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-.")[:60] or "unnamed"

@@ -1,1 +1,1 @@
-"""Comparison of implementations: their results in each area, from event streams of any runs."""
+"""Comparison of implementations by area, from the event streams of runs."""

@@ -1,4 +1,4 @@
-"""Areas of the scoreboard, as data: the clauses and machines of each, and the meaning of a divergence."""
+"""Areas of the scoreboard, read from ``areas.toml``: clauses, machines, and the meaning of a divergence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from msgspec import convert
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Column of the board; clauses are patterns as in a shell, and no machines mean all."""
+    """Column of the scoreboard; clauses are shell patterns, and an area without machines has all machines."""
 
     name: str
     place: int
@@ -23,7 +23,7 @@ class Area:
     machines: tuple[str, ...] = ()
 
     def has(self, machine: str, clause: str) -> bool:
-        """Return True if a clause of a machine belongs here, unless an earlier area has it."""
+        """Return True if the area includes a clause of a machine, unless an earlier area does."""
         is_machine = not self.machines or machine in self.machines
         return is_machine and any(fnmatchcase(clause, pattern) for pattern in self.clauses)
 
@@ -38,7 +38,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Areas:
-    """All areas and meanings; ``area`` is in the order in which the area of a clause is searched."""
+    """All areas and meanings; a clause belongs to the first area in ``area`` that includes it."""
 
     area: tuple[Area, ...]
     meaning: tuple[Meaning, ...]
@@ -53,7 +53,7 @@ class Areas:
         return next(area for area in self.area if area.has(machine, clause))
 
     def meaning_of(self, area: Area, clauses: Iterable[str]) -> str:
-        """Return the consequence for a consumer: the sentence of the first clause that has one, or of the area."""
+        """Return the consequence of a divergence for a consumer: of the first clause that has one, or of the area."""
         for clause in clauses:
             for meaning in self.meaning:
                 if any(fnmatchcase(clause, pattern) for pattern in meaning.clauses):
@@ -63,5 +63,5 @@ class Areas:
 
 @cache
 def load_areas() -> Areas:
-    """Return the packaged areas; tests compare them with the catalogue of clauses."""
+    """Return the packaged areas."""
     return convert(tomllib.loads((files(__package__) / "areas.toml").read_text("utf-8")), Areas)

@@ -1,4 +1,4 @@
-"""Construction of the board from event streams: the row of each result, and the cell of each divergence."""
+"""Construction of the scoreboard from event streams."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _AREAS_OF: Final = {
     "transactions": "transactions",
     "delete-records": "retention",
 }
-"""Features that a run can skip, and the area that mostly depends on each."""
+"""For each feature that a run can skip, the area that depends on it."""
 _TOLERATED: Final = {
     "without": "skipped because it lacks them: {}",
     "refused_settings": "settings that it rejects, which are skipped: {}",
@@ -37,11 +37,11 @@ _TOLERATED: Final = {
     "excused": "tolerated because a capability is missing, with the number of steps: {}",
     "why": "not run: {}",
 }
-"""Details of a result that a reader must know to evaluate it, with their texts."""
+"""Texts about the details of a result that limit what it shows."""
 
 
 class Source(NamedTuple):
-    """Runs for a board; ``label`` is the name of their rows, empty for the implementation's own name."""
+    """Runs for the scoreboard; ``label`` is the name of their rows, or empty to use the implementation's name."""
 
     label: str
     streams: Sequence[Stream]
@@ -63,7 +63,7 @@ class _Piece:
 
 
 def board_of(sources: Iterable[Source]) -> Board:
-    """Return the board of some runs; runs with the same label and release share a row, in their order."""
+    """Return the scoreboard of some runs; runs with the same label and release share a row."""
     pieces: dict[_Key, list[_Piece]] = {}
     for source in sources:
         for stream in source.streams:
@@ -119,7 +119,7 @@ def _baseline(release: str, pieces: Sequence[_Piece]) -> Score | None:
 
 
 def _version(piece: _Piece) -> str:
-    """Return the implementation's version in the run: the current catalogue may have a different one."""
+    """Return the implementation's version in the run, which may differ from the catalogue's current version."""
     versions = piece.stream.header.versions
     return versions.get(piece.implementation, piece.results[0].release if _is_kafka(piece) else "")
 
@@ -164,7 +164,7 @@ def _is_skipped(feature: str, area: str, pieces: Iterable[_Piece]) -> bool:
 
 
 def _distinct(pieces: Iterable[_Piece]) -> Iterable[tuple[_Piece, Diverged]]:
-    """Yield each unique divergence once, whichever runs have found it."""
+    """Yield each unique divergence once, even if several runs have found it."""
     seen: set[tuple[str, str, str]] = set()
     for piece in pieces:
         for event in piece.faults:
@@ -175,7 +175,7 @@ def _distinct(pieces: Iterable[_Piece]) -> Iterable[tuple[_Piece, Diverged]]:
 
 
 def _shows_in(piece: _Piece, event: Diverged, clause: str) -> Iterable[str]:
-    """Return the areas of a divergence, in every machine: of its clause, and of its related clauses that diverge."""
+    """Return the areas of a divergence: of its clause, and of its other clauses that diverge, for all its machines."""
     machines = event.machines or (event.machine,)
     failing = {id_ for result in piece.results for id_, verdict in result.verdicts.items() if verdict == "diverges"}
     clauses = [clause, *(each for each in event.clauses if each in failing)]

@@ -1,4 +1,4 @@
-"""Runs for a board: each implementation alone, without expectations, so that known divergences are shown too."""
+"""Runs for the scoreboard: each implementation alone, and without expectations, so that known divergences count."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def run_implementation(
     implementation: str,
     releases: tuple[str, ...],
     machines: tuple[str, ...],
-    extent: RunBudget,
+    budget: RunBudget,
     directory: Path,
     *,
     wire: WireOptions | None = None,
     progress: Progress | None = None,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Stream:
-    """Run one implementation against its releases, and write events and traces into a separate directory.
+    """Run one implementation, and write events and traces to a directory of its own.
 
     Args:
         implementation: argument of ``-i``.
         releases: releases of Kafka, oldest first.
         machines: machines to run.
-        extent: amount of work.
+        budget: amount of work.
         directory: parent of each implementation's directory.
-        wire: options for reaching a broker.
+        wire: options for the connection to a broker, or None.
         progress: called while jars are fetched.
-        announce: called with the planned actions on brokers that are not the harness's own.
+        announce: called with the actions that the run will take on brokers that the harness did not start.
 
     Raises:
         ToolError: the run is not possible.
@@ -65,11 +65,11 @@ def run_implementation(
             releases,
             (implementation,),
             machines,
-            extent.profile,
+            budget.profile,
             place / "traces",
-            extent.seed,
-            extent.max_examples,
-            extent.max_time,
+            budget.seed,
+            budget.max_examples,
+            budget.max_time,
             expectations=nothing_expected,
             wire=wire,
         )

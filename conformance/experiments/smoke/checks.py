@@ -1,9 +1,9 @@
-"""Smoke test of an adapter, before an implementation is blamed (``conformance smoke -i IMPL``).
+"""Smoke test of an adapter (``conformance smoke -i IMPL``), before its implementation is tested.
 
-A check never tests if a result is *right* by Kafka's rules: that is the purpose of a run. It tests that replies
-arrive in time, in the protocol's format, and about the named file, and that numbers arrive unchanged in both
-directions. If an adapter passes here and diverges in a run, its implementation is wrong. If it fails here, the adapter
-is broken, and its results in a run mean nothing.
+The checks do not test if results are right by Kafka's rules: ``conformance run`` does. They test that replies arrive in
+time and in the protocol's format, that the adapter uses the given file, and that numbers arrive unchanged. If an
+adapter passes these checks and diverges in a run, its implementation is wrong. If it fails a check, the adapter is
+broken, and the results of a run mean nothing.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def smoke(
     """Check an adapter.
 
     Args:
-        text: the IMPL.
-        release: value of ``{release}``.
+        text: the implementation, as for ``-i``.
+        release: value of ``{release}`` in the text.
         deadline: maximum seconds for each reply.
         start_deadline: maximum seconds for the reply to ``start``.
 
@@ -61,7 +61,7 @@ def smoke(
         A report; its exit code is 2 if the program runs but never replies.
 
     Raises:
-        ToolError: nothing can be checked: an invalid IMPL, no such program, a module that cannot be imported, no Java.
+        ToolError: nothing can be checked, because the text is invalid, or the program, the module or Java is missing.
     """
     spec = parse_spec(text)
     report = SmokeReport(text, release)

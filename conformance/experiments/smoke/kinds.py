@@ -1,4 +1,4 @@
-"""Requests that write a number into an index of one kind and read it back, and basic expectations of an adapter."""
+"""Requests that write a number to an index of one kind and read it back, and basic checks of replies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,15 @@ class NoSuchKindError(NotJudgedError):
 
 
 class Kind(NamedTuple):
-    """Requests that write a number into an index of one kind, and read it back."""
+    """Requests that write a number to an index of one kind and read it back.
+
+    Attributes:
+        suffix: suffix of the index file.
+        append: function that returns the request that writes a number.
+        read: function that returns the request that reads the number.
+        base_of: function that returns the base offset of an index for the number.
+        provocations: requests that should raise errors.
+    """
 
     suffix: str
     append: Callable[[int], tuple[Any, ...]]
@@ -83,5 +91,7 @@ def expect_ok(outcome: Outcome, what: str) -> None:
 
 def expect_state(session: AdapterSession) -> None:
     """Check that the open index returns its state."""
-    if isinstance(told := session.state(), Outcome):
-        raise CheckFailedError(f"An index that is open tells its state, or declares state as unsupported; not {told}.")
+    if isinstance(reply := session.state(), Outcome):
+        raise CheckFailedError(
+            f"An open index returns its state, or declares state as unsupported; it returned {reply}."
+        )

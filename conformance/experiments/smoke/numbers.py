@@ -1,4 +1,4 @@
-"""Check that numbers arrive unchanged at the adapter and back, which fails for JSON libraries that use doubles."""
+"""Check that numbers reach the adapter and return unchanged, which fails with JSON libraries that use doubles."""
 
 from __future__ import annotations
 
@@ -24,11 +24,9 @@ _HOW: Final = "Read and write JSON numbers as integers of 64 bits, not as double
 
 
 def keeps_long_numbers(kind: str, session: AdapterSession, _: Path) -> None:
-    """Check that small numbers are returned, and numbers that doubles cannot represent.
+    """Check that an index returns small numbers, and numbers that doubles cannot represent.
 
-    The double nearest to the largest long becomes the largest long again where conversions saturate, so it alone does
-    not
-    suffice.
+    The largest long alone does not suffice: the nearest double becomes the largest long again if conversions saturate.
     """
     if 7 not in _coming_back(session, kind, 7):
         raise NotJudgedError("Not even a small number comes back: a wrong implementation, which a run will show.")
@@ -52,7 +50,7 @@ def _lost(key: int, found: list[int]) -> str:
 
 
 def _coming_back(session: AdapterSession, kind: str, key: int) -> list[int]:
-    """Return every number that a new index with this number reports."""
+    """Write a number to a new index; return every number in the replies."""
     open_new(session, kind, str(key), OF_KIND[kind].base_of(key))
     expect_ok(session.ask(*OF_KIND[kind].append(key)), f"Appending {key}")
     outcome = session.ask(*OF_KIND[kind].read(key))

@@ -25,7 +25,7 @@ _BATCH: Final = [{"base": 0, "epoch": 0, "records": [[0, 1000]]}]
 
 
 class LogSession(ProcessSession):
-    """Program that is sent requests for a log."""
+    """Program that receives requests for a log."""
 
     version = messages.VERSION
     capabilities: Collection[str] = ()
@@ -61,10 +61,10 @@ def _append(session: LogSession, batches: list[dict[str, Any]] = _BATCH) -> byte
 
 
 def _state(session: LogSession) -> LogState:
-    told = session.tell(messages.State())
-    if told.error is not None:
-        raise CheckFailedError(f"A log that is open tells its state; not {told}.")
-    return cast("LogState", told.value)
+    reply = session.tell(messages.State())
+    if reply.error is not None:
+        raise CheckFailedError(f"An open log returns its state; it returned {reply}.")
+    return cast("LogState", reply.value)
 
 
 def _life(session: LogSession, directory: Path) -> None:
@@ -84,9 +84,9 @@ def _files_where_told(session: LogSession, directory: Path) -> None:
     file = path / f"{0:020d}.log"
     if not file.is_file():
         found = ", ".join(sorted(entry.name for entry in path.iterdir())) or "nothing"
-        raise CheckFailedError(f"The directory that was named holds {found}, not {file.name}.")
+        raise CheckFailedError(f"The given directory contains {found}, not {file.name}.")
     if file.read_bytes() != data:
-        raise CheckFailedError(f"{file.name} does not hold the batch: write to the file before you reply.")
+        raise CheckFailedError(f"{file.name} does not contain the batch: write to the file before you reply.")
 
 
 def _keeps_long_numbers(session: LogSession, directory: Path) -> None:

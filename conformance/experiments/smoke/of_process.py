@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def declares_the_unknown(kind: str, session: AdapterSession, _: Path) -> None:
-    """Check that an operation which no version of the protocol has is unsupported."""
+    """Check that the program replies "unsupported" to an operation that no version of the protocol has."""
     assert isinstance(session, ProcessSession)
     open_new(session, kind)
     if session.tell_unknown().error != "unsupported":
@@ -22,7 +22,7 @@ def declares_the_unknown(kind: str, session: AdapterSession, _: Path) -> None:
 
 
 def ends(request: Request | None, session: AdapterSession, _: Path) -> None:
-    """Check that the program exits: after that request, or without one when its input ends."""
+    """Check that the program exits after a request, or after the end of its input if the request is None."""
     assert isinstance(session, ProcessSession)
     status, written = session.finish(request)
     if status is None:

@@ -19,7 +19,7 @@ class Check(NamedTuple):
         name: expected property, as a sentence without a subject.
         verdict: ``"not-run"`` if an earlier check failed, or if the check cannot be evaluated.
         sent: last request; empty if the check passed.
-        came: reply to it; empty if the check passed.
+        came: reply to the last request; empty if the check passed.
         hint: possible cause; empty if the check passed.
     """
 
@@ -35,9 +35,9 @@ class SmokeReport:
     """Results of all checks.
 
     Attributes:
-        implementation: the IMPL.
-        release: release passed to it.
-        about: its description of itself.
+        implementation: the implementation, as for ``-i``.
+        release: release passed to the program.
+        about: the program's description of itself.
         checks: results in the order of the checks.
         started: True if the program replied to ``start``.
     """
@@ -55,7 +55,7 @@ class SmokeReport:
 
     @property
     def exit_code(self) -> int:
-        """0: no problem found, 1: a check failed, 2: it could not be started."""
+        """Exit code: 0 if no check failed, 1 if a check failed, 2 if the program did not reply to ``start``."""
         if not self.started:
             return 2
         return 0 if self.sane else 1

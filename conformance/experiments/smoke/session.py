@@ -1,7 +1,7 @@
-"""Adapter session: one request at a time to an implementation in a process or in this one.
+"""Session with an adapter: one request at a time to a program, or to an implementation in this process.
 
-:class:`~conformance.implementations.process.ProcessIndex` turns failures into outcomes and continues; a session
-records the last exchange and raises.
+Unlike :class:`~conformance.implementations.process.ProcessIndex`, which turns failures into outcomes, a session raises
+errors, and records the last request and reply.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class AdapterSession(Protocol):
     """Program that replies to requests.
 
     Attributes:
-        kinds: kinds of index that it may have.
+        kinds: kinds of index that the program may have.
         sent: last request.
-        came: reply to it.
+        came: reply to the last request.
     """
 
     kinds: tuple[str, ...]
@@ -64,7 +64,7 @@ class AdapterSession(Protocol):
 
 
 class ProcessSession:
-    """Program that uses the line protocol, started when needed.
+    """Program with the line protocol, which is started on the first request.
 
     Args:
         command: the program and its arguments.

@@ -1,1 +1,1 @@
-"""Pages of the specification, made from the catalogue, the table of behaviours, the layouts and executed traces."""
+"""Pages of the specification, generated from the clauses, the table of behaviours, the layouts and executed traces."""

@@ -1,4 +1,4 @@
-"""A bar of all releases, as an inline picture that a screen reader can read."""
+"""Bar of all releases as inline SVG, with a text for screen readers."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _LABELLED: Final = ("2.4.0", "3.0.0", "4.0.0")
 
 
 def release_bar(releases: ReleaseRange | Collection[str], label: str) -> str:
-    """Return a bar with one cell per published release; the cells of these releases are filled.
+    """Return a bar with one cell per published release.
 
     Args:
-        releases: the releases that are filled.
-        label: the text that a screen reader reads instead.
+        releases: the releases whose cells are filled.
+        label: the text for screen readers.
     """
     parts, at = list[str](), 0
     for held, cells in groupby(release in releases for release in _RELEASES):

@@ -1,4 +1,4 @@
-"""One page per chapter of the catalogue, with a separate address for every clause."""
+"""Page for each chapter of the catalogue, with an anchor for every clause."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def chapter_pages(shown: Mapping[str, Shown], exercised: Mapping[str, int]) -> d
     """Return the pages of the chapters and their overview, by file name.
 
     Args:
-        shown: the smallest trace of clauses.
-        exercised: how many steps of the runs exercised each clause; empty without runs.
+        shown: the smallest trace of each clause.
+        exercised: the number of steps of runs that exercised each clause; empty without runs.
     """
     chapters: dict[str, list[Clause]] = {}
     for clause in load_clauses().values():
@@ -121,7 +121,7 @@ def _machines(clause: Clause) -> str:
 
 
 def _symptoms(clause: Clause) -> list[str]:
-    """Return how steps of the machines would have shown a violation, at most three of them."""
+    """Return at most three descriptions of steps that would detect a violation."""
     whys = dict.fromkeys(row.why for rows in ROWS.values() for row in rows if row.clause == clause.id)
     return list(whys)[:3]
 
@@ -131,7 +131,7 @@ def _behaviours(clause: Clause) -> list[str]:
 
 
 def _steps(shown: Shown) -> list[str]:
-    """Return the steps that show a clause, folded, with the answers of the releases."""
+    """Return the steps that exercise a clause, folded, with the results of the releases."""
     steps = "\n".join(
         f"{number:2}  {escape(printable(str(step)))}"
         for number, step in enumerate(shown.trace.operations[: shown.steps], 1)

@@ -1,4 +1,4 @@
-"""The smallest trace that shows each clause, and what each release answers there: both found by executing traces."""
+"""Smallest trace that exercises each clause, with the result of each release; both come from executing traces."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Shown(NamedTuple):
     """Steps that exercise a clause.
 
     Attributes:
-        steps: The number of steps up to the step that exercises it.
-        name: what ``conformance replay`` calls the trace.
-        trace: the trace that begins with them.
-        answers: each answer to the last of these steps with the range of releases that give it.
+        steps: number of steps up to the step that exercises the clause.
+        name: name of the trace for ``conformance replay``.
+        trace: the trace that begins with these steps.
+        answers: results of the last of these steps, each as (range of releases, result).
     """
 
     steps: int
@@ -46,7 +46,7 @@ def smallest_traces(traces: Mapping[str, Trace]) -> dict[str, Shown]:
     The reference executes the traces in the dialect of every published release.
 
     Args:
-        traces: the traces by the names that ``conformance replay`` knows them by.
+        traces: the traces by their names for ``conformance replay``.
     """
     found: dict[str, Shown] = {}
     of_machine: dict[str, list[str]] = {}
@@ -62,7 +62,7 @@ def smallest_traces(traces: Mapping[str, Trace]) -> dict[str, Shown]:
 
 
 def _execute(lockstep: Lockstep, scratch: Path, name: str, trace: Trace, found: dict[str, Shown]) -> None:
-    """Execute a trace, and keep it for the clauses that no shorter one has shown."""
+    """Execute a trace, and add it for each clause that no shorter trace exercises."""
     lockstep.begin()
     counted = [dict(group.exercised) for group in lockstep.groups]
     for steps, operation in enumerate(trace.operations, 1):
@@ -78,7 +78,7 @@ def _execute(lockstep: Lockstep, scratch: Path, name: str, trace: Trace, found: 
 
 
 def _answers(lockstep: Lockstep, scratch: Path, machine: str, operation: Operation) -> tuple[tuple[str, str], ...]:
-    """Return what the releases answer to the operation that was just executed."""
+    """Return the results of the last operation, each as (range of releases, result)."""
     rules = lockstep.scope.rules
     speaking = {rules(group.dialect.release): group.observation for group in lockstep.groups}
     releases: dict[str, list[str]] = {}

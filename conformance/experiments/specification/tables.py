@@ -1,4 +1,4 @@
-"""Generated tables: byte layouts from the code that reads them, and the changes between releases."""
+"""Generated pages: byte layouts, and changes between releases."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def formats_page() -> str:
 
 
 def changes_page() -> str:
-    """Return the page of what changed from release to release."""
+    """Return the page of the changes from release to release."""
     changed: dict[str, list[str]] = {}
     for before, release in pairwise(_RELEASES):
         for name, row in ROWS.items():

@@ -24,7 +24,7 @@ class Language(NamedTuple):
     Attributes:
         needs: The required program on the PATH.
         build: The command that builds the adapter; empty if nothing has to be built.
-        start: The command that starts it, with ``{release}`` for the Kafka release that it has to follow.
+        start: The command that starts the adapter, with ``{release}`` for the Kafka release that it has to follow.
         numbers: The reason why 64-bit integers remain exact.
     """
 
@@ -93,7 +93,7 @@ def write_starter(language: str, directory: Path) -> list[Path]:
 
 
 def readme(language: str, directory: Path) -> str:
-    """Return the README of an adapter: how to build, check and run it here, and further steps."""
+    """Return the README of an adapter, with commands for its directory."""
     text = (files(__package__) / "README.md.txt").read_text("utf-8")
     chosen, place = LANGUAGES[language], shlex.quote(str(directory))
     build = f"Build it:\n\n```sh\n{chosen.build}\n```\n\n" if chosen.build else ""

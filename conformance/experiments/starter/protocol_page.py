@@ -1,6 +1,6 @@
 """Page about the line protocol: prose, and tables from the JSON Schema of the requests.
 
-It is ``PROTOCOL.md`` of an adapter that ``conformance init`` writes, and ``docs/protocol.md`` here.
+It is ``PROTOCOL.md`` of the adapters that ``conformance init`` writes, and ``docs/protocol.md`` of this repository.
 """
 
 from __future__ import annotations

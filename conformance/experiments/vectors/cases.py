@@ -1,4 +1,4 @@
-"""Cases of the vectors: written ones, and those that the machines have found (``cases.ndjson``)."""
+"""Cases of the vectors: hand-written cases, and cases that the machines have found (``cases.ndjson``)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Case(NamedTuple):
     Attributes:
         name: e.g. ``"offset-warm-section"``.
         machine: the machine with these operations.
-        title: what it is about.
+        title: description of the files.
         steps: the operations.
     """
 
@@ -35,15 +35,15 @@ class Case(NamedTuple):
 
 
 def _index(kind: str, name: str, title: str, *steps: tuple[Any, ...], size: int = 4096, how: str = "sealed") -> Case:
-    """Return a case of one index file: opened, changed, closed, and perhaps corrupted then.
+    """Return a case of one index file, which is opened, changed, closed, and perhaps corrupted.
 
     Args:
         kind: ``offset``, ``time`` or ``transaction``.
         name: the name of the case.
         title: the title of the case.
-        steps: operation and arguments of each; corruption comes after the end.
-        size: the size of a new file.
-        how: ``sealed`` for trimmed and closed, ``killed`` for neither, ``trimmed`` for not closed.
+        steps: steps as (operation, arguments…); corruptions are executed after the file is closed.
+        size: the maximum size of the index.
+        how: ``sealed`` to trim and close the index, ``trimmed`` to trim it only, ``killed`` for neither.
     """
     ends = {"sealed": ("trim", "close"), "killed": ("crash",), "trimmed": ("trim", "crash")}[how]
     ending = [(end,) for end in ends if kind != "transaction" or end != "trim"]
@@ -65,7 +65,7 @@ def _reopened(
     writable: bool = True,
     how: str = "sealed",
 ) -> Case:
-    """Return a case of an index file that is corrupted, opened again and changed again."""
+    """Return a case of an index file that is closed, corrupted, reopened and changed."""
     first = _index(kind, name, title, *steps, how=how, size=240)
     opening = ("open", kind, f"{BASE:020d}{_SUFFIX[kind]}", BASE, 4096, writable)
     more = (Operation(step[0], step[1:]) for step in (*damage, opening, *after, ("crash",)))
@@ -90,7 +90,7 @@ _MANY: Final[dict[str, tuple[Any, ...]]] = {
 
 
 def _of_every_kind() -> Iterator[Case]:
-    """Yield the cases that all kinds of index files have."""
+    """Yield the cases for all kinds of index files."""
     for kind, few in _FEW.items():
         size, many = _ENTRY[kind], len(few)
         offset_of_last = size * (many - 1) + {"offset": 0, "time": 8, "transaction": 18}[kind]
@@ -108,7 +108,7 @@ def _of_every_kind() -> Iterator[Case]:
 
 
 def _of_mapped_kinds() -> Iterator[Case]:
-    """Yield the cases that offset and time indexes have."""
+    """Yield the cases for both offset and time indexes."""
     for kind, many in _MANY.items():
         few, size = _FEW[kind], _ENTRY[kind]
         yield _index(kind, "tail", "Not trimmed: the process was killed", *few, size=240, how="killed")
@@ -133,7 +133,7 @@ def _of_mapped_kinds() -> Iterator[Case]:
 
 
 def _of_one_kind() -> Iterator[Case]:
-    """Yield the cases that only one kind of index file has."""
+    """Yield the cases for only one kind of index file."""
     positions = enumerate((0, 0, 100, 100, 100, 90, 200, 200))
     yield _index(
         "offset",
@@ -181,7 +181,7 @@ def load_cases() -> tuple[Case, ...]:
     own = files("conformance")
     paths = (own / "experiments/vectors/cases.ndjson", *(own / "traces" / f"{kind}.ndjson" for kind in _TRACES))
     traces = {f"{trace.machine}-{trace.id}": trace for path in paths for trace in load_traces(path)}
-    # The adapter of Kafka's classes has no such operation.
+    # The classes of a log are driven without the operation read_log.
     kept = {name: tuple(step for step in trace.operations if step.name != "read_log") for name, trace in traces.items()}
     found = (
         Case(name, trace.machine, trace.title or "Found by the machine", kept[name]) for name, trace in traces.items()

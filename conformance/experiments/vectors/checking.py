@@ -1,4 +1,4 @@
-"""Check of vectors: every step and query is executed again, and every file is made again."""
+"""Check of vectors: every step and query is executed again, and every file is compared."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def wrong_answers(vector: Vector, player: Player) -> Iterator[str]:
-    """Yield a line for each answer and each file of a vector that an implementation gives otherwise."""
+    """Yield a line for each answer and each file in which an implementation differs from a vector."""
     player.begin()
     try:
         yield from _wrong(vector, "history", player)
@@ -39,7 +39,7 @@ def wrong_answers(vector: Vector, player: Player) -> Iterator[str]:
 
 
 def wrong_readings(vector: Vector, files: Mapping[str, bytes], player: Player) -> Iterator[str]:
-    """Yield a line for each query that an implementation answers differently from the files alone."""
+    """Yield a line for each wrong answer of an implementation that opens the given files, without the history."""
     player.begin()
     try:
         for name, content in files.items():
@@ -73,7 +73,7 @@ def check_release(root: Path, progress: Progress | None = None) -> Iterator[str]
     """Yield a line for each wrong answer and wrong file in the directory of a release.
 
     Raises:
-        ToolError: the directory has no document of vectors; no Java, no jars.
+        ToolError: the directory has no document of vectors, or Java or jars are missing.
     """
     document = load_document(root / DOCUMENT)
     where = document.release

@@ -1,8 +1,8 @@
-"""Recorder of ``cases.ndjson``: ``python -m conformance.experiments.vectors.choosing`` writes it again.
+"""Generator of ``cases.ndjson``: ``python -m conformance.experiments.vectors.choosing``.
 
-The machines run against the reference of every release, from a fixed seed. An example is kept up to its last step that
-is the first one to exercise a clause under the rules of a release. So a file of few steps shows every clause that the
-machines come to, in all releases where it holds.
+The machines drive the reference of every release, from a fixed seed. A step is new if it is the first to exercise a
+clause in some release. Each example is saved up to its last new step; examples without one are not saved. So few steps
+exercise every clause that the machines reach, in every release to which it applies.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ EXAMPLES: Final = {"offset": 2000, "time": 2000, "transaction": 1000}
 
 
 class _Chooser:
-    """Listener of a lockstep that keeps the steps with new clauses.
+    """Listener of a lockstep that saves the steps of each example up to the last new one.
 
     Args:
-        lockstep: the lockstep, which calls it before each step.
+        lockstep: the lockstep, which calls the listener before each step.
     """
 
     def __init__(self, lockstep: Any) -> None:
@@ -45,7 +45,7 @@ class _Chooser:
         lockstep.journal = self
 
     def __call__(self, operation: Operation | None) -> None:
-        """Take note of what the step before has exercised."""
+        """Check if the last step was new, and record the next one; None begins the next example."""
         now = {(number, clause) for number, group in enumerate(self._groups) for clause in group.exercised}
         if now - self._seen:
             self._seen, self._needed = now, len(self._steps)
@@ -58,7 +58,7 @@ class _Chooser:
 
 
 def choose(kind: str, examples: int) -> Iterator[Trace]:
-    """Yield the kept examples of a machine."""
+    """Yield the saved examples of a machine."""
     machine = MACHINES[kind]
     with scratch_directory() as scratch:
         lockstep: Any = machine.new_lockstep([], scratch, releases=RELEASES)

@@ -1,4 +1,4 @@
-"""Number of planted index defects that vectors alone find: ``python -m conformance.experiments.vectors.defects``."""
+"""Test of the vectors with planted defects of indexes: ``python -m conformance.experiments.vectors.defects``."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _NONE: Final = ""
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The vectors that find a planted defect.
+    """Vectors that detect a planted defect.
 
     Attributes:
         mutant: the defect.
-        by_reading: the first vector whose queries about the stored files find it; empty if none.
-        by_writing: the first vector whose history finds it; empty if none.
+        by_reading: the first vector whose queries about the stored files detect the defect; empty if none does.
+        by_writing: the first vector whose history detects the defect; empty if none does.
     """
 
     mutant: Mutant
@@ -39,10 +39,10 @@ class Found:
 
 
 def find_defects(mutants: Iterable[Mutant]) -> list[Found]:
-    """Return the vectors that find each mutant of an index file.
+    """Return the vectors that detect each mutant of an index file.
 
     Raises:
-        ToolError: no Java, no jars.
+        ToolError: Java or jars are missing.
     """
     mutants, found = list(mutants), []
     cases = [case for case in load_cases() if case.machine in KINDS]

@@ -1,4 +1,4 @@
-"""The document of a release's vectors as typed structures, and the JSON Schema that they describe.
+"""Document of a release's vectors as typed structures, and its JSON Schema.
 
 ``python -m conformance.experiments.vectors.document`` prints the schema: the file ``conformance/schemas/vectors.json``.
 """
@@ -56,7 +56,7 @@ def load_document(path: Path) -> Document:
     """Return the document in a file.
 
     Raises:
-        ToolError: the file cannot be read, or is none.
+        ToolError: the file cannot be read, or is no document of vectors.
     """
     try:
         return msgspec.json.decode(path.read_bytes(), type=Document)
@@ -67,7 +67,7 @@ def load_document(path: Path) -> Document:
 
 
 def document_text(document: Document) -> str:
-    """Return the content of the file: a step a line."""
+    """Return the document as text, with one step per line."""
     plain = msgspec.to_builtins(document)
     vectors = []
     for vector in plain.pop("vectors"):

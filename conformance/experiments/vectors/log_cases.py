@@ -1,4 +1,4 @@
-"""Written cases of segments and whole logs: every format and codec, transactions, corruption and recovery."""
+"""Hand-written cases of segments and logs: every format and codec, transactions, corruption and recovery."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _open(*, exists: bool) -> Operation:
 
 
 def _batches(count: int = 12, **more: Any) -> list[dict[str, Any]]:
-    """Return batches of three records with gaps between them; two in a row have the same largest timestamp."""
+    """Return batches of three records with offset gaps; pairs of batches have the same largest timestamp."""
     return [
         {
             "base": BASE + 5 * n,
@@ -38,13 +38,13 @@ def _batches(count: int = 12, **more: Any) -> list[dict[str, Any]]:
 
 
 def _old(magic: int) -> list[dict[str, Any]]:
-    """Return messages of an old format, which has one record in each."""
+    """Return messages of an old format, each with one record."""
     records = ([[0, TIME + 50 * (n % 7) if magic else -1, 20, 3]] for n in range(20))
     return [{"base": BASE + 2 * n, "records": each, "magic": magic} for n, each in enumerate(records)]
 
 
 def _transactions() -> list[dict[str, Any]]:
-    """Return two transactions that overlap; the first is aborted, the second committed."""
+    """Return two overlapping transactions, of which the first is aborted and the second committed."""
     data = [
         {
             "base": BASE + 10 * n,
@@ -65,7 +65,7 @@ def _transactions() -> list[dict[str, Any]]:
 
 
 def _appended(batches: Iterable[Batch]) -> _Steps:
-    """Return the appends of batches, one by one, as a follower makes them."""
+    """Return appends of the batches, one by one, with the arguments of a follower."""
     data = [encode([batch]) for batch in batches]
     return tuple(Operation("append_records", (each.hex(), *follower_append_info(each))) for each in data)
 
@@ -75,7 +75,7 @@ def _damaged(suffix: str, how: str, *numbers: int) -> Operation:
 
 
 def segment_cases() -> Iterator[tuple[str, str, _Steps]]:
-    """Yield name, title and steps of each case of a segment; files are sound where the name says so."""
+    """Yield name, title and steps of each case of a segment; if a name begins with ``sound``, its files are sound."""
     formats = {codec: _batches(codec=codec) for codec in ("gzip", "snappy", "lz4", "zstd")}
     formats |= {"plain": _batches(), "v0": _old(0), "v1": _old(1), "stamped": _batches(log_append_time=TIME + 7)}
     formats["v1-gzip"] = _batches(codec="gzip", magic=1)
@@ -111,7 +111,7 @@ def segment_cases() -> Iterator[tuple[str, str, _Steps]]:
 
 
 def _log(*batches: Batch, follower: bool = False, **settings: Any) -> _Steps:
-    """Return a log of small segments with an append for each batch, closed cleanly."""
+    """Return the steps that open a log of small segments and append each batch."""
     sizes = {"segment.bytes": 500, "segment.index.bytes": 120, "index.interval.bytes": 100}
     given = {name.replace("_", "."): value for name, value in settings.items()}
     name = "append_as_follower" if follower else "append_as_leader"
@@ -124,7 +124,7 @@ def _log(*batches: Batch, follower: bool = False, **settings: Any) -> _Steps:
 
 
 def log_cases() -> Iterator[tuple[str, str, _Steps]]:
-    """Yield name, title and steps of each case of a log; it is sound and undamaged where the name says so."""
+    """Yield name, title and steps of each case of a log; if a name begins with ``sound``, its files are sound."""
     closed = (Operation("close_log", (True,)),)
     plain = [
         batch | {"base": 0, "records": [[n, *more] for n, (_, *more) in enumerate(batch["records"])]}

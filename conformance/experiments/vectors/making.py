@@ -1,4 +1,4 @@
-"""Maker of the vectors of a release, with the answers of its classes."""
+"""Writer of the vectors of a release, with the answers of its classes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPEN_OR_NOT: Final = (Effect.OPENS, Effect.RELEASES)
 
 
 class Players:
-    """A player of each machine, made when it is first needed, and all with one release's own classes."""
+    """Players of all machines with one release's own classes; each is created on first use."""
 
     def __init__(self, release: str, scratch: Path, progress: Progress | None = None) -> None:
         self._release, self._scratch, self._progress = release, scratch, progress
@@ -44,7 +44,7 @@ class Players:
 def made_vectors(
     release: str, cases: Iterable[Case], progress: Progress | None = None
 ) -> Iterator[tuple[Vector, dict[str, bytes]]]:
-    """Yield the vector of each case, and its files, as a release's own classes make them.
+    """Yield the vector of each case and its files by name, from a release's own classes.
 
     Args:
         release: a locked release.
@@ -52,7 +52,7 @@ def made_vectors(
         progress: called while jars are fetched.
 
     Raises:
-        ToolError: no Java, no jars.
+        ToolError: Java or jars are missing.
     """
     with scratch_directory() as scratch:
         players = Players(release, scratch, progress)
@@ -63,7 +63,7 @@ def made_vectors(
 def _made(case: Case, player: Player) -> tuple[Vector, dict[str, bytes]]:
     player.begin()
     history = [player.perform(step) for step in case.steps]
-    # After a rejected opening nothing is open.
+    # Close what is open; after a rejected opening, nothing is.
     effects = [
         (step.effect, done) for step, done in zip(case.steps, history, strict=True) if step.effect in _OPEN_OR_NOT
     ]
@@ -90,7 +90,7 @@ def write_release(directory: Path, release: str, cases: Iterable[Case], progress
     """Write the vectors of a release below a directory: the document, the table of queries, and the files.
 
     Raises:
-        ToolError: the directory cannot be written, or holds something already; see :func:`made_vectors`, too.
+        ToolError: the directory cannot be written or exists already, or Java or jars are missing.
     """
     root, vectors = directory / release, []
     try:
@@ -114,8 +114,8 @@ def write_release(directory: Path, release: str, cases: Iterable[Case], progress
 def rows_of(vector: Vector) -> str:
     """Return the queries of a vector as lines with tabs, for readers without JSON.
 
-    The columns: name; kind; path of the index file, or directory of the segment or log; base offset; operation; numbers
-    with commas; answer as JSON without blanks, or ``error`` and its kind.
+    The columns are: name; machine; path of the index file, or of the directory of the segment or log; base offset;
+    operation; arguments, separated by commas; answer as JSON without blanks, or ``error`` and its kind.
     """
     path = f"{vector.name}/{next(iter(vector.files), '')}" if len(vector.files) == 1 else vector.name
     if vector.machine in ("log", "cleaned"):
@@ -144,11 +144,11 @@ def rows_of(vector: Vector) -> str:
 
 
 REPLY: Final = frozenset({"op", "ok", "error", "message", "state", "unsupported"})
-"""The members of a step that are no arguments, and its name."""
+"""Members of a step that are not arguments: the operation's name, and the reply."""
 
 
 def answer(step: Json) -> str:
-    """Return the answer of a step as the table has it."""
+    """Return the answer of a step for the table."""
     if "error" in step:
         return f"error {step['error']}"
     value: Any = step.get("ok")

@@ -28,11 +28,11 @@ SCOPES: Final[dict[str, Scope[Any, Any]]] = {
     "log": _LOG,
     "cleaned": _LOG,
 }
-"""The scope of each machine."""
+"""Scope of each machine."""
 
 
 class Player:
-    """Executor of steps, one after another, in a separate directory.
+    """Executor of steps with one implementation, in a directory of its own.
 
     Args:
         machine: name of the machine whose operations are executed.
@@ -40,7 +40,7 @@ class Player:
         directory: an empty directory.
 
     Attributes:
-        clauses: the clauses that the steps have exercised, as far as the implementation's own answers show it.
+        clauses: the clauses that the steps have exercised, according to the implementation's own results.
     """
 
     def __init__(self, machine: str, implementation: Any, directory: Path) -> None:
@@ -60,7 +60,7 @@ class Player:
         self.clauses = set()
 
     def perform(self, operation: Operation) -> Json:
-        """Return a step with its reply: the outcome, and the state after it if it has changed."""
+        """Execute an operation; return its step with the reply: the outcome, and the state if that has changed."""
         scope = self.scope
         if operation.name in scope.file_selecting_operations:
             self.name = scope.named(operation, self.name)
@@ -95,7 +95,7 @@ class Player:
 
 
 def _reply(outcome: Any, *, with_text: bool) -> Json:
-    """Return the reply of the line protocol; a message only where releases are compared by it."""
+    """Return the reply as in the line protocol, with the error's message if ``with_text``."""
     if outcome == OK:
         return {"ok": None}
     reply: Json = outcome.to_json()

@@ -1,4 +1,4 @@
-"""Queries about the files of a vector: their keys, and the neighbours of the keys."""
+"""Queries about the files of a vector: lookups of keys in the files, and of their neighbours."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OFFSET: Final = struct.Struct(">ii")
 _TIME: Final = struct.Struct(">qi")
 _TRANSACTION: Final = struct.Struct(">hqqqq")
 SPECIAL: Final = (-1, -2, -3, -4, -5, -6, -7)
-"""Every target of ListOffsets that some release knows, and one that none does."""
+"""Special targets of ListOffsets: all that some release knows, and -7, which none knows."""
 
 
 class Asked(NamedTuple):
@@ -40,7 +40,7 @@ class Asked(NamedTuple):
 
 
 def queries_of(machine: str, history: Sequence[Operation], files: Mapping[str, bytes]) -> Asked:
-    """Return the queries about files; no query if the history leaves no file that can be opened."""
+    """Return the queries about the files that a history has written; without queries if no file can be opened."""
     opened = next((step for step in reversed(history) if step.effect is Effect.OPENS), None)
     if opened is None:
         return Asked(0, (), ())
@@ -114,7 +114,7 @@ def _of_segment(base: int, content: bytes) -> Iterator[Operation]:
 
 
 def _chosen(entries: Sequence[Any], warm: int) -> list[Any]:
-    """Return some entries, and those at the edge of the warm section, which has this many entries and one."""
+    """Return some entries, and those at the edge of the warm section, which has ``warm`` + 1 entries."""
     edge = len(entries) - 1 - warm
     return _sample(entries, 14) + [entries[slot] for slot in range(edge - 2, edge + 3) if edge > 0 and slot >= 0]
 
@@ -125,7 +125,7 @@ def _slots(entries: Sequence[Any]) -> Iterator[Operation]:
 
 
 def _timestamps(log: bytes) -> Iterator[int]:
-    """Yield the timestamps of all records; of batches of the old formats the largest."""
+    """Yield the timestamps of all records, and the largest timestamp of every batch, also of old formats."""
     yield from (record.timestamp for record in records_of(log))
     yield from (batch.max_timestamp for batch in _batches(log))
 
@@ -138,7 +138,7 @@ class _Batch(NamedTuple):
 
 
 def _batches(log: bytes) -> Iterator[_Batch]:
-    """Yield the batches up to the first whose header makes no sense."""
+    """Yield the batches up to the first with an invalid header."""
     with contextlib.suppress(KidxError):
         for batch in iter_batches(log):
             yield _Batch(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.position)
@@ -154,7 +154,7 @@ def _around(keys: Iterable[int]) -> list[int]:
 
 
 def _sample(items: Sequence[Any], most: int) -> list[Any]:
-    """Return at most N items at equal distances, the first and the last among them."""
+    """Return at most ``most`` items at equal distances, including the first and the last."""
     if len(items) <= most:
         return list(items)
     return [items[number * (len(items) - 1) // (most - 1)] for number in range(most)]
