@@ -56,7 +56,7 @@ def test_ambiguous_options_are_explained():
     assert all(level.lower() in help_of("clauses", "--level") for level in LEVELS)
     assert "jvm" in help_of("smoke", "-i")
     assert "including the first one" in help_of("smoke", "--deadline")
-    assert "After a hang" in help_of("mutate", "--max-shrink-time")
+    assert "after a hang" in help_of("mutate", "--max-shrink-time")
     assert "the trace's release" in help_of("replay", "--kafka")
     assert "Example: conformance man " in COMMANDS["man"].help
     assert "kidx man" not in COMMANDS["man"].help
