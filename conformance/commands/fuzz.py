@@ -87,8 +87,9 @@ def fuzz_command(
             raise ToolError("a broker cannot open a given file: use jvm, exec:COMMAND or python:MODULE:FACTORY")
     if guided and not has_atheris():
         raise ToolError("--coverage-guided requires atheris; install with pip install atheris")
-    only_indexes = any(parse_spec(text).form != "jvm" for text in implementations)
-    chosen = tuple(str(name) for name in formats or FormatName if not (only_indexes and not formats and name == "log"))
+    # Only Kafka's classes open logs, so other implementations have index formats only, unless the user names formats.
+    only_indexes = not formats and any(parse_spec(text).form != "jvm" for text in implementations)
+    chosen = tuple(str(name) for name in formats or FormatName if not (only_indexes and name == "log"))
     home = state_directory()
     plan = FuzzPlan(
         chosen,

@@ -223,7 +223,7 @@ def run_command(
     """
     implementations = tuple(dict.fromkeys(implementation or ["broker" if bootstrap else "jvm"]))
     _check_required(require, implementations)
-    if kill_cycles and any(parse_spec(name)[0] != "broker" for name in implementations):
+    if kill_cycles and any(parse_spec(name).form != "broker" for name in implementations):
         raise ToolError("--kill-cycles requires -i broker")
     for specification in implementations:
         parse_spec(specification)  # checked before any file is written

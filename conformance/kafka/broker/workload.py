@@ -10,7 +10,7 @@ from kidx.dialect import dialect_of
 # In the past, because a broker since 4.0 rejects timestamps more than an hour ahead of its clock.
 EPOCH_MS = 1_700_000_000_000
 
-# Compression by partition: uncompressed appends are assigned offsets in place, compressed ones by rebuilding.
+# Compression by partition. A leader assigns offsets to an uncompressed batch in place, and rebuilds a compressed batch.
 COMPRESSION: tuple[str | None, ...] = (None, "gzip")
 LARGEST_BATCH = 6
 

@@ -86,7 +86,7 @@ class WireLockstep(WireComparison):
             self._append_to_reference(topic, topic.producers.append(self.broker.client, rows, codec, producer), codec)
 
     def _append_corrupt(self, topic: Topic, rows: list[list[Any]]) -> None:
-        self._done(topic, "append_corrupt")
+        self._record_executed(topic, "append_corrupt")
         self._append_to_reference(topic, topic.producers.append_corrupt(self.broker.client, rows), "none")
 
     def _append_to_reference(self, topic: Topic, sent: Sent, codec: str) -> None:

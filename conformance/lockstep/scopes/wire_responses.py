@@ -144,30 +144,30 @@ class WireComparison:
             row = Row(answer.error, answer.offset, answer.timestamp, answer.leader_epoch)
             if self.level == "must" or promises.depends_on_tiers(question.target, question.request.version):
                 if broken is not None:
-                    self._record(topic, question, broken.clause, broken.allowed, row, _how(row))
+                    self._record(topic, question, broken.clause, broken.allowed, row, _wrong_result(row))
                 else:
                     self.statistics.clauses[clause] += 1
                     # The signature that a wrong result would have.
-                    self._done(topic, _named(topic, question), _how(row))
+                    self._record_executed(topic, _situation_of(topic, question), _wrong_result(row))
                 continue
             rows = list(expected.rows(question.target, question.request.version, question.view))
             if question.request.version == 0:
                 rows = [each._replace(timestamp=-1) for each in rows]
-            own = _kafkas_own(question.target, rows[0], promises, question.view)
+            own = _observed_clauses(question.target, rows[0], promises, question.view)
             if row in rows:
                 self.statistics.clauses.update({clause, *own} if row == rows[0] else {clause})
-                self._done(topic, _named(topic, question), _word(rows[0], topic))
+                self._record_executed(topic, _situation_of(topic, question), _result_word(rows[0], topic))
                 continue
             named = broken.clause if broken is not None else (*own, clause)[0]
             if row._replace(leader_epoch=-1) in [each._replace(leader_epoch=-1) for each in rows]:
                 named = "LO-14"
-            self._record(topic, question, named, rows[0], row, _kind_of(rows[0], row, topic))
+            self._record(topic, question, named, rows[0], row, _difference_of(rows[0], row, topic))
 
     def _compare_refusals(self, topic: Topic, asked: list[ExpectedError]) -> None:
         for refusal, answers in zip(asked, self.broker.request_each(a.request for a in asked), strict=True):
             self.statistics.answers += 1
             self.statistics.asked["refusals"] += 1
-            self._done(topic, _named(topic, refusal))
+            self._record_executed(topic, _situation_of(topic, refusal))
             errors = {answer.error for answer in answers}
             is_any = self.level == "must" and not self._catalogue[refusal.clause].promises_kind
             is_right = errors == {refusal.error} or (is_any and errors and None not in errors)
@@ -215,7 +215,7 @@ class WireComparison:
             what = Situation("fetch", topic.circumstances)
             self._record(topic, f"{question}: {names}", "FE-3", allowed[0], bounds, f"another {', '.join(how)}", what)
         else:
-            self._done(topic, Situation("fetch", topic.circumstances))
+            self._record_executed(topic, Situation("fetch", topic.circumstances))
             self.statistics.clauses["FE-3"] += 1
         if isolation == "read_committed":
             visible = [r for b in batches if not b.is_control and not account.is_aborted(b) for r in b.records]
@@ -270,7 +270,7 @@ class WireComparison:
     def _compare_values(
         self, topic: Topic, what: str | Situation, clause: str, ours: Any, theirs: Any, how: str, question: str = ""
     ) -> bool:
-        self._done(topic, what)
+        self._record_executed(topic, what)
         if ours == theirs:
             self.statistics.clauses[clause] += 1
             return True
@@ -288,7 +288,7 @@ class WireComparison:
         what: str | Situation = "",
     ) -> None:
         """Record a divergence, unless it is known; an earlier stop of the broker is one of its circumstances."""
-        named = what or _named(topic, question)
+        named = what or _situation_of(topic, question)
         prefix = f"{question}: " if str(question) else ""
         steps = tuple(topic.operations)
         divergence = Divergence(
@@ -312,7 +312,7 @@ class WireComparison:
             return
         self.differences[key] = found[-1]
 
-    def _done(self, topic: Topic, what: str | Situation, answered: str = "") -> None:
+    def _record_executed(self, topic: Topic, what: str | Situation, answered: str = "") -> None:
         """Record an executed operation or request and its result; after a stop, also with that circumstance."""
         for each in _before_and_after_stop(what, topic):
             self.statistics.performed.add(f"{each}" + (f": {answered}" if answered else ""))
@@ -324,7 +324,7 @@ def _before_and_after_stop(named: str | Situation, topic: Topic) -> list[Situati
     return [what, *([what._replace(where=what.where + topic.stopped)] if topic.stopped else [])]
 
 
-def _kafkas_own(target: int, row: Row, promises: ListOffsetsContract, view: View) -> tuple[str, ...]:
+def _observed_clauses(target: int, row: Row, promises: ListOffsetsContract, view: View) -> tuple[str, ...]:
     """Return the OBSERVED clause that covers Kafka's result, or nothing if a guarantee covers the result."""
     start = promises.history.start
     if target >= 0:
@@ -349,28 +349,28 @@ def _target_name(target: int) -> str:
     return "timestamp" if target >= 0 else str(target) if target >= -6 else "unknown"
 
 
-def _how(row: Row) -> str:
+def _wrong_result(row: Row) -> str:
     return f"{row.error}" if row.error else "nothing" if row.offset < 0 else "a wrong record"
 
 
-def _named(topic: Topic, question: object) -> Situation:
-    """Return the request with its circumstances."""
+def _situation_of(topic: Topic, question: object) -> Situation:
+    """Return a request to ListOffsets as a situation, with the topic's circumstances."""
     if isinstance(question, Query):
         return Situation(f"list_offsets {_target_name(question.target)}", topic.circumstances)
     return Situation("list_offsets refusals")
 
 
-def _kind_of(ours: Row, theirs: Row, topic: Topic) -> str:
+def _difference_of(ours: Row, theirs: Row, topic: Topic) -> str:
     """Return a description of the difference between two results."""
     if ours._replace(leader_epoch=-1) == theirs._replace(leader_epoch=-1):
         return "another leader epoch"
-    words = [_word(ours, topic), _word(theirs, topic)]
+    words = [_result_word(ours, topic), _result_word(theirs, topic)]
     if min(ours.offset, theirs.offset) >= 0:
         words[1] = "the same record's other timestamp" if ours.offset == theirs.offset else "another record"
     return f"{words[0]} -> {words[1]}"
 
 
-def _word(row: Row, topic: Topic) -> str:
+def _result_word(row: Row, topic: Topic) -> str:
     found = "a deleted record" if row.offset < topic.account.start else "a record"
     return row.error or ("nothing" if row.offset < 0 else found)
 
