@@ -381,11 +381,7 @@ class Lockstep(Generic[Seen, Files]):
         number: int | None = None,
         **more: Any,
     ) -> None:
-        """Report a divergence if an aspect differs in a step, by default the last one.
-
-        Raises:
-            DivergenceError: The divergence counts.
-        """
+        """Report a divergence if an aspect differs in a step, by default the last one; raise it if it counts."""
         number = len(self.operations) - 1 if number is None else number
         who = (participant.implementation.name, participant.implementation.release)
         divergence = build_divergence(number, self.operations[number], who, pairs, clauses, against=against, **more)
