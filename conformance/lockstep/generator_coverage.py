@@ -28,7 +28,7 @@ Kind = tuple[str, str | None, tuple[str, ...]]
 EXAMPLES: Final = {"offset": 300, "time": 300, "transaction": 300, "segment": 150, "log": 150, "cleaned": 100}
 """By machine, the number of generated examples from which a run has to match all rows.
 
-With so many examples, and with each of three seeds, the reference matched every row that is not rare at least 4 times.
+With this number of examples and each of three seeds, the reference matched every common row at least 4 times.
 """
 
 

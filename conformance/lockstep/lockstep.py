@@ -2,7 +2,7 @@
 
 The participants are the *subjects* (implementations under test), a *reference* (kidx) for each group of subjects whose
 releases behave alike, and an abstract *model* for each reference if the scope has models. After every operation,
-outcome, state and bytes on disk of a subject must be equal to the reference's, and the reference must be as the model
+outcome, state and bytes on disk of subject and reference must be equal, and the reference must be as the model
 predicts. Batched participants execute steps later (:mod:`conformance.lockstep.batched_execution`). A ``Scope`` defines
 the object under test and the comparison.
 """
@@ -195,7 +195,7 @@ class Lockstep(Generic[Seen, Files]):
         for participant in self.participants:
             text = participant.failure_between_examples()
             if text is not None and not self._failed:
-                # An operation of its own makes a replay reproduce the failure.
+                # With an additional operation, a replay reproduces the failure.
                 self.operations.append(self.scope.close_operation)
                 self._diverged(participant, "kidx", {"outcome": (OK[:2], Outcome(FAILURE, None, text))}, ())
 

@@ -161,7 +161,7 @@ class Participant(ABC):
         return True
 
     def comparable_listing(self, expected: list[str]) -> list[str]:
-        """Return the names of files, for the comparison with ``expected``, the reference's; see :meth:`listing`."""
+        """Return the names of files, which are compared with the names in ``expected``; see :meth:`listing`."""
         del expected
         return self.listing()
 

@@ -233,7 +233,7 @@ def grouped(
 ) -> list[Group[Seen, Files]]:
     """Return the subjects in groups whose releases behave alike, each with a reference; the newest dialect is last.
 
-    Subjects that provide their compression libraries are in a group of their own release, because these libraries
+    Subjects that provide their compression libraries are in a separate group for their release, because these libraries
     differ between releases.
 
     Args:

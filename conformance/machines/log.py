@@ -130,7 +130,7 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
 
     @rule(anchor=strategies.cut_anchors(), delta=strategies.near())
     def truncate_to(self, anchor: str, delta: int) -> None:
-        """Truncate the log, as a follower does whose log has diverged from its leader's."""
+        """Truncate the log, as a follower does whose log has diverged from the leader."""
         self.truncate("truncate_log", self.offset(anchor, delta))
 
     @rule(delta=st.sampled_from((0, 5, -3)))

@@ -50,5 +50,5 @@ class Machine(RuleBasedStateMachine):
         releases: Iterable[str] = (),
         on_divergence: Callable[[Divergence], int] = lambda _: False,
     ) -> Any:
-        """Return a lockstep for this machine; its arguments are those of ``Lockstep``."""
+        """Return a lockstep for this machine, with the arguments of ``Lockstep``."""
         return cls.lockstep_type(subjects, scratch, releases=releases, on_divergence=on_divergence)

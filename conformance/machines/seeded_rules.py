@@ -59,7 +59,7 @@ def _values(draws: dict[str, Draw[Any]], rng: Random) -> dict[str, Any]:
 
 
 def _called_as(method: Body, perform: Body) -> Body:
-    """Return ``perform`` with the method's name and docstring; its arguments stay those that Hypothesis draws."""
+    """Return ``perform`` with the method's name and docstring; its arguments are what Hypothesis draws."""
     perform.__name__, perform.__qualname__, perform.__doc__ = method.__name__, method.__qualname__, method.__doc__
     perform.__module__ = method.__module__
     return perform

@@ -300,7 +300,7 @@ class SegmentMachine(FilesMachine):
 
     @rule(is_last=st.sampled_from((True, True, False)))
     def recover(self, is_last: bool) -> None:
-        """Rebuild the indexes of the open segment; a broker then preallocates those of the last segment (SEG-34)."""
+        """Rebuild the indexes of the open segment; a broker then preallocates the last segment's indexes (SEG-34)."""
         self.do("recover_segment")
         if is_last:
             self.do("resize_indexes", self.settings[1])

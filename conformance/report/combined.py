@@ -175,7 +175,7 @@ class CombinedReport:
         return "not-run" if clause.applies_to(release) else None
 
     def rows(self, implementation: str) -> list[Clause]:
-        """Return the clauses of an implementation's matrix: all clauses, or for a server those of its machine."""
+        """Return the clauses of an implementation's matrix: all clauses, or only the machine's for a server."""
         releases = self.tested(implementation)
         clauses = [c for c in load_clauses().values() if any(map(c.applies_to, releases))]
         machine = machine_of(implementation)

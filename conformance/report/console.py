@@ -31,7 +31,7 @@ def in_lines(text: str, width: int = 32) -> str:
 
 
 def sanitizing(console: Console) -> Console:
-    """Return the console, changed to escape the control characters in all texts, except those of rich itself."""
+    """Return the console, changed to escape the control characters in all texts, except rich's own."""
     console.push_render_hook(_SanitizingHook())
     return console
 

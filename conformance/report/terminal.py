@@ -201,7 +201,7 @@ class TerminalWriter:
             self.console.print(table)
 
     def _print_not_driven(self) -> None:
-        """Print why a machine cannot test a build."""
+        """Print the reasons why builds cannot be tested."""
         reasons = [str(result.details.get("why", "")) for result in self._results if result.unsupported]
         for reason in filter(None, dict.fromkeys(reasons)):
             self.console.print(reason, markup=False, highlight=False, soft_wrap=True)

@@ -161,7 +161,7 @@ def damages(entry_size: int, st: Any = st) -> Any:
 
     Args:
         entry_size: size of an entry in bytes.
-        st: module of strategies: Hypothesis's, or :mod:`conformance.strategies.draws`.
+        st: module of strategies: ``hypothesis.strategies`` or :mod:`conformance.strategies.draws`.
     """
     # The first and last bytes of the first and the last entries hold signs, versions and the lowest bits of keys.
     edges = [entry * entry_size + at for entry in (0, 1, -1, -2) for at in (0, 1, 3, 4, 7, 8, entry_size - 1)]

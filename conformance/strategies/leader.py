@@ -54,10 +54,10 @@ class Sent(NamedTuple):
     """Batch to send.
 
     Attributes:
-        gaps: for each record, the distance of its timestamp from the clock (None for no timestamp), and the distance of
-            its offset from the right offset.
+        gaps: distances of each record's timestamp from the clock (None for no timestamp), and of its offset from the
+            right offset.
         sizes: value size and key size of all records; without a key size, records have no keys.
-        keyless: index of the only record without a key; past the end if there is none.
+        keyless: index of the only record without a key; past the end if all have keys.
         miscounted: number that is added to the record count and to the last offset in the header.
         options: other fields of the batch.
     """

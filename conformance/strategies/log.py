@@ -17,8 +17,8 @@ class Shape(NamedTuple):
     """Batch to append.
 
     Attributes:
-        records: for each record, the distance of its timestamp from the newest one (None for no timestamp), and the
-            number of offsets skipped before it.
+        records: distance of each record's timestamp from the newest one (None for no timestamp), and the number of
+            offsets skipped before the record.
         codec: compression codec.
     """
 

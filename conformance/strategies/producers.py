@@ -69,5 +69,5 @@ def markers() -> Draw[Write]:
 
 
 def many() -> Draw[range]:
-    """Draw ids of so many producers that Kafka's hash table grows."""
+    """Draw ids of many producers, so that Kafka's hash table grows."""
     return st.sampled_from((range(100, 108), range(100, 126), range(7, 400, 16)))

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 _CHECKED: Final = 128
-"""Interval of contents whose expected results are compared with the readable reference's."""
+"""Interval of contents whose expected results are compared with results of the readable reference."""
 _CHECKED_LOGS: Final = 32
 """Same interval for logs, of which fewer are executed in the same time."""
 _REFERENCE: Final = "the quick reference"

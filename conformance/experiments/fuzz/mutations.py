@@ -1,7 +1,7 @@
 """Mutations of known contents, some of which use the format of the file.
 
-All choices come from a random number generator: Python's own, which is fast, or Hypothesis's, whose buffer a
-coverage-guided fuzzer chooses.
+All choices come from a random number generator: Python's own, which is fast, or one of
+Hypothesis, whose buffer a coverage-guided fuzzer chooses.
 """
 
 from __future__ import annotations

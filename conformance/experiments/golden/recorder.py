@@ -245,7 +245,7 @@ class _Recorder:
 
 
 def _kind(topic: Topic, step: Append) -> Kind:
-    """Return the kind of an append: the leader rebuilds a batch if codec or format differ from the topic's."""
+    """Return the kind of an append: the leader rebuilds a batch if the topic has another codec or format."""
     magic = 1 if _OLD_FORMAT in topic.config else 2
     same = step.magic == magic and topic.codec in (None, step.codec)
     return "in_place" if same else "rebuilt"

@@ -4,7 +4,7 @@ An index file must be exact if the log alone determines its bytes:
 
 * ``.index``: if each append of the segment was one batch, or the release indexes batches, not appends (SEG-3, SEG-4);
   and if the broker was not restarted within the segment, as the first batch after a restart gets no entry (SEG-7).
-* ``.timeindex``: under the same conditions, because its entries are written together with those of the ``.index``; and
+* ``.timeindex``: under the same conditions, because its entries are written together with the ``.index`` entries; and
   if for every batch with a new largest timestamp, the leader stores the same offset as recovery: the last one. The
   leaders of 2.4 to 3.6 store the record's offset if a batch was appended unchanged and uncompressed (SEG-8, SEG-9).
 * ``.txnindex``: always (TX-15).

@@ -1,7 +1,7 @@
 """``conformance diff``: differences in behaviour between two releases of Kafka.
 
-The classes of the *new* release are compared with the reference in the dialect of the *old* release. The old release's
-own classes take part as a control, and must not diverge. Every divergence of the new classes is a difference between
+The classes of the *new* release are compared with the reference in the dialect of the *old* release. Classes of the
+old release take part as a control, and must not diverge. Every divergence of the new classes is a difference between
 the releases::
 
     found = compare(Plan("3.9.1", "3.9.2", ("offset",), traces=directory))

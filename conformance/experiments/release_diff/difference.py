@@ -31,7 +31,7 @@ class Difference:
         machine: The machine that found the difference.
         divergence: The divergence of the new release from the old release's reference, in the last operation.
         operations: The shrunk trace.
-        implicated: The clauses that separate the releases at this step; if there are none, the difference is a finding.
+        implicated: The clauses that separate the releases at this step; without any, the difference is a finding.
         old: The execution of the trace by the old release.
         new: The execution of the trace by the new release.
         trace: The path of the trace.

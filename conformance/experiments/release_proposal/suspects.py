@@ -1,7 +1,7 @@
 """Clauses that a release breaks, if no known value of the dialect explains its behaviour.
 
-The clause that most failing traces implicate is chosen first. Of equally frequent clauses, the one that is exercised
-least in other steps is chosen. The traces that implicate a chosen clause are not counted for other clauses.
+The clause that most failing traces implicate is chosen first. Of equally frequent clauses, the clause that is
+exercised least in other steps is chosen. The traces that implicate a chosen clause are not counted for other clauses.
 """
 
 from __future__ import annotations

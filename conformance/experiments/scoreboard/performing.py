@@ -42,7 +42,7 @@ def run_implementation(
     progress: Progress | None = None,
     announce: Callable[[str], None] = lambda _: None,
 ) -> Stream:
-    """Run one implementation, and write events and traces to a directory of its own.
+    """Run one implementation, and write events and traces to a separate directory.
 
     Args:
         implementation: argument of ``-i``.

@@ -32,7 +32,7 @@ SCOPES: Final[dict[str, Scope[Any, Any]]] = {
 
 
 class Player:
-    """Executor of steps with one implementation, in a directory of its own.
+    """Executor of steps with one implementation, in a separate directory.
 
     Args:
         machine: name of the machine whose operations are executed.

@@ -31,7 +31,7 @@ _CLIENT_ID: Final = "kidx"
 _BLOCK: Final = 1 << 20
 _OTHERS: Final = {b"\x15\x03": "TLS", b"HT": "HTTP"}
 """First bytes of a response in another protocol."""
-# Decoding a varint with so many continuation bytes would take hours. No valid text or number has them.
+# Decoding a varint with 4,096 continuation bytes would take hours. No valid text or number has them.
 _ENDLESS: Final = re.compile(rb"[\x80-\xff]{4096}")
 _DECODING: Final = (struct.error, ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 

@@ -17,7 +17,7 @@ LARGEST_TARGET: Final = (1 << 63) - 1
 
 
 class OffsetResult(NamedTuple):
-    """Result of ListOffsets for one target: a record, all None if there is none, or the name of an error."""
+    """Result of ListOffsets for one target: a record, only None without one, or the name of an error."""
 
     target: int
     offset: int | None = None

@@ -26,7 +26,7 @@ class AlternativeReference:
         self._lengths: Lengths = {}
 
     def is_like(self, reference: Participant) -> bool:
-        """Return True if the indexes have as many entries as another reference's; entries of zeros count."""
+        """Return True if the indexes have as many entries as in another reference; entries of zeros count."""
         mine: Lengths = self.log.implementation.index_lengths()
         theirs: Lengths = reference.implementation.index_lengths()
         return mine == theirs

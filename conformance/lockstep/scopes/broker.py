@@ -122,7 +122,7 @@ class BrokerLockstep:
         return topic
 
     def kill_while_appending(self, topic: TopicLockstep, rows: Sequence[list[list[Any]]], *, acknowledged: int) -> None:
-        """Send all batches at once, kill the broker after a number of acknowledgements, and start it again.
+        """Send all batches without waiting, kill the broker after a number of acknowledgements, and start it again.
 
         Raises:
             DivergenceError: The log does not contain a prefix of the batches, or lacks acknowledged batches; or the

@@ -84,6 +84,6 @@ class CacheScope(DirectoryScope[CacheObservation]):
 
 
 class CacheLockstep(Lockstep[CacheObservation, Files]):
-    """Lockstep of caches; the arguments are those of the base class."""
+    """Lockstep of caches, with the arguments of the base class."""
 
     scope = CacheScope()

@@ -1,7 +1,7 @@
 """Participant for an index without ``preallocation``; only its entries are compared.
 
 Kafka preallocates space for all entries when it creates an index. After a crash, Kafka opens this space as entries of
-zeros. An index without ``preallocation`` does neither. So it is compared with a reference of its own, whose file is
+zeros. An index without ``preallocation`` does neither. So it is compared with a separate reference, whose file is
 truncated to its entries when it is closed, and preallocated again when it is opened.
 """
 
@@ -36,7 +36,7 @@ class EntriesOnlyParticipant(IndexParticipant):
 
     Attributes:
         own_clauses: The clauses that the participant's own reference exercised in the last step; None for a transaction
-            index, which needs no reference of its own.
+            index, which needs no separate reference.
     """
 
     def __init__(self, implementation: Any, directory: Path) -> None:
@@ -85,7 +85,7 @@ class EntriesOnlyParticipant(IndexParticipant):
         track_step(self._tracked, operation, Observation(OK, self._state))
 
     def implicated_clauses(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
-        """See the base class; the clauses of the participant's own reference replace those of the shared reference."""
+        """See the base class; the clauses come from the participant's own reference."""
         return super().implicated_clauses(clauses if self.own_clauses is None else self.own_clauses)
 
     def foreign_clauses(self, clauses: tuple[str, ...]) -> Sequence[str]:

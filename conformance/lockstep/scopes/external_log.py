@@ -35,7 +35,7 @@ class ExternalLogParticipant(LogParticipant):
     """Log that declares its capabilities.
 
     The log is compared with the reference, except for the tolerances of its missing capabilities. If a log may execute
-    a step in several ways, and has executed it in another way than the reference, the log gets a reference of its own
+    a step in several ways, and has executed it in another way than the reference, the log gets a separate reference
     that has executed the same variant. The log keeps it until both references are equal again.
 
     Attributes:
@@ -190,7 +190,7 @@ class ExternalLogParticipant(LogParticipant):
             mine: The observation that the log is compared with.
             expected: The observation of the shared reference.
             actual: The log's observation.
-            is_own: True if the log is compared with a reference of its own.
+            is_own: True if the log is compared with a separate reference.
         """
         outcomes = [each[0].outcome for each in (mine, expected, actual)]
         is_damaged = any(step.operation.name == "damage_log_file" for step in self._history)

@@ -155,7 +155,7 @@ class IndexScope(Scope[Observation, bytes | None]):
 
 
 class IndexLockstep(Lockstep[Observation, "bytes | None"]):
-    """Lockstep of index files; the arguments are those of the base class.
+    """Lockstep of index files, with the arguments of the base class.
 
     Attributes:
         capabilities: The capabilities that every subject has.

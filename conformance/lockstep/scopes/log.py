@@ -112,7 +112,7 @@ class LogScope(DirectoryScope[LogObservation]):
 
 
 class LogLockstep(Lockstep[LogObservation, Files]):
-    """Lockstep of logs; the arguments are those of the base class.
+    """Lockstep of logs, with the arguments of the base class.
 
     Attributes:
         capabilities: The capabilities that every subject has.

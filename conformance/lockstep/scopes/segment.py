@@ -133,6 +133,6 @@ class SegmentScope(Scope[SegmentObservation, Files]):
 
 
 class SegmentLockstep(Lockstep[SegmentObservation, Files]):
-    """Lockstep of segments; the arguments are those of the base class."""
+    """Lockstep of segments, with the arguments of the base class."""
 
     scope = SegmentScope()

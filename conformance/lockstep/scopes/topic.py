@@ -1,8 +1,8 @@
 """Scope and lockstep of a broker's topic: the files of its partition, and the results of lookups.
 
-The broker executes an operation first, because the reference cannot know the leader epoch, the time of the broker's
-clock, and the compression of rewritten batches. Each observation of an operation has its own clauses, so it is compared
-and counted separately.
+The broker executes an operation first, because the reference cannot know the leader epoch, the time of the broker, and
+the compression of rewritten batches. Each observation of an operation has its own clauses, so it is compared and
+counted separately.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
         return False
 
     def targets(self, *, every: bool) -> list[int]:
-        """Return special targets, unknown targets, and timestamps around those of the records.
+        """Return special targets, unknown targets, and timestamps around the timestamps of records.
 
         Args:
             every: True for all timestamps of records; False for at most two dozen.

@@ -1,4 +1,4 @@
-"""Comparison of a broker's responses with Kafka's, or only with guarantees; divergences are recorded."""
+"""Comparison of a broker's responses with Kafka, or only with guarantees; divergences are recorded."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class _Kernels(NamedTuple):
     Attributes:
         write: The kernel that writes cases.
         texts: A function that returns the error texts of a dialect.
-        rule: A function that returns the property of a dialect, besides its texts, that the kernel needs.
+        rule: A function that returns the other property of a dialect that the kernel needs.
         longs: The maximum number of longs of a case without its content.
         longs_a_byte: The additional longs for each byte of its content.
     """

@@ -45,7 +45,7 @@ def template(text: str) -> np.ndarray[tuple[int], np.dtype[np.uint8]]:
 
 @kernel
 def no_state() -> Any:
-    """Return the value that stands for no state in a reply."""
+    """Return the state of a reply without a state."""
     state = np.zeros(STATE, np.int64)
     state[_LASTS] = -1
     return state

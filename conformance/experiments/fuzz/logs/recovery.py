@@ -95,7 +95,7 @@ class Times:
         return self.last_entry
 
     def append(self, maximum: MaxTimestamp, kept_free: int) -> None:
-        """Add an entry for the largest timestamp so far, if it exceeds the last entry's.
+        """Add an entry for the largest timestamp so far, if it exceeds the last timestamp.
 
         Raises:
             NeedsReferenceError: The index rejects the entry.
