@@ -13,17 +13,16 @@ import typer
 from conformance.commands.options import JsonOption, ReleaseOption, echo, resolve_releases, state_directory
 from conformance.errors import ToolError
 from conformance.experiments.interleave import trace
-from conformance.experiments.interleave.experiment import Interrupter, Pair, Result
-from conformance.experiments.interleave.known import KnownPairs
+from conformance.experiments.interleave.experiment import Interrupter, Result
+from conformance.experiments.interleave.java_test import interleaving_test
 from conformance.experiments.interleave.planted import PLANTED, RELEASE, find_planted
+from conformance.experiments.interleave.releases import Search, search_releases
 from conformance.experiments.interleave.scenarios import KINDS, LOGS
-from conformance.experiments.interleave.shrinking import shrunk
 from conformance.experiments.interleave.table import table
-from conformance.experiments.json_file import save_json
-from conformance.implementations.jvm.interruptible import interruptible_digest
 from conformance.kafka.progress import show_progress
 from conformance.operations import Json
 from conformance.runs.reproducers import write_text
+from conformance.runs.worker_count import usable_cpus
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -47,8 +46,15 @@ def interleave_command(
     replay: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Replay one interleaving in two threads, with its release.")
     ] = None,
+    export: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="With --replay: also write a stand-alone JUnit test, .java.")
+    ] = None,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write interleavings here.")] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table of all releases here.")] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("-j", "--jobs", min=1, help="Worker processes for several releases; one per CPU by default."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Interrupt every operation at every access to a field, buffer or file, and execute other operations there.
@@ -62,9 +68,11 @@ def interleave_command(
 
     Example: `conformance interleave --kafka 4.3.1 --machine offset`
     """
+    if export is not None and replay is None:
+        raise ToolError("--export requires --replay FILE")
     with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
         if replay is not None:
-            return _replay(trace.load(replay), scratch, progress, as_json=as_json)
+            return _replay(trace.load(replay), export, scratch, progress, as_json=as_json)
         if planted:
             return _planted(planted, range(seed, seed + _SEEDS), scratch, as_json=as_json)
         kinds = tuple(machine or (kind for kind in KINDS if kind not in LOGS))
@@ -73,16 +81,12 @@ def interleave_command(
                 raise ToolError(f"unknown machine {name!r}; choose from {', '.join(KINDS)}")
         # Finding the shortest interleaving of each torn pair takes time, so JSON alone comes without.
         directory = None if as_json and report is None else (report or state_directory()) / "traces"
-        known, rows, done = KnownPairs(), list[Json](), dict[str, list[Json]]()
-        for release in resolve_releases(kafka):
-            digest = interruptible_digest(release, progress, logs=not set(kinds).isdisjoint(LOGS))
-            if digest not in done:
-                interrupter = Interrupter(release, scratch / release, progress)
-                pairs = list(interrupter.explore(kinds, seed, max_examples))
-                done[digest] = _release(interrupter, pairs, known, directory, as_json=as_json)
-            elif not as_json:
-                echo(f"Kafka {release}: the same classes as {done[digest][0]['release']}")
-            rows += [row | {"release": release} for row in done[digest]]
+        search, rows = Search(kinds, seed, max_examples, directory), list[Json]()
+        found = search_releases(search, resolve_releases(kafka), scratch, jobs or usable_cpus(), progress)
+        for release, same, results in found:
+            rows += [row | {"release": release} for row in results]
+            if not as_json:
+                _print_release(release, same, results)
     new = sum(row["torn"] > 0 and row["clause"] is None for row in rows)
     if markdown is not None:
         options = "".join(
@@ -99,72 +103,39 @@ def interleave_command(
 _SEEDS = 5
 
 
-def _release(
-    interrupter: Interrupter, pairs: Sequence[Pair], known: KnownPairs, directory: Path | None, *, as_json: bool
-) -> list[Json]:
-    """Print the results of one release, and return them as JSON."""
-    release = interrupter.release
-    torn = [pair for pair in pairs if pair.violations]
-    points = sum(pair.points for pair in pairs)
-    if not as_json:
-        echo(f"Kafka {release}: {len(pairs)} pairs, {points} interruptions; {len(pairs) - len(torn)} pairs are atomic")
-    rows = []
-    for pair in pairs:
-        clause = known.clause_of(pair, release)
-        row = _row(release, pair, clause)
-        if pair.violations and directory is not None:
-            shown = shrunk(pair.case, interrupter)
-            if shown is None:
-                beside = f"{pair.case.first} beside {pair.case.others}"
-                raise ToolError(f"cannot reproduce in two threads the torn pair {beside} of Kafka {release}")
-            content = trace.document(shown, release, clause)
-            row["trace"] = str(save_json(content, directory, "interleaving", "interleaving"))
-            if not as_json:
-                _print(pair, content, row["trace"])
-        rows.append(row)
-    return rows
-
-
-def _row(release: str, pair: Pair, clause: str | None) -> Json:
-    return {
-        "release": release,
-        "machine": pair.case.kind,
-        "index": pair.case.kind,
-        "names": list(pair.case.names),
-        "first": pair.case.first,
-        "others": pair.case.others,
-        "points": pair.points,
-        "waits": pair.waits,
-        "torn": len(pair.violations),
-        "clause": clause,
-        "where": sorted({violation.where for violation in pair.violations}),
-    }
-
-
-def _print(pair: Pair, content: Json, path: str) -> None:
-    echo(
-        f"\n{content['clause'] or 'NEW'}  {content['machine']}: {content['first']}, interrupted by {content['others']}"
-    )
-    echo(f"  torn at      {len(pair.violations)} of {pair.points} points")
-    echo(f"  before       {', '.join(content['setup']) or 'nothing'}")
-    for line in trace.readable(content):
-        echo(f"  {line}")
-    echo(f"  result       {_text(content['result'])}")
-    for order in content["orders"]:
-        echo(f"  in order     {_text(order)}")
-    echo(f"  replay       conformance interleave --replay {path}")
+def _print_release(release: str, same: str, rows: Sequence[Json]) -> None:
+    if release != same:
+        echo(f"Kafka {release}: the same classes as {same}")
+        return
+    points, torn = sum(row["points"] for row in rows), [row for row in rows if row["torn"]]
+    echo(f"Kafka {release}: {len(rows)} pairs, {points} interruptions; {len(rows) - len(torn)} pairs are atomic")
+    for row in torn:
+        content = trace.load(Path(row["trace"]))
+        named = f"{content['machine']}: {content['first']}, interrupted by {content['others']}"
+        echo(f"\n{content['clause'] or 'NEW'}  {named}")
+        echo(f"  torn at      {row['torn']} of {row['points']} points")
+        echo(f"  before       {', '.join(content['setup']) or 'nothing'}")
+        for line in trace.readable(content):
+            echo(f"  {line}")
+        echo(f"  result       {_text(content['result'])}")
+        for order in content["orders"]:
+            echo(f"  in order     {_text(order)}")
+        echo(f"  replay       conformance interleave --replay {row['trace']}")
 
 
 def _text(result: Json) -> str:
     return f"{result['first']} · {result['others']} · {result['state']}"
 
 
-def _replay(content: Json, scratch: Path, progress: Progress | None, *, as_json: bool) -> int:
+def _replay(content: Json, export: Path | None, scratch: Path, progress: Progress | None, *, as_json: bool) -> int:
+    program = None if export is None else interleaving_test(content, export)
     interrupter = Interrupter(content["release"], scratch / "replay", progress)
     case, schedule = trace.case_of(content)
     orders = interrupter.orders(case)
     where, _, seen = interrupter.perform(case, schedule)
     torn, same = seen not in orders, (where, seen) == (content["where"], Result(**content["result"]))
+    if export is not None and program is not None:  # only now: a rejected replay leaves no file
+        write_text(export, program)
     if as_json:
         typer.echo(json.dumps({"torn": torn, "same": same, "where": where, "result": seen._asdict()}))
     else:

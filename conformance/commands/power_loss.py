@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +13,7 @@ import typer
 from conformance.commands.options import JsonOption, ReleaseOption, echo, resolve_releases, state_directory
 from conformance.errors import ToolError
 from conformance.experiments.power_loss import trace
+from conformance.experiments.power_loss.cache import CacheExplorer, CachePlan, cache_lines, trace_of
 from conformance.experiments.power_loss.experiment import Explored, Explorer, Plan
 from conformance.experiments.power_loss.judging import Judge
 from conformance.experiments.power_loss.known import Known, load_known
@@ -22,18 +24,31 @@ from conformance.kafka.progress import show_progress
 from conformance.operations import Json
 from conformance.runs.reproducers import write_text
 from conformance.scratch import scratch_directory
+from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
     from conformance.experiments.power_loss.signatures import Finding
+    from conformance.kafka.jar_fetch import Progress
 
 
 _LIVES = Plan().lives
+_CACHES = CachePlan().lives
+
+
+class Target(StrEnum):
+    """Target of the power failures."""
+
+    LOG = "log"
+    CACHE = "cache"
 
 
 def power_loss_command(
     kafka: ReleaseOption = None,
+    machine: Annotated[Target, typer.Option(help="The log, or the cache of remote indexes.")] = Target.LOG,
     seed: Annotated[int, typer.Option(help="Random seed; a fixed seed reproduces the run.")] = 0,
-    max_examples: Annotated[int, typer.Option(min=1, help="Examples for each release.")] = _LIVES,
+    max_examples: Annotated[
+        int | None, typer.Option(min=1, help=f"Examples for each release: {_LIVES} logs, or {_CACHES} caches.")
+    ] = None,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for each release.")] = None,
     planted: Annotated[
         list[str] | None,
@@ -58,6 +73,8 @@ def power_loss_command(
     open without a gap and with all synced data. Its lookups have to find what a scan finds. kidx has to get the same
     result. Exit code 0: only known causes (`conformance clauses PF-1`), 1: a new cause, 2: could not run.
 
+    With `--machine cache`, the cache of remote index files has to open (PF-14), and to answer as remote storage does.
+
     Example: `conformance power-loss --kafka 4.3.1 --max-time 60`
     """
     directory = (report or state_directory()) / "traces"
@@ -66,26 +83,70 @@ def power_loss_command(
             document = trace.load(replay)
             return _replay(document, Explorer(document["release"], scratch, progress), as_json=as_json)
         releases = resolve_releases(kafka)
-        plan = Plan(seed, max_examples, seconds=max_time)
+        plan = Plan(seed, max_examples or _LIVES, seconds=max_time)
         if planted:
             explorer = Explorer(releases[-1], scratch, progress)
             return _planted(planted, explorer, plan, as_json=as_json)
-        known, rows, new = load_known(), list[Json](), 0
-        for release in releases:
-            explorer = Explorer(release, scratch / release, progress)
-            explored = explorer.explore(plan)
-            findings = [(shrunk(each, explorer, shrink_time), known.of(each, release)) for each in explored.findings]
-            new += sum(found is None for _, found in findings)
-            rows.append(_print_release(explored, findings, directory, as_json=as_json))
+        if machine is Target.CACHE:
+            of_cache = CachePlan(seed, max_examples or _CACHES)
+            rows = list(_caches(releases, of_cache, directory, scratch, progress, as_json=as_json))
+        else:
+            known, rows = load_known(), list[Json]()
+            for release in releases:
+                explorer = Explorer(release, scratch / release, progress)
+                explored = explorer.explore(plan)
+                findings = [shrunk(each, explorer, shrink_time) for each in explored.findings]
+                causes = [(each, known.of(each.signature, release)) for each in findings]
+                rows.append(_print_release(explored, causes, directory, as_json=as_json))
+    new = sum(found["clause"] is None for row in rows for found in row["findings"])
     if markdown is not None:
-        options = f" --max-time {max_time:g}" if max_time else ""
-        write_text(markdown, table(rows, f"conformance power-loss --kafka all --seed {seed}{options} --markdown FILE"))
+        options = "".join(f" --kafka {name}" for name in kafka or ()) + f" --seed {seed}"
+        options += f" --max-examples {max_examples}" if max_examples else ""
+        options += f" --max-time {max_time:g}" if max_time else ""
+        start = f"conformance power-loss{' --machine cache' if machine is Target.CACHE else ''}"
+        write_text(markdown, table(rows, f"{start}{options} --markdown FILE"))
     if as_json:
         typer.echo(json.dumps(rows))
     else:
         causes = sum(len(row["findings"]) for row in rows)
         echo(f"{'NEW CAUSES' if new else 'no new cause'}: {new} of {causes} causes are not known")
     return 1 if new else 0
+
+
+def _caches(
+    releases: Sequence[str], plan: CachePlan, directory: Path, scratch: Path, progress: Progress, *, as_json: bool
+) -> Iterator[Json]:
+    """Print the results of each release that has the cache, and yield them as JSON.
+
+    Raises:
+        ToolError: no release has it.
+    """
+    known, having = load_known(), [each for each in releases if dialect_of(each).has_remote_index_cache]
+    if not having:
+        raise ToolError(f"Kafka {', '.join(releases)} has no cache of remote indexes: it came with 3.6")
+    for release in having:
+        explored = CacheExplorer(release, scratch / release, progress).explore(plan)
+        row: Json = {"release": release, "lives": explored.lives, "states": explored.states, "findings": []}
+        if not as_json:
+            echo(f"Kafka {release}: {explored.lives} lives, {explored.states} states of the disk")
+        for finding in explored.findings:
+            found = known.of(finding.signature, release)
+            path = trace_of(finding, release).save(directory)
+            told = {
+                "clause": None if found is None else found.clause,
+                "signature": str(finding.signature),
+                "times": finding.times,
+                "shows": finding.text,
+                "trace": str(path),
+                "lost": finding.failure.described(),
+                "steps": [operation.to_json() for operation in finding.life.operations],
+            }
+            row["findings"].append(told)
+            if not as_json:
+                echo(f"\n{told['clause'] or 'NEW'}  {told['signature']} ({finding.times} times)")
+                echo("\n".join(f"  {line}" for line in cache_lines(finding)))
+                echo(f"  replay       conformance replay {path}")
+        yield row
 
 
 _MORE = 4

@@ -10,11 +10,14 @@ from conformance.cli import app
 from conformance.commands.power_loss import _replay
 from conformance.errors import ToolError
 from conformance.experiments.power_loss import trace
+from conformance.experiments.power_loss.cache import CacheExplorer, CacheFinding, Stored, cache_lines, trace_of
+from conformance.experiments.power_loss.disk import Length, disks
 from conformance.experiments.power_loss.experiment import Explorer, Plan
-from conformance.experiments.power_loss.failures import Failure, losses, moments
+from conformance.experiments.power_loss.failures import Failure, Moment, Restart, losses, moments
 from conformance.experiments.power_loss.judging import Judge
+from conformance.experiments.power_loss.known import load_known
 from conformance.experiments.power_loss.promises import Promise
-from conformance.experiments.power_loss.signatures import Finding, signature_of
+from conformance.experiments.power_loss.signatures import Finding, Signature, signature_of
 from conformance.operations import Operation
 
 SETTINGS = {"segment.bytes": 1000, "segment.index.bytes": 120, "index.interval.bytes": 0}
@@ -69,6 +72,54 @@ def test_an_invalid_power_failure_file_is_reported_in_a_line(tmp_path):
     path.write_text('{"format": "kidx-trace"}')
     with pytest.raises(ToolError, match="is not a power failure of version 1"):
         trace.load(path)
+
+
+STORED = Stored("b-_UbGhWQSyTrDfNnQxAAw", 100, ((101, 61), (109, 161)), ((1000, 102), (1010, 105)), ((100, 101),))
+FETCHED = [Operation("open_cache", (1 << 20, 5000, 0)), Operation("fetch_entry", (STORED.id, 100, False))]
+
+
+@pytest.fixture(scope="module")
+def cache_explorer(tmp_path_factory):
+    return CacheExplorer("4.4.0", tmp_path_factory.mktemp("cache") / "scratch")
+
+
+@pytest.fixture(scope="module")
+def fetched(cache_explorer):
+    """Return a life that has fetched the files of a segment, and the moment after it."""
+    life = cache_explorer.record([STORED], FETCHED)
+    return life, Moment(list(disks(life.events))[-1], 1, done=True, restarts=())
+
+
+def test_a_cut_file_of_the_cache_fails_its_start_or_hides_an_aborted_transaction(cache_explorer, fetched):
+    """PF-14, PF-15: each loses the length of one file; nothing breaks without a loss."""
+    life, moment = fetched
+    files = {name: Length(number) for name, number in moment.disk.names.items()}
+
+    def broken(loss):
+        return set(cache_explorer.judge(life, Failure(moment, loss, Restart(False, 0, 0))))
+
+    assert broken({}) == set()
+    for name, item in files.items():
+        expected = Promise.CACHE_ABORTED if name.endswith(".txnindex") else Promise.CACHE_OPENS
+        assert broken({item: moment.disk.files[item.file].lengths[-1] - 1}) == {expected}
+    assert broken({item: 0 for name, item in files.items() if not name.endswith(".txnindex")}) == set()
+
+
+def test_a_cache_after_a_power_failure_is_replayed_from_its_trace(fetched, tmp_path):
+    life, moment = fetched
+    number = next(number for name, number in moment.disk.names.items() if name.endswith(".index"))
+    signature = Signature(Promise.CACHE_OPENS, False, frozenset({"length of .index"}), "fetch_entry")
+    finding = CacheFinding(signature, life, Failure(moment, {Length(number): 3}, Restart(False, 0, 0)), "corrupt")
+    assert load_known().of(signature, "4.4.0").clause == "PF-14"
+    assert any(line.startswith("lost") and "3 instead of 16" in line for line in cache_lines(finding))
+    path = trace_of(finding, "4.4.0").save(tmp_path)
+    result = CliRunner().invoke(app, ["replay", str(path), "--quiet"], standalone_mode=False)
+    assert (result.return_value, result.output.startswith("FIXED")) == (0, True)
+
+
+def test_a_release_without_the_cache_is_an_error():
+    result = CliRunner().invoke(app, ["power-loss", "--machine", "cache", "--kafka", "3.5.2"])
+    assert "has no cache of remote indexes" in str(result.exception)
 
 
 @pytest.mark.thorough

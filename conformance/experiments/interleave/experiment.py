@@ -168,18 +168,10 @@ class Interrupter:
 
     def orders(self, case: Case) -> frozenset[Result]:
         """Return the results of executing the operations one after the other, in all orders."""
-        others = case.others.split(";")
-        return frozenset(self._ordered(case, others[:count], others[count:]) for count in range(len(others) + 1))
-
-    def _ordered(self, case: Case, before: Sequence[str], after: Sequence[str]) -> Result:
-        """Return the observation if the operation runs as a whole between some of the others."""
-        done, results = list(case.setup), dict[int, Result]()
-        sequence = (*before, case.first, *after)
-        for number, operation in enumerate(sequence):
-            results[number] = self._run(case.kind, done, operation, [], Schedule(-1))[2]
-            done.append(operation)
-        others = ", ".join(result.first for number, result in results.items() if number != len(before))
-        return Result(results[len(before)].first, others, results[len(sequence) - 1].state)
+        strings = _strings()
+        driver = self._driver(case.kind, (*case.setup, case.first, *case.others.split(";")))
+        found = driver.orders(strings(list(case.setup)), case.first, strings(case.others.split(";")))
+        return frozenset(Result(*(str(word) for word in order)) for order in found)
 
     def perform(self, case: Case, schedule: Schedule) -> tuple[str, bool, Result]:
         """Execute the operations in two threads: the point of the interruption, True if one waited, and the result."""
@@ -198,25 +190,33 @@ class Interrupter:
         schedule: Schedule,
         threads: bool = False,
     ) -> tuple[str, bool, Result]:
-        jpype = start_jvm()
-        strings = jpype.JArray(jpype.JClass("java.lang.String"))
-        if kind not in self._drivers:
-            self._drivers[kind] = driver_class("Interruptions")(self._loader, str(self._files), kind)
-        driver = self._drivers[kind]
-        if kind in ("segment", "opened", *LOGS):
-            for operation in (*setup, first, *others):
-                _give_batch(driver, operation, grows=kind in LOGS)
+        strings, driver = _strings(), self._driver(kind, (*setup, first, *others))
         words = driver.run(strings(list(setup)), first, strings(list(others)), schedule.stop, threads, schedule.back)
         _, where, _, waited, *seen = (str(word) for word in words)
         return where, waited == "true", Result(*seen)
 
+    def _driver(self, kind: str, operations: Sequence[str]) -> Any:
+        """Return the driver of a kind, which has the bytes of the batches of all appends."""
+        if kind not in self._drivers:
+            self._drivers[kind] = driver_class("Targets").interruptions(self._loader, str(self._files), kind)
+        for name, batch in batches_of(kind, operations).items():
+            self._drivers[kind].batch(name, start_jvm().JArray(start_jvm().JByte)(batch))
+        return self._drivers[kind]
 
-def _give_batch(driver: Any, operation: str, *, grows: bool) -> None:
-    """Pass the bytes of an append to the driver: one record, whose size may grow with its timestamp."""
-    name, _, arguments = operation.partition(" ")
-    if name == "append":
-        jpype = start_jvm()
-        offset, timestamp = map(int, arguments.split())
-        value = b"v" * (1 + timestamp % 5) if grows else b"v"
-        batch = build_batch([(timestamp, None, value)], base_offset=offset, partition_leader_epoch=0)
-        driver.batch(arguments, jpype.JArray(jpype.JByte)(batch))
+
+def _strings() -> Any:
+    """Return the type of an array of Java's strings."""
+    jpype = start_jvm()
+    return jpype.JArray(jpype.JClass("java.lang.String"))
+
+
+def batches_of(kind: str, operations: Sequence[str]) -> dict[str, bytes]:
+    """Return the bytes of each append by its arguments: one record, whose size grows with its timestamp in a log."""
+    found = {}
+    for operation in operations:
+        name, _, arguments = operation.partition(" ")
+        if name == "append" and kind in ("segment", "opened", *LOGS):
+            offset, timestamp = map(int, arguments.split())
+            value = b"v" * (1 + timestamp % 5) if kind in LOGS else b"v"
+            found[arguments] = build_batch([(timestamp, None, value)], base_offset=offset, partition_leader_epoch=0)
+    return found

@@ -12,7 +12,7 @@ from conformance.clauses import load_clauses
 from conformance.experiments.power_loss.promises import Promise
 
 if TYPE_CHECKING:
-    from conformance.experiments.power_loss.signatures import Finding
+    from conformance.experiments.power_loss.signatures import Signature
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,8 @@ class Known:
     clean: bool | None
     during: frozenset[str]
 
-    def covers(self, finding: Finding) -> bool:
-        """Return whether a finding has this cause."""
-        signature = finding.signature
+    def covers(self, signature: Signature) -> bool:
+        """Return whether a finding with a signature has this cause."""
         return (
             signature.promise in self.promises
             and self.clean in (None, signature.clean)
@@ -55,10 +54,10 @@ class KnownCauses:
         self._causes = causes
         self._clauses = load_clauses()
 
-    def of(self, finding: Finding, release: str) -> Known | None:
-        """Return the known cause of a finding in a release."""
+    def of(self, signature: Signature, release: str) -> Known | None:
+        """Return the known cause of a finding with a signature in a release."""
         for known in self._causes:
-            if known.covers(finding) and self._clauses[known.clause].applies_to(release):
+            if known.covers(signature) and self._clauses[known.clause].applies_to(release):
                 return known
         return None
 

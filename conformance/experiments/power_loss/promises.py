@@ -34,6 +34,9 @@ class Promise(StrEnum):
     EPOCHS = "a leader epoch does not match the batches"
     ABORTED = "an aborted transaction is not in the transaction index"
     APPENDS = "the log accepts no more records"
+    CACHE_OPENS = "the cache does not open"
+    CACHE_LOOKUP = "a lookup in the cache passes records"
+    CACHE_ABORTED = "a cached transaction index lacks an aborted transaction"
 
 
 class Broken(NamedTuple):

@@ -6,7 +6,7 @@ import zipfile
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from conformance.implementations.jvm.driver import compiled_classes
+from conformance.implementations.jvm.driver import ASM, compiled_classes
 from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
 from conformance.kafka.jar_fetch import class_path, tool_jar
 
@@ -33,17 +33,18 @@ def jars_of(release: str, progress: Progress | None = None, build: Build | None 
     Raises:
         ToolError: The jars are not available.
     """
-    _asm_jars(progress)
+    asm_jars(progress)
     return list(class_path(release, "log", progress=progress)) if build is None else list(build.jars_without_logging)
 
 
-def _asm_jars(progress: Progress | None = None) -> list[Path]:
-    return [tool_jar(name, progress=progress) for name in ("asm", "asm-tree")]
+def asm_jars(progress: Progress | None = None) -> list[Path]:
+    """Return ASM's jars, which are fetched if they are missing."""
+    return [tool_jar(name, progress=progress) for name in ASM]
 
 
 @cache
 def _asm() -> Any:
-    return class_loader(_asm_jars())
+    return class_loader(asm_jars())
 
 
 def asm_class(name: str) -> Any:

@@ -36,6 +36,8 @@ _JAVA = files(__package__) / "java"
 SOURCES = _JAVA / "conformance"
 COMPILER = "ecj"
 JAVA_LEVEL = "17"
+ASM = ("asm", "asm-tree")
+"""Jars that our Java package is compiled against, in addition to Java's own classes."""
 
 
 @cache
@@ -176,9 +178,8 @@ def _compile(sources: Sequence[os.PathLike[str]], target: Path, jars: Sequence[P
     )
     messages = jpype.JClass("java.io.StringWriter")()
     printer = jpype.JClass("java.io.PrintWriter")(messages)
-    arguments = [f"-{JAVA_LEVEL}", "-nowarn", "-d", str(target), *map(os.fspath, sources)]
-    if jars:
-        arguments += ["-classpath", os.pathsep.join(map(str, jars))]
+    path = os.pathsep.join(map(str, (*jars, *(tool_jar(name) for name in ASM))))
+    arguments = [f"-{JAVA_LEVEL}", "-nowarn", "-classpath", path, "-d", str(target), *map(os.fspath, sources)]
     strings = jpype.JArray(jpype.JClass("java.lang.String"))(arguments)
     if not compiler.compile(strings, printer, printer, None):
         raise ToolError(f"the Java drivers do not compile: {messages}")

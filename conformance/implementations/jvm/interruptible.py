@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
 from conformance.implementations.jvm.bytecode import (
-    INVOKE_STATIC,
-    asm_class,
+    asm_jars,
     class_file,
     jars_of,
     kafkas_classes,
@@ -17,6 +17,7 @@ from conformance.implementations.jvm.bytecode import (
     read_class,
     write_class,
 )
+from conformance.implementations.jvm.driver import compiled_classes
 from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
 
 if TYPE_CHECKING:
@@ -34,32 +35,9 @@ _FILES: Final = (
     r"|(?:kafka/utils/CoreUtils\$?|org/apache/kafka/server/util/LockUtils)\.class"
 )
 _BELOW_LOGS: Final = re.compile(rf"{_LOG}/(?:{_INDEXES})(?:\$.*)?\.class|{_FILES}")
-_INTERRUPTED: Final = re.compile(rf"{_LOG}/(?:{_INDEXES}|Log|UnifiedLog|LocalLog|LogSegments)(?:\$.*)?\.class|{_FILES}")
+INTERRUPTED: Final = re.compile(rf"{_LOG}/(?:{_INDEXES}|Log|UnifiedLog|LocalLog|LogSegments)(?:\$.*)?\.class|{_FILES}")
+"""Class files that can be interrupted."""
 _OF_LOGS: Final = re.compile(rf"{_LOG}/.*\.class|{_RECORDS}.*\.class|{_FILES}")
-_BUFFERS: Final = frozenset({"java/nio/MappedByteBuffer", "java/nio/ByteBuffer", "java/nio/Buffer"})
-_REDIRECTED: Final = frozenset({"getInt(I)I", "getLong(I)J", "putInt(I)", "putLong(J)", "duplicate()", "force()"})
-"""Accesses to a buffer's memory that have a substitute in ``Switch``: name, parameters, type of the result."""
-_LOCKS: Final = frozenset(
-    f"java/util/concurrent/locks/{name}"
-    for name in ("Lock", "ReentrantLock", "ReentrantReadWriteLock$ReadLock", "ReentrantReadWriteLock$WriteLock")
-)
-_READ_WRITE: Final = frozenset(
-    f"java/util/concurrent/locks/{name}" for name in ("ReadWriteLock", "ReentrantReadWriteLock")
-)
-_SHARED: Final = re.compile(
-    r"java/util/concurrent/atomic/.*|java/nio/channels/FileChannel|java/io/(?:File|RandomAccessFile)|java/nio/file/Files"
-    r"|com/github/benmanes/caffeine/cache/Cache|java/util/concurrent/LinkedBlockingQueue"
-    r"|java/util/concurrent/Concurrent(?:SkipList|Navigable)Map"
-)
-"""Classes whose methods access data that threads share."""
-_UNMAPPERS: Final = re.compile(r"org/apache/kafka/common/utils/(?:MappedByteBuffers|ByteBufferUnmapper)")
-_SWITCH: Final = "conformance/Switch"
-_PLAIN, _FIELD, _CALL = 0, 4, 5
-_GET_FIELD, _PUT_FIELD = 180, 181
-_MONITOR: Final = {194: "enter", 195: "exit"}
-_CHECK_CAST: Final = 192
-_FINAL: Final = 16
-_VOID_LOCK: Final = "(Ljava/util/concurrent/locks/Lock;)V"
 
 
 def interruptible_classes(
@@ -82,15 +60,17 @@ def interruptible_classes(
         ToolError: Java, the jars or all of the classes are missing, or no class was changed.
     """
     jars = jars_of(release, progress, build)
-    classes = list(kafkas_classes(jars, _INTERRUPTED))
+    classes = list(kafkas_classes(jars, INTERRUPTED))
     if not classes:
         raise ToolError(f"Kafka {release} has none of the classes that are known")
     changed = False
     for name, data in (*classes, *own_classes("Racy.class")):
-        node = read_class(data)
+        original = data
         if change is not None:
+            node = read_class(data)
             changed |= change(node)
-        write_class(directory, name, _interruptible(node))
+            original = class_file(node)
+        write_class(directory, name, bytes(_interruptible().of(start_jvm().JArray(start_jvm().JByte)(original))))
     if change is not None and not changed:
         raise ToolError(f"Kafka {release} has nothing that the planted race changes")
     for name, data in own_classes("Switch*.class"):
@@ -112,61 +92,8 @@ def interruptible_digest(release: str, progress: Progress | None = None, *, logs
     return digest.hexdigest()
 
 
-def _interruptible(node: Any) -> bytes:
-    """Return a class file in which an interruption point precedes every access to a field, a buffer or a file."""
-    jpype = start_jvm()
-    call, constant = asm_class("tree.MethodInsnNode"), asm_class("tree.LdcInsnNode")
-    short = str(node.name).rpartition("/")[2]
-    unchanging = {str(field.name) for field in node.fields if int(field.access) & _FINAL}
-    for method in node.methods:
-        if str(method.name) in ("<init>", "<clinit>"):
-            continue
-        for instruction in method.instructions.toArray():
-            kind, code = int(instruction.getType()), int(instruction.getOpcode())
-            if kind == _PLAIN and code in _MONITOR:
-                switch = call(INVOKE_STATIC, _SWITCH, _MONITOR[code], "(Ljava/lang/Object;)V", False)
-                method.instructions.set(instruction, switch)
-                continue
-            what = _access(method, instruction, kind, code, unchanging)
-            if what:
-                method.instructions.insertBefore(instruction, constant(jpype.JString(f"{short}.{what}")))
-                point = call(INVOKE_STATIC, _SWITCH, "point", "(Ljava/lang/String;)V", False)
-                method.instructions.insertBefore(instruction, point)
-            if kind == _CALL:
-                half = str(instruction.desc).rpartition(")")[2][1:-1]
-                _redirect(instruction)
-                if str(instruction.owner) == _SWITCH and str(instruction.name) in ("readLock", "writeLock"):
-                    method.instructions.insert(instruction, asm_class("tree.TypeInsnNode")(_CHECK_CAST, half))
-    return class_file(node)
-
-
-def _access(method: Any, instruction: Any, kind: int, code: int, unchanging: set[str]) -> str:
-    """Return the description of an access to data that threads share; empty for other instructions."""
-    if kind == _FIELD and code in (_GET_FIELD, _PUT_FIELD) and str(instruction.name) not in unchanging:
-        return f"{method.name}: {'read' if code == _GET_FIELD else 'write'} {instruction.name}"
-    if kind != _CALL or str(instruction.name) == "<init>":
-        return ""
-    owner = str(instruction.owner)
-    if owner in _BUFFERS or _SHARED.fullmatch(owner):
-        return f"{method.name}: {owner.rpartition('/')[2]}.{instruction.name}"
-    return ""
-
-
-def _redirect(instruction: Any) -> None:
-    """Redirect a call that locks, unmaps or accesses a buffer's memory to ``Switch``."""
-    owner, name, descriptor = str(instruction.owner), str(instruction.name), str(instruction.desc)
-    parameters = descriptor[: descriptor.index(")") + 1]
-    result = descriptor[len(parameters) :]
-    if owner in _READ_WRITE and name in ("readLock", "writeLock"):
-        descriptor = "(Ljava/util/concurrent/locks/ReadWriteLock;)Ljava/util/concurrent/locks/Lock;"
-    elif owner in _LOCKS and name in ("lock", "unlock"):
-        descriptor = _VOID_LOCK
-    elif _UNMAPPERS.fullmatch(owner) and name == "unmap":
-        descriptor = "(Ljava/lang/String;Ljava/nio/ByteBuffer;)V"
-    elif owner in _BUFFERS and (f"{name}{parameters}{result}" in _REDIRECTED or f"{name}{parameters}" in _REDIRECTED):
-        receiver = "Ljava/nio/MappedByteBuffer;" if name == "force" or "Mapped" in result else "Ljava/nio/ByteBuffer;"
-        descriptor = f"({receiver}{parameters[1:]}{result}"
-    else:
-        return
-    instruction.setOpcode(INVOKE_STATIC)
-    instruction.owner, instruction.name, instruction.desc, instruction.itf = _SWITCH, name, descriptor, False
+@cache
+def _interruptible() -> Any:
+    """Return our class that inserts a point before every access to a field, a buffer or a file."""
+    loader = class_loader([compiled_classes(), *asm_jars()])
+    return start_jvm().JClass("conformance.Interruptible", loader=loader)

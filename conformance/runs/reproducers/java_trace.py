@@ -14,13 +14,13 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.errors import ToolError
-from conformance.implementations.jvm.driver import SOURCES
 from conformance.implementations.jvm.rows import ROWS
 from conformance.implementations.protocol import provides_codecs, with_codecs_of
 from conformance.machines import MACHINES
 from conformance.operations.op import BATCHES, HEXADECIMAL, Shape
 from conformance.quoting import quoted
 from conformance.runs.reproducers.expected import without_zeros
+from conformance.runs.reproducers.java_nested import nested, with_imports
 from conformance.runs.reproducers.java_text import java_comment, java_long_string, java_string
 from conformance.scratch import scratch_directory
 from kidx.dialect import dialect_of
@@ -43,10 +43,6 @@ _SEGMENT_STATE: Final = (
     "Size, bytes since the last index entry, creation time; rolling timestamp, largest timestamp and its offset, each"
     " 0, or after 1 if it is known; then the three indexes in the same way."
 )
-_IMPORT: Final = re.compile(r"^import [\w.]+;$", re.MULTILINE)
-_JAVA_IMPORT: Final = re.compile(r"^import java\.[\w.]+;$", re.MULTILINE)
-_JAVA_IMPORTS: Final = re.compile(r"(?:^import java\.[\w.]+;\n)+", re.MULTILINE)
-_TOP_LEVEL: Final = re.compile(r"^(?:public )?final class", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -116,7 +112,7 @@ def trace_test(trace: Trace, release: str, name: str) -> str:
     """
     form = _FORMS[trace.machine]
     parts = (form.driver, *form.classes, *_MEMBERS)
-    imports, classes = _nested(parts)
+    imports, classes = nested(parts)
     template = (files(__package__) / "templates" / "TraceTest.java").read_text("utf-8")
     if re.search(rf"\b(class|interface|record) {name}\b|\.{name};", "\n".join((template, classes, *imports))):
         raise ToolError(f"{name}.java cannot be: the test has another class {name}")
@@ -137,8 +133,7 @@ def trace_test(trace: Trace, release: str, name: str) -> str:
         "classes": classes,
     }
     text = re.sub(r"@(\w+)@", lambda found: values[found[1]], template)
-    sorted_imports = "".join(f"{line}\n" for line in sorted({*imports, *_JAVA_IMPORT.findall(template)}))
-    return _JAVA_IMPORTS.sub(sorted_imports, text, count=1)
+    return with_imports(text, imports)
 
 
 def _expected(trace: Trace, release: str, subject: JvmClasses[Any]) -> Iterator[_Step]:
@@ -254,19 +249,6 @@ class _Writer:
             return f"returned({', '.join(map(_long, step.values))});{names}"
         told = None if self.subject.any_text or error in self.subject.silent else text
         return f"threw({java_string(error)}, {'null' if told is None else java_string(told)});"
-
-
-def _nested(names: Sequence[str]) -> tuple[list[str], str]:
-    """Return the imports of classes of the harness, and the source of these classes as nested classes."""
-    imports: set[str] = set()
-    classes = []
-    for name in names:
-        source = (SOURCES / f"{name}.java").read_text("utf-8")
-        imports.update(_IMPORT.findall(source))
-        body = _IMPORT.sub("", source).replace("package conformance;\n", "", 1).strip()
-        nested = _TOP_LEVEL.sub("private static final class", body, count=1)
-        classes.append("\n".join(f"    {line}" if line else "" for line in nested.split("\n")))
-    return sorted(imports), "\n\n".join(classes)
 
 
 def _long(value: int) -> str:

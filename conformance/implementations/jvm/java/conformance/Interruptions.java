@@ -3,12 +3,17 @@ package conformance;
 import java.io.File;
 import java.lang.reflect.Method;
 import java.util.ArrayList;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
 /** Executes operations on one target: one operation is interrupted by the others. */
 public final class Interruptions {
+    /** Positions in the result of a run. */
+    static final int WHERE = 1;
+    static final int WAITED = 3;
+    static final int OWN = 4;
+    static final int STATE = 6;
+
     private final Method nest;
     private final Method run;
     private final Method hasWaited;
@@ -18,11 +23,12 @@ public final class Interruptions {
     private final Method seen;
     private final Method letGo;
     private final File directory;
-    private final Map<String, byte[]> batches = new HashMap<>();
+    private final Map<String, byte[]> batches;
     private final Target target;
 
-    public Interruptions(ClassLoader loader, String directory, String kind) throws Throwable {
-        Class<?> switches = Class.forName("conformance.Switch", true, loader);
+    /** batches: the bytes of an append, by its offset and timestamp with a blank between them. */
+    Interruptions(ClassLoader loader, File directory, Target target, Map<String, byte[]> batches) throws Throwable {
+        Class<?> switches = Class.forName(Switch.class.getName(), true, loader);
         run = switches.getMethod("run", Runnable.class, Runnable.class, int.class, int.class);
         nest = switches.getMethod("nest", Runnable.class, Runnable.class, int.class);
         hasWaited = switches.getMethod("hasWaited");
@@ -31,16 +37,9 @@ public final class Interruptions {
         waited = switches.getMethod("waited");
         seen = switches.getMethod("seen");
         letGo = switches.getMethod("letGo");
-        this.directory = new File(directory);
-        target = switch (kind) {
-            case "offset" -> new TargetIndex(loader, "Offset", false);
-            case "time" -> new TargetIndex(loader, "Time", false);
-            case "lazy" -> new TargetIndex(loader, "Offset", true);
-            case "segment", "opened" -> new TargetSegment(loader, batches);
-            case "cache", "removed", "full" -> new TargetCache(loader, kind.equals("full"));
-            case "log", "replicated" -> new TargetLog(loader, batches);
-            default -> new Target.Counter(loader);
-        };
+        this.directory = directory;
+        this.target = target;
+        this.batches = batches;
     }
 
     /** Says what bytes an append of this offset and timestamp has. */
@@ -86,6 +85,30 @@ public final class Interruptions {
             close();
             letGo.invoke(null);
         }
+    }
+
+    /**
+     * Results of the first operation, of the others, and the state at the end, of each order of whole operations: the
+     * first one after none of the others, after one, and so on.
+     */
+    public String[][] orders(String[] setup, String first, String[] others) throws Throwable {
+        String[][] found = new String[others.length + 1][];
+        for (int before = 0; before <= others.length; before++) {
+            List<String> sequence = new ArrayList<>(List.of(others));
+            sequence.add(before, first);
+            List<String> done = new ArrayList<>(List.of(setup));
+            List<String> results = new ArrayList<>();
+            String state = "";
+            for (String operation : sequence) {
+                String[] seen = run(done.toArray(new String[0]), operation, new String[0], -1, false, -1);
+                results.add(seen[OWN]);
+                state = seen[STATE];
+                done.add(operation);
+            }
+            String own = results.remove(before);
+            found[before] = new String[] {own, String.join(", ", results), state};
+        }
+        return found;
     }
 
     /** The points of the last run in their order: the number of the operation, a blank, the point. */

@@ -49,32 +49,4 @@ abstract class Target {
                         file.delete();
         }
     }
-
-    /** The counter with the planted race. */
-    static final class Counter extends Target {
-        private final Class<?> type;
-        private Object counter;
-
-        Counter(ClassLoader loader) {
-            type = Members.type(loader, "conformance.Racy");
-        }
-
-        @Override
-        void open(File directory) throws Throwable {
-            counter = Members.create(Members.constructor(type, 0));
-        }
-
-        @Override
-        Object execute(String[] words) throws Throwable {
-            return call(type, counter, words);
-        }
-
-        @Override
-        String[] probes() {
-            return new String[] {"value"};
-        }
-
-        @Override
-        void close() { }
-    }
 }

@@ -1,0 +1,82 @@
+"""Export of an interleaving as a JUnit 5 test of Kafka's own classes, in one file.
+
+The test contains the classes of the harness that execute the operations, hand over between two threads, and insert
+points into Kafka's class files. It therefore stops at the recorded point, as often as it runs.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conformance.errors import ToolError
+from conformance.experiments.interleave.experiment import batches_of
+from conformance.experiments.interleave.trace import case_of
+from conformance.implementations.jvm.interruptible import INTERRUPTED
+from conformance.runs import reproducers
+from conformance.runs.reproducers.java_nested import needed, nested, source_of, with_imports
+from conformance.runs.reproducers.java_text import RESERVED, java_comment, java_string
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from conformance.operations import Json
+
+
+def interleaving_test(content: Json, path: Path) -> str:
+    """Return the source of the test of an interleaving.
+
+    Args:
+        content: the content of the interleaving's file.
+        path: the file of the test; the class has its name.
+
+    Raises:
+        ToolError: the file is no Java file, or its name cannot be the name of the class.
+    """
+    name = path.stem
+    if path.suffix != ".java":
+        raise ToolError(f"--export writes .java, not {path.name!r}")
+    if not name.isidentifier() or not name.isascii() or name in RESERVED:
+        raise ToolError(f"{name}.java cannot be: a Java class is named like its file, and {name!r} is no such name")
+    case, schedule = case_of(content)
+    target = _target(case.kind)
+    parts = needed("Interruptions", "Interruptible", *re.findall(r"new (\w+)\(", target))
+    imports, classes = nested(parts, public=("Switch",))
+    template = (files(reproducers) / "templates" / "InterleavingTest.java").read_text("utf-8")
+    if re.search(rf"\b(class|interface|record) {name}\b|\.{name};", "\n".join((template, classes, *imports))):
+        raise ToolError(f"{name}.java cannot be: the test has another class {name}")
+    others = case.others.split(";")
+    batches = batches_of(case.kind, (*case.setup, case.first, *others))
+    values = {
+        "title": java_comment(f"{content['clause'] or 'Interleaving'}, {case.names[0]} during {case.names[1]}"),
+        "release": java_comment(content["release"]),
+        "name": name,
+        "setup": _strings(case.setup),
+        "first": java_string(case.first),
+        "others": _strings(others),
+        "where": java_comment(content["where"]),
+        "stop": str(schedule.stop),
+        "back": str(schedule.back),
+        "batches": "\n".join(
+            f'        batches.put({java_string(each)}, HexFormat.of().parseHex("{data.hex()}"));'
+            for each, data in batches.items()
+        ),
+        "target": target,
+        "changed": java_string(INTERRUPTED.pattern),
+        "classes": classes,
+    }
+    return with_imports(re.sub(r"@(\w+)@", lambda found: values[found[1]], template), imports)
+
+
+def _target(kind: str) -> str:
+    """Return the expression that creates the target of a kind."""
+    found = re.search(rf'case [^>]*"{kind}"[^>]*-> (new [^;]+);', source_of("Targets"))
+    if found is None:
+        raise ToolError(f"no Java test can be written of an interleaving of {kind}")
+    return found[1]
+
+
+def _strings(texts: Iterable[str]) -> str:
+    return ", ".join(map(java_string, texts))

@@ -1,0 +1,64 @@
+"""Classes of the harness (``conformance/implementations/jvm/java``) as nested classes of a JUnit test in one file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Final
+
+from conformance.implementations.jvm.driver import SOURCES
+
+_IMPORT: Final = re.compile(r"^import [\w.]+;$", re.MULTILINE)
+_IMPORTS: Final = re.compile(r"(?:^import (?!static)[\w.]+;\n)+", re.MULTILINE)
+_TOP_LEVEL: Final = re.compile(r"^(?:public )?(final class|abstract class)", re.MULTILINE)
+_NOT_CODE: Final = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
+_WORD: Final = re.compile(r"\b[A-Z]\w+\b")
+
+
+def source_of(name: str) -> str:
+    """Return the source of a class of the harness."""
+    return (SOURCES / f"{name}.java").read_text("utf-8")
+
+
+def nested(names: Sequence[str], public: Iterable[str] = ()) -> tuple[list[str], str]:
+    """Return the imports of classes of the harness, and the classes as nested ones.
+
+    Args:
+        names: The classes.
+        public: Those that classes of other packages use.
+    """
+    imports: set[str] = set()
+    classes = []
+    for name in names:
+        source = source_of(name)
+        imports.update(_IMPORT.findall(source))
+        body = _IMPORT.sub("", source).replace("package conformance;\n", "", 1).strip()
+        access = "public" if name in public else "private"
+        inner = _TOP_LEVEL.sub(rf"{access} static \1", body, count=1)
+        classes.append("\n".join(f"    {line}" if line else "" for line in inner.split("\n")))
+    return sorted(imports), "\n\n".join(classes)
+
+
+def with_imports(text: str, imports: Iterable[str]) -> str:
+    """Return a template with the imports of nested classes among its own, sorted."""
+    found = _IMPORTS.search(text)
+    lines = sorted({*imports, *(found[0].splitlines() if found else ())})
+    return _IMPORTS.sub("".join(f"{line}\n" for line in lines), text, count=1)
+
+
+def needed(*names: str) -> list[str]:
+    """Return classes of the harness and all others that their code names, in alphabetical order."""
+    found, left = set[str](), list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += _WORD.findall(_NOT_CODE.sub("", source_of(name)))
+            left = [each for each in left if each in _sources()]
+    return sorted(found)
+
+
+@cache
+def _sources() -> frozenset[str]:
+    return frozenset(source.name.removesuffix(".java") for source in SOURCES.iterdir())
