@@ -27,4 +27,4 @@ def test_the_page_of_corrupt_directories_is_written_from_its_results():
 def test_every_page_is_listed(page):
     if page.name != "README.md":
         assert f"`{page.name}`" in (REPORTS / "README.md").read_text("utf-8")
-        assert f"- reports/{page.name}\n" in (REPORTS.parent / "mkdocs.yml").read_text("utf-8")
+        assert f" reports/{page.name}\n" in (REPORTS.parent / "mkdocs.yml").read_text("utf-8")
