@@ -42,14 +42,14 @@ def test_the_name_depends_on_all_inputs_of_the_classes():
 
 @pytest.mark.jvm
 def test_another_java_level_compiles_again(monkeypatch):
-    usual = driver._compiled()
+    usual = driver._compiled(driver.SOURCES)
     assert usual.parent == cache_directory() / "drivers"
     compiled = []
-    monkeypatch.setattr(driver, "_compile", lambda sources, target: compiled.append((len(sources), target)))
-    assert driver._compiled() == usual
+    monkeypatch.setattr(driver, "_compile", lambda sources, target, jars: compiled.append((len(sources), target)))
+    assert driver._compiled(driver.SOURCES) == usual
     assert not compiled
     monkeypatch.setattr(driver, "JAVA_LEVEL", "18")
-    other = driver._compiled()
+    other = driver._compiled(driver.SOURCES)
     assert other != usual
     assert len(compiled) == 1
     other.rmdir()
