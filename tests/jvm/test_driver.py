@@ -45,7 +45,7 @@ def test_another_java_level_compiles_again(monkeypatch):
     usual = driver._compiled(driver.SOURCES)
     assert usual.parent == cache_directory() / "drivers"
     compiled = []
-    monkeypatch.setattr(driver, "_compile", lambda sources, target, jars: compiled.append((len(sources), target)))
+    monkeypatch.setattr(driver, "_compile", lambda sources, target, _: compiled.append((len(sources), target)))
     assert driver._compiled(driver.SOURCES) == usual
     assert not compiled
     monkeypatch.setattr(driver, "JAVA_LEVEL", "18")
