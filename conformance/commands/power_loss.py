@@ -96,8 +96,8 @@ def power_loss_command(
                 explorer = Explorer(release, scratch / release, progress)
                 explored = explorer.explore(plan)
                 findings = [shrunk(each, explorer, shrink_time) for each in explored.findings]
-                causes = [(each, known.of(each.signature, release)) for each in findings]
-                rows.append(_print_release(explored, causes, directory, as_json=as_json))
+                explained = [(each, known.of(each.signature, release)) for each in findings]
+                rows.append(_print_release(explored, explained, directory, as_json=as_json))
     new = sum(found["clause"] is None for row in rows for found in row["findings"])
     if markdown is not None:
         options = "".join(f" --kafka {name}" for name in kafka or ()) + f" --seed {seed}"
