@@ -167,6 +167,16 @@ class TieredMachine(FilesMachine):
             self.do("set_clock", self.now)
         self.do("expire_remote")
 
+    @rule(number=st.integers(0, 5), delta=strategies.near())
+    def expire_by_age(self, number: int, delta: int) -> None:
+        """Run the expiration task when a remote segment is exactly as old as it may be, or next to that time."""
+        state, limit = self.tiers, self.settings["retention.ms"]
+        if not self.is_open or state is None or not state.remote or limit < 0:
+            return
+        self.now = max(0, state.remote[number % len(state.remote)].max_timestamp + limit + delta)
+        self.do("set_clock", self.now)
+        self.do("expire_remote")
+
     @rule()
     def follow(self) -> None:
         """Run the follower's task."""
