@@ -207,7 +207,7 @@ def test_an_expectation_of_another_implementation_matches_nothing(campaign, monk
 
 def test_a_stale_expectation_is_an_error(campaign, monkeypatch):
     expect(monkeypatch, clause="OI-7", implementation="sound")
-    with pytest.raises(ToolError, match=r"stale expectation.*test\.toml, entry 1: OI-7"):
+    with pytest.raises(ToolError, match=r"an expectation is stale.*test\.toml, entry 1: OI-7"):
         campaign("offset", sound=ReferenceIndex, examples=60)
 
 

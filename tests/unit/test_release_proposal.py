@@ -54,7 +54,10 @@ def test_a_new_release_keeps_a_range_open():
 
 def test_a_range_is_edited_where_the_dialect_differs():
     new = with_overrides(Dialect("4.2.9", "4.2.1"), limits_decompressed_size=True, close_trims=True)
-    assert edited_rows(new) == {"limits_decompressed_size": (("4.2.2, 4.4.0..", "4.2.2, 4.2.9, 4.4.0.."),)}
+    assert edited_rows(new) == {
+        "limits_decompressed_size": (("4.2.2, 4.4.0..", "4.2.2, 4.2.9, 4.4.0.."),),
+        "expires_at_exact_age": (("<=4.2.2", "<=4.2.2, 4.2.9"),),
+    }
     assert edited_rows(DIALECTS["4.1.1"]) == {}
     newest = Dialect("4.5.0", "4.3.1")
     assert edited_rows(newest)["close_trims"] == (("<=4.3.1", "<=4.3.1, 4.5.0.."),)

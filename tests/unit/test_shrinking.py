@@ -356,6 +356,7 @@ def test_every_effect_is_an_operations():
         "open_segment",
         "open_log",
         "open_cache",
+        "open_tiers",
         "create_topic",
     }
 
