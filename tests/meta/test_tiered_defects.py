@@ -14,7 +14,7 @@ from conformance.machines.tiered import TieredMachine
 from conformance.runs.profiles import Profile
 from conformance.scratch import scratch_directory
 
-CHUNKS = 60
+CHUNKS = 150
 QUICK = {"KeepsTheLocalStart", "CopiesPastTheLso", "CountsFromOne"}
 
 
