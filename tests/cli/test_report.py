@@ -101,7 +101,7 @@ def test_changes_of_expectations_are_proposed_and_never_applied(typed):
     expecting = ("--expectations", "known", "--suggest-expectations")
     done = run(typed, TWIN, "sound", *expecting)
     assert done.returncode == 2
-    assert "a stale expectation" in done.stderr
+    assert "an expectation is stale" in done.stderr
     assert '-clause = "OI-2"' in done.stdout
     assert typed("report", "sound", "--badge", "badge.json").returncode == 1
     assert (known / "mine.toml").read_text() == STALE

@@ -70,7 +70,7 @@ BROKEN = {
     "elsewhere": (
         "def do_open_log(self, path, **rest): super().do_open_log(path + '-0', **rest)",
         "writes its batches to the files in the given directory",
-        "holds nothing",
+        "contains nothing",
     ),
     "a state of another type": (
         "def do_state(self): return {**super().do_state(), 'end_offset': 1.0}",
