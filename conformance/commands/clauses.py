@@ -106,7 +106,7 @@ def is_selected(clause: str, argument: str) -> bool:
     """Return True if an argument of the command line selects a clause.
 
     Args:
-        clause: The id of the clause, such as ``OI-1a``.
+        clause: The id of the clause, such as ``OI-1``.
         argument: The id, the id without the variant (``OI-1``), the family (``OI``), or a prefix and ``*``; empty for
             all clauses.
     """

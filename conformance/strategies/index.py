@@ -81,7 +81,7 @@ def positions() -> st.SearchStrategy[int]:
 
 
 def fetch_sizes() -> st.SearchStrategy[int]:
-    """Draw sizes of a fetch; with a position near the 32-bit limit the sum wraps around (OI-9)."""
+    """Draw sizes of a fetch; with a position near the 32-bit limit the sum wraps around (OI-22)."""
     return st.sampled_from((0, 1, 99, 100, 101, 4096, -1, INT_MAX, INT_MIN))
 
 

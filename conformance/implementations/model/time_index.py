@@ -101,7 +101,7 @@ class TimeIndex(SlotIndex):
         return OK
 
     def _append_by_parts(self, timestamp: int, offset: int, relative: int | None) -> Outcome:
-        """Append an entry in two parts: the timestamp is written and moves the pen before the offset can fail (TI-20).
+        """Append an entry in two parts: the timestamp is written and moves the pen before the offset can fail (TI-20a).
 
         An entry that is not written at the end of the entries is counted, and only then rejected.
         """
