@@ -16,10 +16,13 @@ class RetentionLog(Protocol):
     """Operations of a log that retention needs."""
 
     dialect: Dialect
-    config: LogConfig
     clock: Callable[[], int]
     start_offset: int
     high_watermark: int
+
+    @property
+    def config(self) -> LogConfig:
+        """Settings of the topic."""
 
     @property
     def segments(self) -> Iterable[LogSegment]:
@@ -49,7 +52,7 @@ def delete_old_segments(log: RetentionLog) -> int:
     Raises:
         KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
     """
-    rules = [_before_start, _by_size, _by_time] if log.config.deletes else [_before_start]
+    rules = [_before_start, _by_total_size, _by_age] if log.config.deletes else [_before_start]
     if not any(_selected(log, rule(log)) for rule in rules):
         return 0
     if not log.dialect.retention_starts_with_start_offset:
@@ -70,8 +73,16 @@ def _before_start(log: RetentionLog) -> Predicate:
     return lambda _, following: following is not None and following.base_offset <= log.start_offset
 
 
-def _by_size(log: RetentionLog) -> Predicate:
-    limit = log.config.retention_bytes
+def _by_total_size(log: RetentionLog) -> Predicate:
+    return by_size(log, log.config.retention_bytes)
+
+
+def _by_age(log: RetentionLog) -> Predicate:
+    return by_time(log, log.config.retention_ms)
+
+
+def by_size(log: RetentionLog, limit: int) -> Predicate:
+    """Return a predicate for segments without which the log still has ``limit`` bytes; a negative limit has none."""
     if limit < 0 or log.size < limit:
         return _never
     surplus = log.size - limit
@@ -86,8 +97,8 @@ def _by_size(log: RetentionLog) -> Predicate:
     return exceeds
 
 
-def _by_time(log: RetentionLog) -> Predicate:
-    limit = log.config.retention_ms
+def by_time(log: RetentionLog, limit: int) -> Predicate:
+    """Return a predicate for segments older than ``limit`` milliseconds; a negative limit has none."""
     if limit < 0:
         return _never
     now = log.clock()

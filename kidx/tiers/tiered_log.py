@@ -15,6 +15,7 @@ from kidx.log.lookup import (
     find_in_segments,
     supports_target,
 )
+from kidx.log.retention import by_size, by_time
 from kidx.records.record import NO_TIMESTAMP
 from kidx.segment import TimestampAndOffset
 from kidx.tiers.lookup import RemoteLookup
@@ -209,8 +210,7 @@ def _delete_local_segments(log: TieredLog) -> int:
     """
     count = 0
     for rule in (_before_start, _by_size, _by_time):
-        predicate = rule(log)
-        selected: list[LogSegment] = [] if predicate is None else _selected(log, predicate)
+        selected = _selected(log, rule(log))
         if selected:
             log.remove_oldest(selected)
         count += len(selected)
@@ -221,28 +221,12 @@ def _before_start(log: TieredLog) -> Predicate:
     return lambda _, following: following is not None and following.base_offset <= log.local_start_offset
 
 
-def _by_size(log: TieredLog) -> Predicate | None:
-    limit = log.config.local_bytes
-    if limit < 0 or log.size < limit:
-        return None
-    surplus = log.size - limit
-
-    def exceeds(segment: LogSegment, _: LogSegment | None) -> bool:
-        nonlocal surplus
-        if surplus < segment.size:
-            return False
-        surplus -= segment.size
-        return True
-
-    return exceeds
+def _by_size(log: TieredLog) -> Predicate:
+    return by_size(log, log.config.local_bytes)
 
 
-def _by_time(log: TieredLog) -> Predicate | None:
-    limit = log.config.local_ms
-    if limit < 0:
-        return None
-    now = log.clock()
-    return lambda segment, _: now - segment.largest_timestamp > limit
+def _by_time(log: TieredLog) -> Predicate:
+    return by_time(log, log.config.local_ms)
 
 
 def _selected(log: TieredLog, predicate: Predicate) -> list[LogSegment]:
