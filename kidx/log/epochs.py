@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -90,6 +91,12 @@ def _entry(line: str, number: int, path: Path) -> EpochEntry:
     raise OSError(
         f"{path} is not a checkpoint of leader epochs: line {number} is not an epoch and an offset: {shortened(line)}"
     )
+
+
+def checkpoint_text(entries: Sequence[EpochEntry]) -> str:
+    """Return the content of a checkpoint file with these entries."""
+    lines = [str(_VERSION), str(len(entries)), *(f"{entry.epoch} {entry.start_offset}" for entry in entries)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def _number(text: str, largest: int) -> int:
@@ -197,7 +204,6 @@ class LeaderEpochCache(LeaderEpochs):
         self._write()
 
     def _write(self) -> None:
-        lines = [_VERSION, str(len(self.entries)), *(f"{entry.epoch} {entry.start_offset}" for entry in self.entries)]
         partial = self.path.with_name(self.path.name + ".tmp")
-        partial.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+        partial.write_text(checkpoint_text(self.entries), "utf-8")
         partial.replace(self.path)

@@ -6,16 +6,17 @@ from collections.abc import Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from kidx.discovery import SEGMENT_SUFFIXES
 from kidx.log import OffsetOutOfRangeError
-from kidx.log.epochs import FILE_NAME
+from kidx.log.epochs import FILE_NAME, checkpoint_text
+from kidx.producers import SNAPSHOT_SUFFIX, snapshot_name
+from kidx.segment import file_name
 from kidx.tiers.expiration import Expiration
 from kidx.tiers.metadata import COPY_FINISHED, CopiedSegment
 
 if TYPE_CHECKING:
     from kidx.segment import LogSegment
     from kidx.tiers.tiered_log import TieredLog
-
-_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 
 
 class RemoteTasks:
@@ -96,8 +97,7 @@ class RemoteTasks:
             segment.size,
         )
         log.remote.add(copied)
-        snapshot = log.directory / f"{following:020d}.snapshot"
-        if not snapshot.exists():
+        if not (log.directory / snapshot_name(following)).exists():
             return False
         copied.files = self.files_of(segment, following)
         log.remote.update(copied, COPY_FINISHED)
@@ -109,12 +109,11 @@ class RemoteTasks:
         """Return the content of the files of a segment, by suffix, with all leader epochs up to its end."""
         log = self.log
         _ = segment.offset_index, segment.time_index  # Kafka opens them to get their paths
-        paths = {suffix: log.directory / f"{segment.base_offset:020d}{suffix}" for suffix in _SUFFIXES}
+        paths = {suffix: log.directory / file_name(segment.base_offset, suffix) for suffix in SEGMENT_SUFFIXES}
         files = {suffix: path.read_bytes() for suffix, path in paths.items() if path.exists()}
-        files[".snapshot"] = (log.directory / f"{following:020d}.snapshot").read_bytes()
+        files[SNAPSHOT_SUFFIX] = (log.directory / snapshot_name(following)).read_bytes()
         entries = [entry for entry in log.epochs.entries if entry.start_offset < following]
-        lines = ["0", str(len(entries)), *(f"{entry.epoch} {entry.start_offset}" for entry in entries)]
-        files[f".{FILE_NAME.replace('-', '_')}"] = "".join(f"{line}\n" for line in lines).encode()
+        files[f".{FILE_NAME.replace('-', '_')}"] = checkpoint_text(entries).encode()
         return files
 
     # -- the other tasks -----------------------------------------------------------------------------------------
