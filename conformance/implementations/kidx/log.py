@@ -128,15 +128,18 @@ class ReferenceLog(SharedReference):
     def _open(self, settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> None:
         self.end()
         self._now = now
-        self.log = self.unified_log(
+        self.log = self._new_log(
             self._directory / TOPIC_DIRECTORY,
-            LogConfig.of_topic(UNLIMITED | settings),
+            UNLIMITED | settings,
             log_start_offset=start,
             recovery_point=recovery_point,
             clean=clean,
             clock=lambda: self._now,
             dialect=self.dialect,
         )
+
+    def _new_log(self, directory: Path, settings: dict[str, Any], **options: Any) -> UnifiedLog:
+        return self.unified_log(directory, LogConfig.of_topic(settings), **options)
 
     def _set_clock(self, now: int) -> None:
         self._now = now
@@ -163,6 +166,13 @@ class ReferenceLog(SharedReference):
         self._opened.append_as_follower(encode(batches), epoch)
 
     def _list_offsets(self, targets: list[int]) -> tuple[Any, ...]:
+        log, dialect = self._opened, self.dialect
+        members = [member.release for member in dialect.members] if isinstance(dialect, SharedDialect) else None
+        answers, self._answers = self.listing.answers(log, targets, members, lambda: self._listed(targets))
+        return answers
+
+    def _listed(self, targets: list[int]) -> tuple[tuple[Any, ...], Answers]:
+        """Return the results of the newest dialect, and by release the outcomes that differ; nothing is cached."""
         log = self._opened
 
         def answer(target: int) -> tuple[int, int, int] | None:
@@ -173,12 +183,8 @@ class ReferenceLog(SharedReference):
 
         dialect = self.dialect
         if not isinstance(dialect, SharedDialect):
-            return self.listing.answers(log, targets, None, lambda: tuple([answer(target) for target in targets]))
-        members = [member.release for member in dialect.members]
-        answers, self._answers = self.listing.answers(
-            log, targets, members, lambda: results_per_dialect(log, dialect, targets, answer)
-        )
-        return answers
+            return tuple([answer(target) for target in targets]), {}
+        return results_per_dialect(log, dialect, targets, answer)
 
     def _read(self, offset: int) -> tuple[int, ...] | None:
         """Return the fields of the batch that contains an offset, or of the first batch after the offset."""

@@ -7,9 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.kidx.log import ReferenceLog
-from conformance.implementations.kidx.per_dialect_results import results_per_dialect
-from conformance.implementations.kidx.shared_dialect import SharedDialect
-from conformance.operations.log import TOPIC_DIRECTORY, UNLIMITED
 from conformance.operations.tiered import (
     BY_FILE_TIME,
     TIERED_OPS,
@@ -20,6 +17,8 @@ from conformance.operations.tiered import (
 from kidx.tiers import CopiedSegment, RemoteMetadata, RemoteTasks, TieredConfig, TieredLog
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conformance.operations import Operation
 
 _SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".leader_epoch_checkpoint")
@@ -77,19 +76,11 @@ class ReferenceTiered(ReferenceLog):
         return TieredObservation(outcome, TieredState(state, log.local_start_offset, log.highest_remote_offset, remote))
 
     def _open(self, settings: dict[str, Any], start: int, recovery_point: int, clean: bool, now: int) -> None:
-        self.end()
-        self._now = now
-        self.log = self.tiered_log(
-            self._directory / TOPIC_DIRECTORY,
-            TieredConfig.of_topic(UNLIMITED | settings),
-            self.remote,
-            log_start_offset=start,
-            recovery_point=recovery_point,
-            clean=clean,
-            clock=lambda: self._now,
-            dialect=self.dialect,
-        )
+        super()._open(settings, start, recovery_point, clean, now)
         self._renew()
+
+    def _new_log(self, directory: Path, settings: dict[str, Any], **options: Any) -> TieredLog:
+        return self.tiered_log(directory, TieredConfig.of_topic(settings), self.remote, **options)
 
     def _renew(self) -> None:
         if self.log is not None:
@@ -102,18 +93,8 @@ class ReferenceTiered(ReferenceLog):
             log.lookup.close()
 
     def _list_offsets(self, targets: list[int]) -> tuple[Any, ...]:
-        log = self._opened
-
-        def answer(target: int) -> tuple[int, int, int] | None:
-            found = log.fetch_offset_by_timestamp(target)
-            if found is None:
-                return None
-            return found.timestamp, found.offset, -1 if found.leader_epoch is None else found.leader_epoch
-
-        dialect = self.dialect
-        if not isinstance(dialect, SharedDialect):
-            return tuple([answer(target) for target in targets])
-        answers, self._answers = results_per_dialect(log, dialect, targets, answer)
+        # Not cached: the results also depend on the remote segments.
+        answers, self._answers = self._listed(targets)
         return answers
 
     def _segment(self, segment: CopiedSegment) -> RemoteSegmentState:
