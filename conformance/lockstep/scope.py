@@ -16,7 +16,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from conformance.implementations.protocol import provides_codecs, with_codecs_of
-from kidx.dialect import dialect_of, version_of
+from kidx.dialect import dialect_of, representative, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
@@ -50,15 +50,18 @@ class Scope(ABC, Generic[Seen, Files]):
     aspects: ClassVar[tuple[str, ...]] = ("outcome", "text", "state", "bytes")
     """The aspects that are compared, in the order in which they are reported."""
 
+    sections: ClassVar[tuple[str, ...]]
+    """The sections of a dialect that matter; releases that differ only elsewhere share a reference."""
+
     # -- releases ----------------------------------------------------------------------------------------------
 
-    @abstractmethod
     def rules(self, release: str) -> Hashable:
         """Return a key for the rules of a release: subjects with the same rules share a reference."""
+        return dialect_of(release).rules(*self.sections)
 
-    @abstractmethod
     def key(self, release: str) -> str:
         """Return the name of a release's :meth:`rules`; exercised clauses are counted under this name."""
+        return representative(release, *self.sections)
 
     def representative_order(self, releases: Iterable[str]) -> Iterable[str]:
         """Return the releases in order of preference: of releases that behave alike, the first gets the reference."""

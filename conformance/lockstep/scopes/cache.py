@@ -12,16 +12,14 @@ from conformance.lockstep.scopes.log_files import LogParticipant
 from conformance.operations import OK, Operation
 from conformance.operations.cache import CACHE_OPS, DIRECTORY, CacheObservation
 from conformance.operations.op import Files as FilesAfter
-from kidx.dialect import Dialect, dialect_of, representative
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.lockstep.participant import Participant
+    from kidx.dialect import Dialect
 
 Seen = tuple[CacheObservation, Files]
-
-_SECTIONS = ("index", "remote")
 
 
 class CacheParticipant(LogParticipant):
@@ -37,14 +35,7 @@ class CacheScope(DirectoryScope[CacheObservation]):
     empty_observation = CacheObservation(OK, None)
     corrupting_operations = frozenset({"damage_cached_file"})
     close_operation = Operation("close_cache")
-
-    def rules(self, release: str) -> tuple[object, ...]:
-        """See the base class."""
-        return dialect_of(release).rules(*_SECTIONS)
-
-    def key(self, release: str) -> str:
-        """See the base class."""
-        return representative(release, *_SECTIONS)
+    sections = ("index", "remote")
 
     def participant(self, implementation: Any, directory: Path) -> CacheParticipant:
         """See the base class."""

@@ -23,7 +23,6 @@ from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation
 from conformance.operations.index import INDEX_OPS
 from conformance.operations.index_capabilities import INDEX_CAPABILITIES, can_execute
 from conformance.operations.op import Files
-from kidx.dialect import dialect_of, representative
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -51,14 +50,7 @@ class IndexScope(Scope[Observation, bytes | None]):
     file_selecting_operations = frozenset(_NAMING)
     corrupting_operations = FILE_OPERATIONS
     close_operation = Operation("close")
-
-    def rules(self, release: str) -> tuple[object, ...]:
-        """See the base class."""
-        return dialect_of(release).rules("index")
-
-    def key(self, release: str) -> str:
-        """See the base class."""
-        return representative(release, "index")
+    sections = ("index",)
 
     def representative_order(self, releases: Iterable[str]) -> Iterable[str]:
         """Return the releases in reverse order: of releases that behave alike, the newest gets the reference."""

@@ -17,20 +17,16 @@ from conformance.operations import OK, Operation
 from conformance.operations.log import LOG_OPS, LogObservation
 from conformance.operations.log_capabilities import CAPABILITIES, missing
 from conformance.operations.op import Files as FilesAfter
-from kidx.dialect import Dialect, dialect_of, representative
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
     from conformance.lockstep.participant import Participant
+    from kidx.dialect import Dialect
 
 
 Seen = tuple[LogObservation, Files]
-
-
-_SECTIONS = ("index", "segment", "log", "producers", "leader", "cleaning")
-"""The sections of a dialect that a log depends on; releases that differ only elsewhere share a reference."""
 
 
 class LogScope(DirectoryScope[LogObservation]):
@@ -43,14 +39,7 @@ class LogScope(DirectoryScope[LogObservation]):
     corrupting_operations = frozenset({"damage_log_file"})
     close_operation = Operation("close_log", (True,))
     aspects = ("outcome", "state", "bytes")
-
-    def rules(self, release: str) -> tuple[object, ...]:
-        """See the base class."""
-        return dialect_of(release).rules(*_SECTIONS)
-
-    def key(self, release: str) -> str:
-        """See the base class."""
-        return representative(release, *_SECTIONS)
+    sections = ("index", "segment", "log", "producers", "leader", "cleaning")
 
     def participant(self, implementation: Any, directory: Path) -> LogParticipant:
         """See the base class."""

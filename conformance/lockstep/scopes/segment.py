@@ -12,7 +12,6 @@ from conformance.lockstep.participant import Participant
 from conformance.lockstep.scope import Group, Scope
 from conformance.operations import OK, Operation
 from conformance.operations.segment import SUFFIXES, SegmentObservation
-from kidx.dialect import dialect_of, representative
 from kidx.segment import file_name
 
 if TYPE_CHECKING:
@@ -61,14 +60,7 @@ class SegmentScope(Scope[SegmentObservation, Files]):
     file_selecting_operations = frozenset({"open_segment", "rename_segment"})
     corrupting_operations = frozenset({"damage_segment_file"})
     close_operation = Operation("close_segment")
-
-    def rules(self, release: str) -> tuple[object, ...]:
-        """See the base class."""
-        return dialect_of(release).rules("index", "segment")
-
-    def key(self, release: str) -> str:
-        """See the base class."""
-        return representative(release, "index", "segment")
+    sections = ("index", "segment")
 
     def participant(self, implementation: Any, directory: Path) -> SegmentParticipant:
         """See the base class."""

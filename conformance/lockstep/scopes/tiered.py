@@ -12,16 +12,14 @@ from conformance.lockstep.scopes.log_files import LogParticipant
 from conformance.operations import OK, Operation
 from conformance.operations.op import Files as FilesAfter
 from conformance.operations.tiered import TIERED_OPS, TieredObservation
-from kidx.dialect import Dialect, dialect_of, representative
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.lockstep.participant import Participant
+    from kidx.dialect import Dialect
 
 Seen = tuple[TieredObservation, Files]
-
-_SECTIONS = ("index", "segment", "log", "producers", "leader", "remote")
 
 
 class TieredScope(DirectoryScope[TieredObservation]):
@@ -31,14 +29,7 @@ class TieredScope(DirectoryScope[TieredObservation]):
     corrupting_operations = frozenset({"damage_log_file"})
     close_operation = Operation("close_log", (True,))
     aspects = ("outcome", "state", "bytes")
-
-    def rules(self, release: str) -> tuple[object, ...]:
-        """See the base class."""
-        return dialect_of(release).rules(*_SECTIONS)
-
-    def key(self, release: str) -> str:
-        """See the base class."""
-        return representative(release, *_SECTIONS)
+    sections = ("index", "segment", "log", "producers", "leader", "remote")
 
     def participant(self, implementation: Any, directory: Path) -> LogParticipant:
         """See the base class."""
