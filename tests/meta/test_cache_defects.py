@@ -3,37 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import seed
-from hypothesis.stateful import run_state_machine_as_test
+from defect_search import search_defect
 
 from conformance.clauses import load_clauses
 from conformance.implementations.mutants import cache, cache_removals
 from conformance.implementations.mutants.cache_registry import DEFECTS
-from conformance.lockstep import DivergenceError
-from conformance.lockstep.scopes.cache import CacheLockstep
 from conformance.machines.cache import CacheMachine
-from conformance.runs.profiles import Profile
-from conformance.scratch import scratch_directory
 from kidx.remote import RemoteIndexCache
 
 FILES = (cache, cache_removals)
 """Each puts its defects down when it is imported."""
 CHUNKS = 60
 QUICK = {"BeginsEmpty", "LooksBeforeTheOffset", "DeletesAtOnce", "KeepsUnusedEntries", "AlwaysFetches"}
-
-
-def found_by(each, first_seed):
-    """Return the number of examples, and the divergence, or None."""
-    with scratch_directory() as scratch:
-        lockstep = CacheLockstep([each.implementation()], scratch, attribute=False)
-        settings = Profile("defects", 10, 30, 1).settings(10)
-        for number in range(CHUNKS):
-            try:
-                machine = seed(first_seed * 1000 + number)(CacheMachine.bind(lockstep))
-                run_state_machine_as_test(machine, settings=settings)
-            except DivergenceError as error:
-                return lockstep.statistics.examples, error.divergence
-    return None
 
 
 def cases():
@@ -56,6 +37,6 @@ def test_a_defect_has_a_description_and_a_broken_clause():
 @pytest.mark.parametrize(("each", "seeds"), list(cases()))
 def test_the_machine_finds_it(each, seeds):
     for number in seeds:
-        found = found_by(each, number)
+        found = search_defect(CacheMachine, each.implementation(), steps=30, chunks=CHUNKS, first_seed=number)
         assert found is not None, f"{each.title} survived seed {number}"
-        assert found[1].against == "kidx"
+        assert found.against == "kidx"
