@@ -98,6 +98,15 @@ final class LogAdapter {
             : parts.module("kafka.log.ClientRecordDeletion$");
     }
 
+    /** words: names and values, with a zero byte between two. */
+    static Map<String, String> settings(String words) {
+        Map<String, String> settings = new HashMap<>();
+        String[] parts = words.split("\0", -1);
+        for (int i = 0; i + 1 < parts.length; i += 2)
+            settings.put(parts[i], parts[i + 1]);
+        return settings;
+    }
+
     /** settings: of the topic, and two of the broker. */
     void open(File directory, Map<String, String> settings, long start, long recoveryPoint, boolean clean)
             throws Throwable {
@@ -303,7 +312,10 @@ final class LogAdapter {
         Object result = fetchOffsetByTimestamp.getParameterCount() == 1
             ? Members.call(fetchOffsetByTimestamp, log, target)
             : Members.call(fetchOffsetByTimestamp, log, target, nothing(fetchOffsetByTimestamp.getParameterTypes()[1]));
-        Object found = answerOf(result);
+        addAnswer(answerOf(result), reply);
+    }
+
+    void addAnswer(Object found, Reply reply) throws Throwable {
         reply.add(found == null ? 0 : 1);
         if (found == null)
             return;
@@ -312,7 +324,8 @@ final class LogAdapter {
         answer.add(found, reply);
     }
 
-    private static Object answerOf(Object result) throws Throwable {
+    /** The answer in the result of a lookup; null for none. */
+    static Object answerOf(Object result) throws Throwable {
         Method holder = Members.methodOrNull(result.getClass(), "timestampAndOffsetOpt", 0);
         return Options.get(holder == null ? result : Members.call(holder, result));
     }

@@ -2,7 +2,6 @@ package conformance;
 
 import java.io.File;
 import java.nio.ByteBuffer;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -78,18 +77,11 @@ public final class LogDriver extends ReplyingDriver {
         return false;
     }
 
-    /**
-     * settings: names and values, with a zero byte between two.
-     * arguments: log start offset, recovery point, clean, now.
-     */
-    private void open(String settings, long[] arguments) throws Throwable {
-        Map<String, String> properties = new HashMap<>();
-        String[] words = settings.split("\0", -1);
-        for (int i = 0; i + 1 < words.length; i += 2)
-            properties.put(words[i], words[i + 1]);
+    /** arguments: log start offset, recovery point, clean, now. */
+    private void open(Map<String, String> settings, long[] arguments) throws Throwable {
         stage.setClock(arguments[3]);
         LogAdapter log = adapter();
-        log.open(new File(directory), properties, arguments[0], arguments[1], arguments[2] != 0);
+        log.open(new File(directory), settings, arguments[0], arguments[1], arguments[2] != 0);
         open = true;
     }
 
@@ -101,7 +93,7 @@ public final class LogDriver extends ReplyingDriver {
         long b = arguments.length > 1 ? arguments[1] : 0;
         run(() -> {
             switch (operation) {
-                case "open_log" -> open(text(bytes), arguments);
+                case "open_log" -> open(LogAdapter.settings(text(bytes)), arguments);
                 case "append_as_leader" -> adapter.appendAsLeader(bytes, (int) a, b != 0);
                 case "verify_transaction" ->
                     reply.add(adapter.verify(a, (int) b, (short) arguments[2], arguments[3] != 0) ? 1 : 0);

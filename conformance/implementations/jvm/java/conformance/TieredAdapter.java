@@ -3,7 +3,6 @@ package conformance;
 import java.io.File;
 import java.io.IOException;
 import java.lang.reflect.Constructor;
-
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
@@ -48,7 +47,6 @@ final class TieredAdapter {
     private Object expiring;
     private Object following;
     private File files;
-    private LogAnswer answer;
     private final Method fetch;
     private Object reader;
 
@@ -201,13 +199,7 @@ final class TieredAdapter {
 
     /** Adds 0 for no answer, or 1 and the answer. */
     void fetchOffset(long target, Reply reply) throws Throwable {
-        Object found = answerOf(Members.call(fetch, logs.log(), target, reader));
-        reply.add(found == null ? 0 : 1);
-        if (found == null)
-            return;
-        if (answer == null || !answer.reads(found))
-            answer = new LogAnswer(found.getClass());
-        answer.add(found, reply);
+        logs.addAnswer(answerOf(Members.call(fetch, logs.log(), target, reader)), reply);
     }
 
     private Object some(Object value) throws Throwable {
@@ -217,10 +209,8 @@ final class TieredAdapter {
     private Object answerOf(Object result) throws Throwable {
         Method pending = Members.methodOrNull(result.getClass(), "futureHolderOpt", 0);
         Object holder = pending == null ? null : Options.get(Members.call(pending, result));
-        if (holder == null) {
-            Method known = Members.methodOrNull(result.getClass(), "timestampAndOffsetOpt", 0);
-            return Options.get(known == null ? result : Members.call(known, result));
-        }
+        if (holder == null)
+            return LogAdapter.answerOf(result);
         Object done = ((CompletableFuture<?>) field(holder.getClass(), "taskFuture").read(holder)).get();
         Object exception = Options.get(outcome(done, "exception", "left"));
         if (exception != null)

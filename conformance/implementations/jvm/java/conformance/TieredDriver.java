@@ -2,7 +2,6 @@ package conformance;
 
 import java.io.File;
 import java.nio.ByteBuffer;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
@@ -62,15 +61,11 @@ public final class TieredDriver extends ReplyingDriver {
         return false;
     }
 
-    /** settings: names and values, with a zero byte between two. arguments: log start, recovery point, clean, now. */
-    private void open(String settings, long[] arguments) throws Throwable {
-        Map<String, String> properties = new HashMap<>();
-        String[] words = settings.split("\0", -1);
-        for (int i = 0; i + 1 < words.length; i += 2)
-            properties.put(words[i], words[i + 1]);
-        properties.put("remote.storage.enable", "true");
+    /** arguments: log start, recovery point, clean, now. */
+    private void open(Map<String, String> settings, long[] arguments) throws Throwable {
+        settings.put("remote.storage.enable", "true");
         stage.setClock(arguments[3]);
-        adapter().open(new File(directory), properties, arguments[0], arguments[1], arguments[2] != 0);
+        adapter().open(new File(directory), settings, arguments[0], arguments[1], arguments[2] != 0);
         open = true;
     }
 
@@ -84,7 +79,7 @@ public final class TieredDriver extends ReplyingDriver {
         run(() -> {
             LogAdapter log = adapter().logs;
             switch (operation) {
-                case "open_tiers" -> open(text(bytes), arguments);
+                case "open_tiers" -> open(LogAdapter.settings(text(bytes)), arguments);
                 case "append_as_leader" -> log.appendAsLeader(bytes, (int) a, b != 0);
                 case "append_as_follower" -> log.appendAsFollower(bytes, (int) a);
                 case "list_offsets" -> {
