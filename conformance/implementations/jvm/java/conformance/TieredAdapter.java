@@ -170,15 +170,14 @@ final class TieredAdapter {
 
     /** New tasks, as when the broker becomes the leader. */
     void renew() throws Throwable {
-        copying = task("RLMCopyTask", 3, 128);
-        expiring = task("RLMExpirationTask", 2);
-        following = task("RLMFollowerTask", 2);
+        copying = task("RLMCopyTask", remote, partition, 128);
+        expiring = task("RLMExpirationTask", remote, partition);
+        following = task("RLMFollowerTask", remote, partition);
     }
 
-    private Object task(String name, int parameters, Object... more) throws Throwable {
-        Constructor<?> made = Members.constructor(Members.type(loader, manager.getName() + "$" + name), parameters);
-        return more.length == 0 ? Members.create(made, remote, partition)
-            : Members.create(made, remote, partition, more[0]);
+    private Object task(String name, Object... arguments) throws Throwable {
+        Class<?> type = Members.type(loader, manager.getName() + "$" + name);
+        return Members.create(Members.constructor(type, arguments.length), arguments);
     }
 
     private void run(Object task) throws Throwable {
