@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from conformance.experiments.power_loss.disk import Length, Loss, disks
 from conformance.experiments.power_loss.failures import Failure, Moment, Restart, fewest, losses
 from conformance.experiments.power_loss.promises import Promise
-from conformance.experiments.power_loss.signatures import Signature, kind_of
+from conformance.experiments.power_loss.signatures import Signature, signature_of
 from conformance.implementations.jvm.cache import JvmCache
 from conformance.implementations.jvm.journal import JournalledClasses
 from conformance.lockstep import DivergenceError
@@ -206,14 +206,16 @@ class CacheExplorer:
 
     def _note(self, life: CacheLife, failure: Failure, explored: CacheExplored) -> None:
         for promise in self.judge(life, failure):
-            known = next((each for each in explored.findings if _explains(each, failure, promise)), None)
+            signature = signature_of(life, failure, promise)
+            causes = (each for each in explored.findings if each.signature.lost)
+            known = next((each for each in causes if each.signature.explains(signature)), None)
             if known is None:
 
                 def still(other: Failure, promise: Promise | None = promise) -> bool:
                     return promise in self.judge(life, other)
 
                 smallest = fewest(failure, still)
-                signature = _signature(life, smallest, promise)
+                signature = signature_of(life, smallest, promise)
                 known = next((each for each in explored.findings if each.signature == signature), None)
                 if known is None:
                     text = self.judge(life, smallest)[promise]
@@ -272,16 +274,6 @@ def _broken(life: CacheLife, operation: Operation, outcome: Any) -> tuple[Promis
             missing = len(segment.aborted) - len(found)
             return Promise.CACHE_ABORTED, f"{missing} of {len(segment.aborted)} aborted transactions" if missing else ""
     return Promise.CACHE_LOOKUP, ""
-
-
-def _explains(finding: CacheFinding, failure: Failure, promise: Promise | None) -> bool:
-    lost = frozenset(kind_of(failure.moment.disk, item) for item in failure.loss)
-    return finding.signature.promise == promise and finding.signature.lost <= lost and bool(finding.signature.lost)
-
-
-def _signature(life: CacheLife, failure: Failure, promise: Promise | None) -> Signature:
-    lost = frozenset(kind_of(failure.moment.disk, item) for item in failure.loss)
-    return Signature(promise, clean=False, lost=lost, during=life.operations[failure.moment.step].name)
 
 
 def _moments(life: CacheLife) -> Iterator[Moment]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from conformance.experiments.power_loss.disk import Disk, Item, Length, Name, Page
 from conformance.experiments.power_loss.failures import MARKER, Failure
@@ -11,6 +11,7 @@ from conformance.experiments.power_loss.failures import MARKER, Failure
 if TYPE_CHECKING:
     from conformance.experiments.power_loss.lives import Life
     from conformance.experiments.power_loss.promises import Promise
+    from conformance.operations import Operation
 
 
 class Signature(NamedTuple):
@@ -79,13 +80,21 @@ def _suffix(name: str) -> str:
     return name[name.index(".") :] if name[:1].isdigit() and "." in name else name
 
 
-def during_of(life: Life, failure: Failure) -> str:
+class AnyLife(Protocol):
+    """Life of a log or of a cache."""
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """Operations in their order."""
+
+
+def during_of(life: AnyLife, failure: Failure) -> str:
     """Return the operation that was interrupted, or that had ended last."""
     name = life.operations[failure.moment.step].name
     return f"after {name}" if failure.moment.done else name
 
 
-def signature_of(life: Life, failure: Failure, promise: Promise | None) -> Signature:
+def signature_of(life: AnyLife, failure: Failure, promise: Promise | None) -> Signature:
     """Return the signature of a failure."""
     lost = frozenset(kind_of(failure.moment.disk, item) for item in failure.loss)
     if failure.restart.marker_is_back:
