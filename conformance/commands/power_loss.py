@@ -27,6 +27,7 @@ from conformance.scratch import scratch_directory
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
+    from conformance.experiments.power_loss.cache import CacheFinding
     from conformance.experiments.power_loss.signatures import Finding
     from conformance.kafka.jar_fetch import Progress
 
@@ -132,21 +133,25 @@ def _caches(
         for finding in explored.findings:
             found = known.of(finding.signature, release)
             path = trace_of(finding, release).save(directory)
-            told = {
-                "clause": None if found is None else found.clause,
-                "signature": str(finding.signature),
-                "times": finding.times,
-                "shows": finding.text,
-                "trace": str(path),
-                "lost": finding.failure.described(),
-                "steps": [operation.to_json() for operation in finding.life.operations],
-            }
+            told = _finding_json(finding, found, path, finding.failure.described())
             row["findings"].append(told)
             if not as_json:
                 echo(f"\n{told['clause'] or 'NEW'}  {told['signature']} ({finding.times} times)")
                 echo("\n".join(f"  {line}" for line in cache_lines(finding)))
                 echo(f"  replay       conformance replay {path}")
         yield row
+
+
+def _finding_json(finding: Finding | CacheFinding, found: Known | None, path: Path, lost: list[str]) -> Json:
+    return {
+        "clause": None if found is None else found.clause,
+        "signature": str(finding.signature),
+        "times": finding.times,
+        "shows": finding.text,
+        "trace": str(path),
+        "lost": lost,
+        "steps": [operation.to_json() for operation in finding.life.operations],
+    }
 
 
 _MORE = 4
@@ -163,21 +168,11 @@ def _print_release(
     for finding, found in findings:
         path = trace.save(finding, directory)
         of_log = trace.of_crash_state(finding).save(directory)
-        clause = None if found is None else found.clause
-        document = trace.document(finding)
-        row["findings"].append(
-            {
-                "clause": clause,
-                "signature": str(finding.signature),
-                "times": finding.times,
-                "shows": finding.text,
-                "trace": str(path),
-                "lost": [each["what"] for each in document["lost"]],
-                "steps": document["steps"],
-            }
-        )
+        lost = [each["what"] for each in trace.document(finding)["lost"]]
+        told = _finding_json(finding, found, path, lost)
+        row["findings"].append(told)
         if not as_json:
-            echo("\n".join(_lines(finding, clause, path, of_log)))
+            echo("\n".join(_lines(finding, told["clause"], path, of_log)))
     return row
 
 
