@@ -75,18 +75,20 @@ def search_releases(
     """
     logs = not set(search.kinds).isdisjoint(LOGS)
     digests = {release: interruptible_digest(release, progress, logs=logs) for release in releases}
-    first = {digest: release for release, digest in reversed(digests.items())}
+    first: dict[str, str] = {}
+    for release, digest in digests.items():
+        first.setdefault(digest, release)
     workers = min(jobs, len(first))
     if workers == 1:
-        done = {digest: search.rows(release, scratch / release) for digest, release in first.items()}
-        yield from ((release, first[digest], done[digest]) for release, digest in digests.items())
+        done: dict[str, list[Json]] = {}
+        for release, digest in digests.items():
+            if digest not in done:
+                done[digest] = search.rows(release, scratch / release)
+            yield release, first[digest], done[digest]
         return
     # The workers must not inherit this process's virtual machine.
     with WorkerPool(workers, multiprocessing.get_context("spawn")) as pool:
-        found = {
-            digest: pool.submit(search.rows, first[digest], scratch / first[digest])
-            for digest in dict.fromkeys(digests.values())
-        }
+        found = {digest: pool.submit(search.rows, release, scratch / release) for digest, release in first.items()}
         for release, digest in digests.items():
             yield release, first[digest], found[digest].result()
 
