@@ -7,7 +7,6 @@ points into Kafka's class files. It therefore stops at the recorded point, as of
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,9 +14,8 @@ from conformance.errors import ToolError
 from conformance.experiments.interleave.experiment import batches_of
 from conformance.experiments.interleave.trace import case_of
 from conformance.implementations.jvm.interruptible import INTERRUPTED
-from conformance.runs import reproducers
-from conformance.runs.reproducers.java_nested import needed, nested, source_of, with_imports
-from conformance.runs.reproducers.java_text import RESERVED, java_comment, java_string
+from conformance.runs.reproducers.java_nested import fill, needed, source_of, template_of
+from conformance.runs.reproducers.java_text import java_comment, java_string, require_class_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,15 +36,11 @@ def interleaving_test(content: Json, path: Path) -> str:
     name = path.stem
     if path.suffix != ".java":
         raise ToolError(f"--export writes .java, not {path.name!r}")
-    if not name.isidentifier() or not name.isascii() or name in RESERVED:
-        raise ToolError(f"{name}.java cannot be: a Java class is named like its file, and {name!r} is no such name")
+    require_class_name(name)
     case, schedule = case_of(content)
     target = _target(case.kind)
     parts = needed("Interruptions", "Interruptible", *re.findall(r"new (\w+)\(", target))
-    imports, classes = nested(parts, public=("Switch",))
-    template = (files(reproducers) / "templates" / "InterleavingTest.java").read_text("utf-8")
-    if re.search(rf"\b(class|interface|record) {name}\b|\.{name};", "\n".join((template, classes, *imports))):
-        raise ToolError(f"{name}.java cannot be: the test has another class {name}")
+    template, classes = template_of("InterleavingTest.java", name, parts, public=("Switch",))
     others = case.others.split(";")
     batches = batches_of(case.kind, (*case.setup, case.first, *others))
     values = {
@@ -67,7 +61,7 @@ def interleaving_test(content: Json, path: Path) -> str:
         "changed": java_string(INTERRUPTED.pattern),
         "classes": classes,
     }
-    return with_imports(re.sub(r"@(\w+)@", lambda found: values[found[1]], template), imports)
+    return fill(template, values)
 
 
 def _target(kind: str) -> str:

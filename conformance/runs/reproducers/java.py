@@ -14,7 +14,7 @@ from conformance.errors import ToolError
 from conformance.implementations.jvm.exceptions import KIND_OF
 from conformance.operations import FILE_OPERATIONS, KINDS
 from conformance.runs.reproducers.expected import expected_steps, without_zeros
-from conformance.runs.reproducers.java_text import RESERVED, java_comment, java_long_string, java_string
+from conformance.runs.reproducers.java_text import java_comment, java_long_string, java_string, require_class_name
 from conformance.runs.reproducers.java_trace import MACHINES_WITH_TESTS, trace_test
 from kidx.dialect import dialect_of
 
@@ -82,8 +82,7 @@ def java_reproducer(trace: Trace, release: str, implementation: str, name: str) 
         raise ToolError(f"no Java test can be written of a trace of the {trace.machine} machine; only of {choices}")
     if implementation != "jvm":
         raise ToolError(f"a Java test is one of Kafka's own classes, not of {implementation}; write a .py instead")
-    if not name.isidentifier() or not name.isascii() or name in {*RESERVED, *_TAKEN}:
-        raise ToolError(f"{name}.java cannot be: a Java class is named like its file, and {name!r} is no such name")
+    require_class_name(name, _TAKEN)
     if trace.machine not in KINDS:
         return trace_test(trace, release, name)
     writer = _Writer(trace.machine, release)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from importlib.resources import files
 from typing import Final
 
+from conformance.errors import ToolError
 from conformance.implementations.jvm.driver import SOURCES
 
 _IMPORT: Final = re.compile(r"^import [\w.]+;$", re.MULTILINE)
@@ -21,13 +23,32 @@ def source_of(name: str) -> str:
     return (SOURCES / f"{name}.java").read_text("utf-8")
 
 
-def nested(names: Sequence[str], public: Iterable[str] = ()) -> tuple[list[str], str]:
-    """Return the imports of classes of the harness, and the classes as nested ones.
+def template_of(file: str, test: str, names: Sequence[str], public: Iterable[str] = ()) -> tuple[str, str]:
+    """Return a template of a test with the imports that classes of the harness need, and the classes as nested ones.
 
     Args:
-        names: The classes.
+        file: The file of the template.
+        test: The name of the test class.
+        names: The classes of the harness.
         public: Those that classes of other packages use.
+
+    Raises:
+        ToolError: Another class in the test has the name of the test class.
     """
+    imports, classes = _nested(names, public)
+    template = (files(__package__) / "templates" / file).read_text("utf-8")
+    if re.search(rf"\b(class|interface|record) {test}\b|\.{test};", "\n".join((template, classes, *imports))):
+        raise ToolError(f"{test}.java cannot be: the test has another class {test}")
+    return _with_imports(template, imports), classes
+
+
+def fill(template: str, values: Mapping[str, str]) -> str:
+    """Return a template with a value for each ``@name@``."""
+    return re.sub(r"@(\w+)@", lambda found: values[found[1]], template)
+
+
+def _nested(names: Sequence[str], public: Iterable[str]) -> tuple[list[str], str]:
+    """Return the imports of classes of the harness, and the classes as nested ones."""
     imports: set[str] = set()
     classes = []
     for name in names:
@@ -40,7 +61,7 @@ def nested(names: Sequence[str], public: Iterable[str] = ()) -> tuple[list[str],
     return sorted(imports), "\n\n".join(classes)
 
 
-def with_imports(text: str, imports: Iterable[str]) -> str:
+def _with_imports(text: str, imports: Iterable[str]) -> str:
     """Return a template with the imports of nested classes among its own, sorted."""
     found = _IMPORTS.search(text)
     lines = sorted({*imports, *(found[0].splitlines() if found else ())})

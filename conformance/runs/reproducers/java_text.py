@@ -7,7 +7,12 @@ encoding of the compiler.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from conformance.errors import ToolError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 LONGEST: Final = 20_000
 """The maximum number of characters of one literal; a class file limits a literal to 65,535 bytes of modified UTF-8."""
@@ -20,8 +25,21 @@ _WORDS: Final = (
     " permits private protected public record return sealed short static strictfp super switch synchronized this throw"
     " throws transient true try var void volatile while yield"
 )
-RESERVED: Final = frozenset(_WORDS.split())
-"""Words that cannot be class names."""
+_RESERVED: Final = frozenset(_WORDS.split())
+
+
+def require_class_name(name: str, taken: Collection[str] = ()) -> None:
+    """Raise an error unless a test class can have a name.
+
+    Args:
+        name: The name of the file without its suffix.
+        taken: The names of other classes in the test.
+
+    Raises:
+        ToolError: It cannot.
+    """
+    if not name.isidentifier() or not name.isascii() or name in _RESERVED or name in taken:
+        raise ToolError(f"{name}.java cannot be: a Java class is named like its file, and {name!r} is no such name")
 
 
 def java_string(text: str) -> str:

@@ -6,10 +6,8 @@ harness (``conformance/implementations/jvm/java``), and runs with every release.
 
 from __future__ import annotations
 
-import re
 import struct
 from dataclasses import dataclass
-from importlib.resources import files
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -20,7 +18,7 @@ from conformance.machines import MACHINES
 from conformance.operations.op import BATCHES, HEXADECIMAL, Shape
 from conformance.quoting import quoted
 from conformance.runs.reproducers.expected import without_zeros
-from conformance.runs.reproducers.java_nested import nested, with_imports
+from conformance.runs.reproducers.java_nested import fill, template_of
 from conformance.runs.reproducers.java_text import java_comment, java_long_string, java_string
 from conformance.scratch import scratch_directory
 from kidx.dialect import dialect_of
@@ -112,10 +110,7 @@ def trace_test(trace: Trace, release: str, name: str) -> str:
     """
     form = _FORMS[trace.machine]
     parts = (form.driver, *form.classes, *_MEMBERS)
-    imports, classes = nested(parts)
-    template = (files(__package__) / "templates" / "TraceTest.java").read_text("utf-8")
-    if re.search(rf"\b(class|interface|record) {name}\b|\.{name};", "\n".join((template, classes, *imports))):
-        raise ToolError(f"{name}.java cannot be: the test has another class {name}")
+    template, classes = template_of("TraceTest.java", name, parts)
     subject = MACHINES[trace.machine].subject("jvm", release)
     values = {
         "title": java_comment(trace.title or f"Trace {trace.id}"),
@@ -132,8 +127,7 @@ def trace_test(trace: Trace, release: str, name: str) -> str:
         ),
         "classes": classes,
     }
-    text = re.sub(r"@(\w+)@", lambda found: values[found[1]], template)
-    return with_imports(text, imports)
+    return fill(template, values)
 
 
 def _expected(trace: Trace, release: str, subject: JvmClasses[Any]) -> Iterator[_Step]:
