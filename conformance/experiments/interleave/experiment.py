@@ -25,7 +25,7 @@ from conformance.experiments.interleave.scenarios import (
 from conformance.implementations.jvm.driver import driver_class
 from conformance.implementations.jvm.interruptible import interruptible_classes
 from conformance.implementations.jvm.race_planting import without_monitors
-from conformance.implementations.jvm.virtual_machine import start_jvm
+from conformance.implementations.jvm.virtual_machine import java_bytes, start_jvm
 from kidx.dialect import dialect_of
 from kidx.records import build_batch
 
@@ -200,7 +200,7 @@ class Interrupter:
         if kind not in self._drivers:
             self._drivers[kind] = driver_class("Targets").interruptions(self._loader, str(self._files), kind)
         for name, batch in batches_of(kind, operations).items():
-            self._drivers[kind].batch(name, start_jvm().JArray(start_jvm().JByte)(batch))
+            self._drivers[kind].batch(name, java_bytes(batch))
         return self._drivers[kind]
 
 

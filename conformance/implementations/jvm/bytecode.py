@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from conformance.implementations.jvm.driver import ASM, compiled_classes
-from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
+from conformance.implementations.jvm.virtual_machine import class_loader, java_bytes, start_jvm
 from conformance.kafka.jar_fetch import class_path, tool_jar
 
 if TYPE_CHECKING:
@@ -54,9 +54,8 @@ def asm_class(name: str) -> Any:
 
 def read_class(data: bytes) -> Any:
     """Return a class file as a ``ClassNode``."""
-    jpype = start_jvm()
     node = asm_class("tree.ClassNode")()
-    asm_class("ClassReader")(jpype.JArray(jpype.JByte)(data)).accept(node, 0)
+    asm_class("ClassReader")(java_bytes(data)).accept(node, 0)
     return node
 
 

@@ -10,7 +10,7 @@ import re
 import zipfile
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
+from conformance.implementations.jvm.virtual_machine import class_loader, java_bytes, start_jvm
 from conformance.kafka.jar_fetch import class_path, tool_jar
 
 if TYPE_CHECKING:
@@ -97,9 +97,6 @@ class KafkaCoverage:
     def _java(self, name: str) -> Any:
         return self._jpype.JClass(f"org.jacoco.core.{name}", loader=self._tools)
 
-    def _octets(self, data: bytes) -> Any:
-        return self._jpype.JArray(self._jpype.JByte)(data)
-
     def _instrument(self, jars: Sequence[Path], wanted: re.Pattern[str], directory: Path) -> None:
         instrumenter = self._java("instr.Instrumenter")(self._runtime)
         for jar in jars:
@@ -110,7 +107,7 @@ class KafkaCoverage:
                     self._classes[name] = archive.read(name)
                     path = directory / name
                     path.parent.mkdir(parents=True, exist_ok=True)
-                    path.write_bytes(bytes(instrumenter.instrument(self._octets(self._classes[name]), name)))
+                    path.write_bytes(bytes(instrumenter.instrument(java_bytes(self._classes[name]), name)))
 
     def probes(self) -> list[Any]:
         """Return an array of booleans for each class that has been used; arrays of new classes are added at the end."""
@@ -128,7 +125,7 @@ class KafkaCoverage:
         builder = self._java("analysis.CoverageBuilder")()
         analyzer = self._java("analysis.Analyzer")(self._store(), builder)
         for name, data in self._classes.items():
-            analyzer.analyzeClass(self._octets(data), name)
+            analyzer.analyzeClass(java_bytes(data), name)
         found = []
         for each in builder.getClasses():
             lines, branches = each.getLineCounter(), each.getBranchCounter()

@@ -18,7 +18,7 @@ from conformance.implementations.jvm.bytecode import (
     write_class,
 )
 from conformance.implementations.jvm.driver import compiled_classes
-from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
+from conformance.implementations.jvm.virtual_machine import class_loader, java_bytes, start_jvm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,7 @@ def interruptible_classes(
             node = read_class(data)
             changed |= change(node)
             original = class_file(node)
-        write_class(directory, name, bytes(_interruptible().of(start_jvm().JArray(start_jvm().JByte)(original))))
+        write_class(directory, name, bytes(_interruptible().of(java_bytes(original))))
     if change is not None and not changed:
         raise ToolError(f"Kafka {release} has nothing that the planted race changes")
     for name, data in own_classes("Switch*.class"):

@@ -102,6 +102,12 @@ def most_open_files() -> int:
     return _MOST_FILES if soft == resource.RLIM_INFINITY else min(soft, _MOST_FILES)
 
 
+def java_bytes(data: bytes) -> Any:
+    """Return a Java array of bytes."""
+    jpype = start_jvm()
+    return jpype.JArray(jpype.JByte)(data)
+
+
 def class_loader(paths: Iterable[Path]) -> Any:
     """Return a class loader for jars and directories, which uses only their classes and the classes of the platform."""
     jpype = start_jvm()
