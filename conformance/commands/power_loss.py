@@ -78,6 +78,8 @@ def power_loss_command(
 
     Example: `conformance power-loss --kafka 4.3.1 --max-time 60`
     """
+    if planted and machine is Target.CACHE:
+        raise ToolError("--planted requires --machine log: no defect of the cache is planted")
     directory = (report or state_directory()) / "traces"
     with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
         if replay is not None:
@@ -89,7 +91,7 @@ def power_loss_command(
             explorer = Explorer(releases[-1], scratch, progress)
             return _planted(planted, explorer, plan, as_json=as_json)
         if machine is Target.CACHE:
-            of_cache = CachePlan(seed, max_examples or _CACHES)
+            of_cache = CachePlan(seed, max_examples or _CACHES, seconds=max_time)
             rows = list(_caches(releases, of_cache, directory, scratch, progress, as_json=as_json))
         else:
             known, rows = load_known(), list[Json]()

@@ -10,7 +10,14 @@ from conformance.cli import app
 from conformance.commands.power_loss import _replay
 from conformance.errors import ToolError
 from conformance.experiments.power_loss import trace
-from conformance.experiments.power_loss.cache import CacheExplorer, CacheFinding, Stored, cache_lines, trace_of
+from conformance.experiments.power_loss.cache import (
+    CacheExplorer,
+    CacheFinding,
+    CachePlan,
+    Stored,
+    cache_lines,
+    trace_of,
+)
 from conformance.experiments.power_loss.disk import Length, disks
 from conformance.experiments.power_loss.experiment import Explorer, Plan
 from conformance.experiments.power_loss.failures import Failure, Moment, Restart, losses, moments
@@ -117,9 +124,20 @@ def test_a_cache_after_a_power_failure_is_replayed_from_its_trace(fetched, tmp_p
     assert (result.return_value, result.output.startswith("FIXED")) == (0, True)
 
 
-def test_a_release_without_the_cache_is_an_error():
-    result = CliRunner().invoke(app, ["power-loss", "--machine", "cache", "--kafka", "3.5.2"])
-    assert "has no cache of remote indexes" in str(result.exception)
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--kafka", "3.5.2"], "has no cache of remote indexes"),
+        (["--kafka", "4.4.0", "--planted", "*"], "--planted requires --machine log"),
+    ],
+)
+def test_an_impossible_request_about_caches_is_an_error(options, said):
+    result = CliRunner().invoke(app, ["power-loss", "--machine", "cache", *options])
+    assert said in str(result.exception)
+
+
+def test_no_cache_begins_after_the_time_limit(cache_explorer):
+    assert cache_explorer.explore(CachePlan(lives=2, losses=0, seconds=-1)).lives == 0
 
 
 @pytest.mark.thorough

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import struct
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,12 +47,14 @@ class CachePlan(NamedTuple):
         lives: number of generated lives.
         moments: maximum number of moments in each life.
         losses: number of losses for each moment; all possible ones if there are no more.
+        seconds: time after which no new life begins; None for no limit.
     """
 
     seed: int = 0
     lives: int = 8
     moments: int = 4
     losses: int = 8
+    seconds: float | None = None
 
 
 class Stored(NamedTuple):
@@ -158,7 +161,10 @@ class CacheExplorer:
     def explore(self, plan: CachePlan) -> CacheExplored:
         """Return the result of a plan."""
         explored = CacheExplored(self.release)
+        end = None if plan.seconds is None else time.monotonic() + plan.seconds
         for number in range(plan.lives):
+            if end is not None and time.monotonic() > end:
+                break
             chance = Random(f"cache {plan.seed} {number}")  # noqa: S311 -- nothing secret
             life = self.record(*_drawn(chance))
             every = list(_moments(life))
@@ -235,8 +241,8 @@ def steps_of(life: CacheLife, failure: Failure) -> list[Operation]:
         first, last = segment.offsets[0][0], segment.offsets[-1][0]
         for offset in (segment.start, (first + last) // 2, last + 1):
             steps.append(Operation("look_up_offset", (segment.id, segment.start, offset)))
-        for time in (segment.times[0][0], segment.times[-1][0] - 1, segment.times[-1][0] + 1):
-            steps.append(Operation("look_up_timestamp", (segment.id, segment.start, time, segment.start)))
+        for target in (segment.times[0][0], segment.times[-1][0] - 1, segment.times[-1][0] + 1):
+            steps.append(Operation("look_up_timestamp", (segment.id, segment.start, target, segment.start)))
         steps.append(Operation("aborted_in", (segment.id, segment.start, segment.start, _ALL)))
     return steps
 
