@@ -11,12 +11,10 @@ from conformance.lockstep.scopes.directory import DirectoryScope, Files
 from conformance.lockstep.scopes.log_files import LogParticipant
 from conformance.operations import OK, Operation
 from conformance.operations.cache import CACHE_OPS, DIRECTORY, CacheObservation
-from conformance.operations.op import Files as FilesAfter
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.lockstep.participant import Participant
     from kidx.dialect import Dialect
 
 Seen = tuple[CacheObservation, Files]
@@ -35,6 +33,7 @@ class CacheScope(DirectoryScope[CacheObservation]):
     empty_observation = CacheObservation(OK, None)
     corrupting_operations = frozenset({"damage_cached_file"})
     close_operation = Operation("close_cache")
+    operations = CACHE_OPS
     sections = ("index", "remote")
 
     def participant(self, implementation: Any, directory: Path) -> CacheParticipant:
@@ -44,13 +43,6 @@ class CacheScope(DirectoryScope[CacheObservation]):
     def reference(self, release: str) -> ReferenceCache:
         """See the base class."""
         return ReferenceCache(release)
-
-    def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
-        """Return all files; they are read only if the operation can have changed them."""
-        if CACHE_OPS[operation.name].files is FilesAfter.LEAVES:
-            return before
-        files: Files = reference.read()
-        return files
 
     def tracked(self, release: str) -> TrackedCache:
         """See the base class."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from conformance.lockstep.scope import Group, Scope, Seen
+from conformance.operations.op import Files as FilesAfter
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from conformance.lockstep.participant import Participant
+    from conformance.lockstep.scopes.log_files import LogParticipant
     from conformance.operations import Operation
+    from conformance.operations.op import Op
 
 Files = dict[str, bytes]
 
@@ -18,8 +21,21 @@ Files = dict[str, bytes]
 class DirectoryScope(Scope[Seen, Files]):
     """Scope of a directory; the arguments of a corruption are a path, a file operation, and its arguments."""
 
+    operations: ClassVar[Mapping[str, Op]]
+    """The declarations of the operations, by name."""
+
     def __init__(self) -> None:
         self.no_files = {}
+
+    def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
+        """Return all files; they are read only if the operation can have changed them. A lookup may create an index."""
+        files = self.operations[operation.name].files
+        if files is FilesAfter.LEAVES:
+            return before
+        participant: LogParticipant = reference  # type: ignore[assignment]
+        if files is FilesAfter.MAKES and participant.has_names(before):
+            return before
+        return participant.read()
 
     def by_name(self, files: Files, name: None) -> Mapping[str, bytes | None]:
         """See the base class."""

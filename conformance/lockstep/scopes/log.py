@@ -16,13 +16,11 @@ from conformance.lockstep.scopes.log_files import LogParticipant
 from conformance.operations import OK, Operation
 from conformance.operations.log import LOG_OPS, LogObservation
 from conformance.operations.log_capabilities import CAPABILITIES, missing
-from conformance.operations.op import Files as FilesAfter
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from conformance.lockstep.participant import Participant
     from kidx.dialect import Dialect
 
 
@@ -39,6 +37,7 @@ class LogScope(DirectoryScope[LogObservation]):
     corrupting_operations = frozenset({"damage_log_file"})
     close_operation = Operation("close_log", (True,))
     aspects = ("outcome", "state", "bytes")
+    operations = LOG_OPS
     sections = ("index", "segment", "log", "producers", "leader", "cleaning")
 
     def participant(self, implementation: Any, directory: Path) -> LogParticipant:
@@ -50,16 +49,6 @@ class LogScope(DirectoryScope[LogObservation]):
     def reference(self, release: str) -> ReferenceLog:
         """See the base class."""
         return ReferenceLog(release)
-
-    def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
-        """Return all files; they are read only if the operation can have changed them. A lookup may create an index."""
-        files = LOG_OPS[operation.name].files
-        if files is FilesAfter.LEAVES:
-            return before
-        participant: LogParticipant = reference  # type: ignore[assignment]
-        if files is FilesAfter.MAKES and participant.has_names(before):
-            return before
-        return participant.read()
 
     def tracked(self, release: str) -> TrackedLog:
         """See the base class."""

@@ -10,13 +10,11 @@ from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.scopes.directory import DirectoryScope, Files
 from conformance.lockstep.scopes.log_files import LogParticipant
 from conformance.operations import OK, Operation
-from conformance.operations.op import Files as FilesAfter
 from conformance.operations.tiered import TIERED_OPS, TieredObservation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from conformance.lockstep.participant import Participant
     from kidx.dialect import Dialect
 
 Seen = tuple[TieredObservation, Files]
@@ -29,6 +27,7 @@ class TieredScope(DirectoryScope[TieredObservation]):
     corrupting_operations = frozenset({"damage_log_file"})
     close_operation = Operation("close_log", (True,))
     aspects = ("outcome", "state", "bytes")
+    operations = TIERED_OPS
     sections = ("index", "segment", "log", "producers", "leader", "remote")
 
     def participant(self, implementation: Any, directory: Path) -> LogParticipant:
@@ -38,13 +37,6 @@ class TieredScope(DirectoryScope[TieredObservation]):
     def reference(self, release: str) -> ReferenceTiered:
         """See the base class."""
         return ReferenceTiered(release)
-
-    def files_after(self, reference: Participant, operation: Operation, before: Files) -> Files:
-        """Return all local files, which are read only if the operation can have changed them."""
-        if TIERED_OPS[operation.name].files is FilesAfter.LEAVES:
-            return before
-        files: Files = reference.read()
-        return files
 
     def tracked(self, release: str) -> str:
         """Return the release: nothing else is tracked."""
