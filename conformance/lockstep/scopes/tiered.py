@@ -38,25 +38,18 @@ class TieredScope(DirectoryScope[TieredObservation]):
         """See the base class."""
         return ReferenceTiered(release)
 
-    def tracked(self, release: str) -> str:
-        """Return the release: nothing else is tracked."""
-        return release
-
     def clauses_of(
         self,
         operation: Operation,
         dialect: Dialect,
-        tracked: str,
+        tracked: None,
         before: Seen,
         after: Seen,
         known: dict[Any, Any],
     ) -> tuple[str, ...]:
         """See the base class."""
-        del dialect, known
-        return tiered_clauses_of(operation, tracked, before[0].state, after[0])
-
-    def track(self, tracked: str, operation: Operation, observation: TieredObservation) -> None:
-        """See the base class."""
+        del tracked, known
+        return tiered_clauses_of(operation, dialect.release, before[0].state, after[0])
 
 
 class TieredLockstep(Lockstep[TieredObservation, Files]):
