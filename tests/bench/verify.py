@@ -147,18 +147,9 @@ class Kafka:
 
     def looper(self, scratch: Path) -> Callable[[Path, np.ndarray], float]:
         """Return a function that looks up many offsets inside the JVM: nanoseconds of one."""
-        from conformance.kafka.jar_fetch import tool_jar
+        from conformance.implementations.jvm.java_compiler import compile_java
 
-        compiler = self.jpype.JClass(
-            "org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=self.class_loader([tool_jar("ecj")])
-        )
-        messages = self.jpype.JClass("java.io.StringWriter")()
-        printer = self.jpype.JClass("java.io.PrintWriter")(messages)
-        source = Path(__file__).with_name("LookupLoop.java")
-        strings = self.jpype.JArray(self.jpype.JClass("java.lang.String"))
-        assert compiler.compile(strings(["-17", "-nowarn", "-d", str(scratch), str(source)]), printer, printer, None), (
-            str(messages)
-        )
+        compile_java([Path(__file__).with_name("LookupLoop.java")], [], scratch)
         loop = self.jpype.JClass("bench.LookupLoop", loader=self.class_loader([scratch]))
         index_class = self.jpype.JClass(
             "org.apache.kafka.storage.internals.log.OffsetIndex", loader=self.release_loader(RELEASE, "index")

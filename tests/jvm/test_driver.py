@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from conformance.implementations.jvm import JvmIndex, driver
+from conformance.implementations.jvm.java_compiler import compile_java
 from conformance.implementations.jvm.virtual_machine import release_loader, start_jvm
 from conformance.kafka.cache import cache_directory
 from conformance.operations import Operation
@@ -45,7 +46,7 @@ def test_another_java_level_compiles_again(monkeypatch):
     usual = driver._compiled(driver.SOURCES)
     assert usual.parent == cache_directory() / "drivers"
     compiled = []
-    monkeypatch.setattr(driver, "_compile", lambda sources, target, _: compiled.append((len(sources), target)))
+    monkeypatch.setattr(driver, "compile_java", lambda sources, _, target: compiled.append((len(sources), target)))
     assert driver._compiled(driver.SOURCES) == usual
     assert not compiled
     monkeypatch.setattr(driver, "JAVA_LEVEL", "18")
@@ -80,3 +81,17 @@ def test_maps_that_a_release_leaves_to_the_collector_are_collected(tmp_path):
         assert time.monotonic() < deadline, f"{left} are still there"
         time.sleep(0.05)
     index.end()
+
+
+@pytest.mark.jvm
+def test_a_second_compilation_loads_no_second_compiler(tmp_path):
+    """A compiler of its own for each compilation filled the heap: 8 MB each, which are never released."""
+    (tmp_path / "Hello.java").write_text("class Hello {}\n", "utf-8")
+    loading = start_jvm().JClass("java.lang.management.ManagementFactory").getClassLoadingMXBean()
+    loaded = []
+    for name in ("first", "second"):
+        before = loading.getTotalLoadedClassCount()
+        compile_java([tmp_path / "Hello.java"], [], tmp_path / name)
+        assert (tmp_path / name / "Hello.class").is_file()
+        loaded.append(loading.getTotalLoadedClassCount() - before)
+    assert loaded[1] < 50

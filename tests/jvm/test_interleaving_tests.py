@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from kafka_findings import compile_java, run_tests
+from kafka_findings import run_tests
 from thorough_params import thorough_param
 from typer.testing import CliRunner
 
@@ -16,6 +16,7 @@ from conformance.experiments.interleave.scenarios import Case, draw_scenario
 from conformance.experiments.interleave.shrinking import shrunk
 from conformance.experiments.json_file import save_json
 from conformance.implementations.jvm.bytecode import jars_of
+from conformance.implementations.jvm.java_compiler import compile_java
 from conformance.kafka.jar_fetch import tool_jar
 
 pytestmark = pytest.mark.jvm

@@ -6,9 +6,10 @@ import subprocess
 import sys
 
 import pytest
-from kafka_findings import compile_java, run_tests
+from kafka_findings import run_tests
 from thorough_params import thorough_param
 
+from conformance.implementations.jvm.java_compiler import compile_java
 from conformance.kafka.jar_fetch import class_path, tool_jar
 from conformance.operations import Operation
 from conformance.operations.trace import Trace

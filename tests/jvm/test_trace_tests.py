@@ -6,7 +6,7 @@ import struct
 from random import Random
 
 import pytest
-from kafka_findings import compile_java, patched_jars, run_tests
+from kafka_findings import patched_jars, run_tests
 from thorough_params import thorough_param
 from typer.testing import CliRunner
 
@@ -18,6 +18,7 @@ from conformance.experiments.power_loss.failures import Failure, losses, moments
 from conformance.experiments.power_loss.judging import Judge
 from conformance.experiments.power_loss.signatures import Finding, signature_of
 from conformance.implementations.jvm.bytecode import jars_of
+from conformance.implementations.jvm.java_compiler import compile_java
 from conformance.kafka.jar_fetch import tool_jar
 from conformance.operations import Operation
 from conformance.operations.trace import Trace

@@ -28,7 +28,7 @@ from conformance.implementations.jvm.bytecode import (
     read_class,
     write_class,
 )
-from conformance.implementations.jvm.virtual_machine import class_loader, start_jvm
+from conformance.implementations.jvm.java_compiler import compile_java
 from conformance.kafka.jar_fetch import tool_jar
 from conformance.kafka.releases import RELEASES
 from kidx.java import find_java
@@ -155,17 +155,6 @@ def _patched(jars: list[Path], chosen: Iterable[Finding], before: Path) -> list[
     compile_java(_JAVA.glob("fixes/**/*.java"), [*jars, tool_jar("junit")], before)
     apply(dict.fromkeys(patch for each in chosen for patch in each.patches), jars, before)
     return [before, *jars]
-
-
-def compile_java(sources: Iterable[Path], jars: Iterable[Path], target: Path) -> None:
-    """Compile Java sources against jars in the JVM of this process."""
-    jpype = start_jvm()
-    compiler = jpype.JClass("org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=class_loader([tool_jar("ecj")]))
-    messages = jpype.JClass("java.io.StringWriter")()
-    printer = jpype.JClass("java.io.PrintWriter")(messages)
-    path = os.pathsep.join(map(str, jars))
-    words = ["-17", "-nowarn", "-encoding", "UTF-8", "-cp", path, "-d", str(target), *map(str, sources)]
-    assert compiler.compile(jpype.JArray(jpype.JClass("java.lang.String"))(words), printer, printer, None), messages
 
 
 def run_tests(path: list[Path], classes: Path, directory: Path) -> dict[str, str]:

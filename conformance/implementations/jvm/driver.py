@@ -1,14 +1,13 @@
 """Compiler and loader of the Java classes of this package, which are compiled when they are first used.
 
-The drivers are a few small Java classes. In one call from Python, they execute one operation and read the state. A
-machine with only Python has no ``javac``, so Eclipse's compiler, which is a jar, compiles them into the cache. The name
-of the directory is the hash of everything that affects the classes, so that another version is compiled separately.
+The drivers are a few small Java classes. In one call from Python, they execute one operation and read the state. They
+are compiled into the cache. The name of the directory is the hash of everything that affects the classes, so that
+another version is compiled separately.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
 from functools import cache
@@ -16,7 +15,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from conformance.errors import ToolError
+from conformance.implementations.jvm.java_compiler import COMPILER, JAVA_LEVEL, compile_java
 from conformance.implementations.jvm.virtual_machine import build_loader, class_loader, release_loader, start_jvm
 from conformance.kafka.cache import cache_directory, cache_error
 from conformance.kafka.jar_fetch import tool_jar
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
 
 _JAVA = files(__package__) / "java"
 SOURCES = _JAVA / "conformance"
-COMPILER = "ecj"
-JAVA_LEVEL = "17"
 ASM = ("asm", "asm-tree")
 """Jars that our Java package is compiled against, in addition to Java's own classes."""
 
@@ -141,7 +138,7 @@ def _compiled(directory: Traversable, jars: Sequence[Path] = ()) -> Path:
         scratch = Path(tempfile.mkdtemp(dir=target.parent, prefix=".compiling-"))
         try:
             with as_file(directory) as there:
-                _compile([there / name for name, _ in sources], scratch, jars)
+                compile_java([there / name for name, _ in sources], [*jars, *map(tool_jar, ASM)], scratch)
             scratch.rename(target)
         except OSError:
             # Another process was faster; its result is the same.
@@ -169,17 +166,3 @@ def _digest(sources: Sequence[tuple[str, bytes]], compiler: str, level: str, jav
 def _java() -> int:
     """Return the feature release of the running Java, such as 17."""
     return int(start_jvm().getJVMVersion()[0])
-
-
-def _compile(sources: Sequence[os.PathLike[str]], target: Path, jars: Sequence[Path]) -> None:
-    jpype = start_jvm()
-    compiler = jpype.JClass(
-        "org.eclipse.jdt.core.compiler.batch.BatchCompiler", loader=class_loader([tool_jar(COMPILER)])
-    )
-    messages = jpype.JClass("java.io.StringWriter")()
-    printer = jpype.JClass("java.io.PrintWriter")(messages)
-    path = os.pathsep.join(map(str, (*jars, *(tool_jar(name) for name in ASM))))
-    arguments = [f"-{JAVA_LEVEL}", "-nowarn", "-classpath", path, "-d", str(target), *map(os.fspath, sources)]
-    strings = jpype.JArray(jpype.JClass("java.lang.String"))(arguments)
-    if not compiler.compile(strings, printer, printer, None):
-        raise ToolError(f"the Java drivers do not compile: {messages}")
