@@ -85,7 +85,7 @@ def test_maps_that_a_release_leaves_to_the_collector_are_collected(tmp_path):
 
 @pytest.mark.jvm
 def test_a_second_compilation_loads_no_second_compiler(tmp_path):
-    """A compiler of its own for each compilation filled the heap: 8 MB each, which are never released."""
+    """Each compiler keeps 8 MB, which are never released; many of them filled the heap."""
     (tmp_path / "Hello.java").write_text("class Hello {}\n", "utf-8")
     loading = start_jvm().JClass("java.lang.management.ManagementFactory").getClassLoadingMXBean()
     loaded = []
