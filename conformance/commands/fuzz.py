@@ -133,6 +133,7 @@ def _show(console: Console, results: list[FuzzResult]) -> None:
     for name, justify in (
         ("format", "left"),
         ("cases", "right"),
+        ("compared", "right"),
         ("cases/s", "right"),
         ("corpus", "right"),
         ("new", "right"),
@@ -144,6 +145,7 @@ def _show(console: Console, results: list[FuzzResult]) -> None:
         table.add_row(
             result.format,
             f"{result.cases:,}",
+            f"{result.compared:,}",
             f"{result.cases / max(result.seconds, 0.001):,.0f}",
             str(result.kept),
             str(result.new),

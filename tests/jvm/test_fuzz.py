@@ -11,19 +11,16 @@ from kafka_builds import build_at
 from kafka_changes import BROKEN, RELEASE
 
 from conformance.experiments.fuzz.batches import BatchedExecutor
-from conformance.experiments.fuzz.logs.queries import ReadableLog
 from conformance.experiments.fuzz.plan import FuzzPlan
 from conformance.experiments.fuzz.runner import fuzz
 from conformance.experiments.fuzz.seed_files import SEEDS
 from kidx.segment import FileRecords
 
 pytestmark = pytest.mark.jvm
-compiles = pytest.mark.thorough
-"""Expectations for an index are compiled, once for each format: 20 s without a cache on disk."""
 INDEX = {"offset": ".OffsetIndex", "time": ".TimeIndex", "txn": ".TransactionIndex"}
 
 
-@compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize("format_name", ["offset", "time", "txn"])
 def test_corrupt_files_have_the_same_results(format_name, tmp_path):
     releases = ("2.4.1", "3.9.2", "4.4.0")
@@ -57,7 +54,7 @@ def test_corrupt_logs_have_the_same_results(tmp_path):
     batches.close()
 
 
-@compiles
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_cases(tmp_path):
     results = []
     for name in ("first", "second"):
@@ -70,7 +67,7 @@ def test_the_same_seed_gives_the_same_cases(tmp_path):
     assert kept[0] == kept[1]
 
 
-@compiles
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "name",
     [
@@ -95,19 +92,35 @@ def test_a_build_that_is_broken_in_one_instruction_is_found(name, tmp_path):
         assert len(steps) <= 7
 
 
-@pytest.mark.parametrize("defective", ["the readable reference", "the facts about batches"])
-def test_logs_in_which_two_references_differ_are_returned(defective, tmp_path, monkeypatch):
-    """The readable reference also runs one content in 32; Kafka differs from the reference that wrote the case."""
-    contents = [SEEDS["log"](tmp_path)[0]] * 33
-    batches = BatchedExecutor("log", ("4.4.0",), ("jvm",), _new(tmp_path / "work"))
-    readable = defective == "the readable reference"
-    where = (FileRecords, "search_for_timestamp") if readable else (ReadableLog, "find_offset")
-    monkeypatch.setattr(*where, lambda *_: None)
-    differs = [seen.differs for seen in batches.examine(contents)]
+def test_releases_of_one_dialect_are_compared_for_every_content(tmp_path):
+    """A broken build differs from its release in a content that shows nothing new."""
+    build = broken(build_at(tmp_path / "sound", RELEASE), BROKEN["finds-only-later-timestamps"].change, tmp_path / "b")
+    batches = BatchedExecutor("log", (RELEASE,), ("jvm", f"jvm:{build}"), _new(tmp_path / "work"))
+    contents = [SEEDS["log"](tmp_path)[0]] * 3
+    assert all(seen.differs for seen in batches.examine(contents))
     batches.close()
-    assert [each is not None for each in differs] == [not readable or number in (0, 32) for number in range(33)]
-    # The release runs last.
-    assert {each[0] for each in differs if each} == {"the quick reference" if readable else "jvm 4.4.0"}
+
+
+@pytest.mark.parametrize("defective", [False, True], ids=["sound", "defective"])
+def test_the_reference_executes_what_is_new_and_a_sample(defective, tmp_path, monkeypatch):
+    same, other = SEEDS["log"](tmp_path)[:2]
+    batches = BatchedExecutor("log", ("4.4.0",), ("jvm",), _new(tmp_path / "work"))
+    if defective:
+        monkeypatch.setattr(FileRecords, "search_for_timestamp", lambda *_: None)
+    seen = batches.examine([*[same] * 66, other, other])
+    batches.close()
+    assert [number for number, each in enumerate(seen) if each.compared] == [0, 64, 66]
+    assert any(each.differs for each in seen) == defective
+
+
+def test_a_signature_contains_the_kinds_of_outcomes_and_no_number(tmp_path):
+    batches = BatchedExecutor("offset", ("4.4.0",), ("jvm",), _new(tmp_path / "work"))
+    entry = b"\x00\x00\x00\x03\x00\x00\x00\x64"
+    seen = batches.examine([entry, b"\x00\x00\x00\x04" + entry[4:], entry + b"\x00", b""])
+    batches.close()
+    same, other, damaged, empty = (each.signature for each in seen)
+    assert same == other
+    assert len({same, damaged, empty}) == 3
 
 
 def _new(directory: Path) -> Path:

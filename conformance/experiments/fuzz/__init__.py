@@ -4,7 +4,7 @@ A *case* is the content of one file, and the *probe* of this content: the operat
 (:mod:`probes`). A lockstep executes the probe, so that a finding is a trace like any other. :mod:`mutations` creates
 the contents. Contents with new outcomes are added to the :mod:`corpus` and mutated further.
 
-Kafka's own classes execute thousands of cases per call from Python (:mod:`batches`). The expected result of every step
-comes from compiled kernels (:mod:`compiled`, for index files), from cached results of batches (:mod:`logs`), or from
-kidx itself, the readable reference (:mod:`expected`), which also checks a sample of the others.
+Kafka's own classes execute thousands of cases per call from Python (:mod:`batches`). Java returns a digest of the
+results of each case. Releases that must have the same results are compared with each other; kidx executes the cases
+that show something new, and a sample of the others (:mod:`expected`).
 """

@@ -1,4 +1,4 @@
-"""Batched execution of cases by Kafka's classes of each release, which compare their results with expected results.
+"""Batched execution of cases by Kafka's classes of each release, whose results are compared with each other and kidx.
 
 It only detects differences: a lockstep executes a differing content again, step by step, and decides.
 """
@@ -10,11 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
-from conformance.experiments.fuzz.compiled.cases import KERNELS, CompiledReference, signatures
 from conformance.experiments.fuzz.executor import probe_of
-from conformance.experiments.fuzz.expected import ReadableReference
+from conformance.experiments.fuzz.expected import ReferenceCases
 from conformance.experiments.fuzz.in_progress import CasesInProgress
-from conformance.experiments.fuzz.logs.cases import KnownLogs
 from conformance.experiments.fuzz.probes import MACHINE_OF, PROBES
 from conformance.implementations.jvm.cases import CaseBuffer, JvmCases
 from conformance.implementations.jvm.coverage import KafkaCoverage
@@ -34,11 +32,8 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
     from conformance.operations import Operation
 
-_CHECKED: Final = 128
-"""Interval of contents whose expected results are compared with results of the readable reference."""
-_CHECKED_LOGS: Final = 32
-"""Same interval for logs, of which fewer are executed in the same time."""
-_REFERENCE: Final = "the quick reference"
+_CHECKED: Final = 64
+"""Interval of contents whose results are compared with kidx even if they show nothing new."""
 
 
 class BatchResult(NamedTuple):
@@ -47,11 +42,13 @@ class BatchResult(NamedTuple):
     Attributes:
         signature: A number that encodes the outcomes of the operations in the newest dialect.
         new: True if one of Kafka's releases reached code that no earlier content reached.
+        compared: True if the results were compared with results of kidx.
         differs: The diverging implementation and the number of its operation, or None if all agree.
     """
 
     signature: int
     new: bool
+    compared: bool
     differs: tuple[str, int] | None
 
 
@@ -63,31 +60,12 @@ class _Member(NamedTuple):
     coverage: KafkaCoverage
 
 
-class _Dialect:
+class _Dialect(NamedTuple):
     """Releases that share one reference."""
 
-    def __init__(self, format_name: str, release: str, directory: Path, members: list[_Member]) -> None:
-        directory.mkdir()
-        dialect = with_codecs_of(dialect_of(release), [member.cases.member for member in members])
-        self.readable = ReadableReference(format_name, dialect, directory)
-        self._compiled = CompiledReference(format_name, release) if format_name in KERNELS else None
-        self._known = KnownLogs(dialect, directory) if format_name == "log" else None
-        self.members = members
-
-    def write(self, contents: Sequence[bytes], buffer: CaseBuffer) -> NDArray[np.int64]:
-        """Fill the buffer with the case of each content; return the end of each case."""
-        if self._compiled is not None:
-            buffer.reserve(self._compiled.room(contents))
-            return self._compiled.write(contents, buffer.longs)
-        known = [None if self._known is None else self._known.case(content) for content in contents]
-        pairs = zip(known, contents, strict=True)
-        return self.fill([case or self.readable.case(content) for case, content in pairs], buffer)
-
-    @staticmethod
-    def fill(cases: Sequence[bytes], buffer: CaseBuffer) -> NDArray[np.int64]:
-        """Fill the buffer with cases; return the end of each."""
-        buffer.fill(cases)
-        return np.cumsum([len(case) // 8 for case in cases], dtype=np.int64)
+    reference: ReferenceCases
+    members: list[_Member]
+    signatures: set[int]
 
 
 class BatchedExecutor:
@@ -123,11 +101,12 @@ class BatchedExecutor:
             members += [_member(machine, text, release, next(work), progress) for text in implementations]
             if key not in self._dialects:
                 directory = scratch / f"reference-{len(self._dialects)}"
-                self._dialects[key] = _Dialect(format_name, release, directory, members)
+                directory.mkdir()
+                dialect = with_codecs_of(dialect_of(release), [member.cases.member for member in members])
+                self._dialects[key] = _Dialect(ReferenceCases(format_name, dialect, directory), members, set())
         self._newest = list(self._dialects.values())[-1]
         self._buffer = CaseBuffer(1 << 20)
         self._count = 0
-        self._checked = _CHECKED_LOGS if format_name == "log" else _CHECKED
         self._script = PROBES[format_name]
         self._in_progress = CasesInProgress()
 
@@ -135,21 +114,49 @@ class BatchedExecutor:
         return [member for dialect in self._dialects.values() for member in dialect.members]
 
     def examine(self, contents: Sequence[bytes]) -> list[BatchResult]:
-        """Execute the cases of contents."""
+        """Execute the cases of contents.
+
+        Releases of one dialect are compared with each other. Their results are compared with kidx if they differ, if
+        they have a new kind of outcome, if they reach new code, and for one content in 64.
+        """
         differs: list[tuple[str, int] | None] = [None] * len(contents)
         new = np.zeros(len(contents), bool)
-        signature_of_case = np.zeros(len(contents), np.int64)
-        checked = range(-self._count % self._checked, len(contents), self._checked)
+        compared = np.zeros(len(contents), bool)
+        compared[-self._count % _CHECKED :: _CHECKED] = True
         self._count += len(contents)
+        signatures: list[int] = []
         for dialect in self._dialects.values():
-            ends = dialect.write(contents, self._buffer)
-            if dialect is self._newest:
-                signature_of_case = signatures(self._buffer.longs, ends)
-            for number in checked:
-                if self._case(ends, number) != dialect.readable.case(contents[number]):
-                    differs[number] = _REFERENCE, 0
-            new |= self._execute(dialect, ends, differs, lambda number: self._script(contents[number]))
-        return [BatchResult(*each) for each in zip(signature_of_case.tolist(), new.tolist(), differs, strict=True)]
+            self._buffer.fill([dialect.reference.script(content) for content in contents])
+            first, *others = (self._digest(member, contents) for member in dialect.members)
+            signatures = first[:, 1].tolist()
+            for number, signature in enumerate(signatures):
+                compared[number] |= signature not in dialect.signatures
+                dialect.signatures.add(signature)
+            for member, found in zip(dialect.members, (first, *others), strict=True):
+                new |= found[:, 2] > 0
+                for number in np.flatnonzero(found[:, 0] != first[:, 0]).tolist():
+                    differs[number] = member.name, 0
+                    compared[number] = True
+        compared |= new
+        numbers = np.flatnonzero(compared).tolist()
+        for dialect in self._dialects.values() if numbers else ():
+            ends = self._fill([dialect.reference.case(contents[number]) for number in numbers])
+            of_some = [differs[number] for number in numbers]
+            self._execute(dialect, ends, of_some, lambda row: self._script(contents[numbers[row]]))
+            for number, differing in zip(numbers, of_some, strict=True):
+                differs[number] = differing
+        rows = zip(signatures, new.tolist(), compared.tolist(), differs, strict=True)
+        return [BatchResult(*row) for row in rows]
+
+    def _digest(self, member: _Member, contents: Sequence[bytes]) -> NDArray[np.int64]:
+        member.cases.watch(member.coverage.probes())
+        with self._in_progress.executed_by(member.cases, lambda number: self._script(contents[number])):
+            return member.cases.digest(self._buffer, len(contents))
+
+    def _fill(self, cases: Sequence[bytes]) -> NDArray[np.int64]:
+        """Fill the buffer with cases; return the end of each."""
+        self._buffer.fill(cases)
+        return np.cumsum([len(case) // 8 for case in cases], dtype=np.int64)
 
     def flips(
         self, content: bytes, flipped: Sequence[bytes]
@@ -168,10 +175,10 @@ class BatchedExecutor:
         for dialect in self._dialects.values():
             cases = []
             for other in flipped:
-                cases.append(dialect.readable.case(other, content))
+                cases.append(dialect.reference.case(other, content))
                 if dialect is self._newest:
-                    outcomes.append(dialect.readable.outcomes)
-            ends = dialect.fill(cases, self._buffer)
+                    outcomes.append(dialect.reference.outcomes)
+            ends = self._fill(cases)
             self._execute(dialect, ends, differs, lambda number: probe_of(self._script, flipped[number], content))
         return outcomes, differs
 
@@ -191,9 +198,6 @@ class BatchedExecutor:
             for number in np.flatnonzero(steps >= 0):
                 differs[number] = member.name, self._operation(ends, int(number), int(steps[number]))
         return new
-
-    def _case(self, ends: NDArray[np.int64], number: int) -> bytes:
-        return self._buffer.longs[ends[number - 1] if number else 0 : ends[number]].tobytes()
 
     def _operation(self, ends: NDArray[np.int64], number: int, step: int) -> int:
         """Return the number by which the operation at a step of a case is encoded."""

@@ -1,4 +1,4 @@
-"""Expected results of every step of a case, from kidx, the readable reference."""
+"""Cases of contents: the steps alone, or with expected results from kidx."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ QUERYING: Final = frozenset(
 """Operations after which the state is not read; a change becomes visible after the next other operation."""
 
 
-class ReadableReference:
-    """Writer of cases of one format, executed by the readable reference.
+class ReferenceCases:
+    """Writer of cases of one format, with expected results from kidx.
 
     Args:
         format_name: A format of ``--format``.
@@ -62,6 +62,7 @@ class ReadableReference:
         self._language = INDEX
         # Cached: many operations occur in every case, and queries occur twice.
         self._step = lru_cache(maxsize=1024)(self._encoded)
+        self._step_without_reply = lru_cache(maxsize=1024)(self._encoded_without_reply)
         self._reference: Any = None
         self.outcomes: list[tuple[str, Any]] = []
         if MACHINE_OF[format_name] == "segment":
@@ -72,6 +73,16 @@ class ReadableReference:
         else:
             self._reference = ReferenceIndex(dialect.release)
             self._files = ()
+
+    def script(self, content: bytes) -> bytes:
+        """Return the case of a content without expected results."""
+        operations = self._script(content)
+        names = self._files or (operations[0].args[1],)
+        writer = CaseWriter()
+        for name in names:
+            writer.write(name, content if name == names[0] else None)
+        writer.extend([self._step_without_reply(operation, names) for operation in operations[SETUP:]])
+        return bytes(writer)
 
     def case(self, content: bytes, queries_from: bytes | None = None) -> bytes:
         """Return the case of a content, as :class:`~conformance.implementations.jvm.cases.CaseWriter` writes it.
@@ -99,6 +110,14 @@ class ReadableReference:
     def _encoded(self, operation: Operation) -> bytes:
         request = self._language.step(operation)
         return asked(request) if operation.name in QUERYING else request
+
+    def _encoded_without_reply(self, operation: Operation, names: tuple[str, ...]) -> bytes:
+        writer = CaseWriter()
+        writer.perform(self._step(operation), None)
+        if operation.name not in _QUERIES_FILES:
+            for name in names:
+                writer.compare(name, None)
+        return writer.steps
 
     def _execute(self, writer: CaseWriter, operation: Operation, names: tuple[str, ...], content: bytes) -> None:
         perform = self._reference.ask if operation.name in QUERYING else self._reference.perform

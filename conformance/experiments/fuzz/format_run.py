@@ -78,6 +78,7 @@ class Run:
         """Execute the probe of a content; add the content to the corpus if its outcomes are new; report a finding."""
         result_of_case = self.executor.examine(content, queries_from)
         self.result.cases += 1
+        self.result.compared += 1
         if self.result.cases % _MEASURED_EVERY == 1:
             self.result.peak_bytes = peak_bytes()
         if result_of_case.failure is not None or result_of_case.crash is not None:
@@ -196,6 +197,7 @@ class BatchedRun(Run):
             some = flips[first : first + self._size]
             for flipped, outcomes, differs in zip(some, *self._batches.flips(content, some), strict=True):
                 self.result.cases += 1
+                self.result.compared += 1
                 self.result.flips[classify(sound, outcomes, differs=differs is not None)] += 1
                 self._confirm(differs, flipped, content)
 
@@ -226,6 +228,7 @@ class BatchedRun(Run):
         self.result.peak_bytes = peak_bytes()
 
     def _record(self, content: bytes, seen: BatchResult) -> None:
+        self.result.compared += seen.compared
         if seen.differs is None:
             self.keep(content, new=seen.new or seen.signature not in self.seen)
             self.seen.add(seen.signature)

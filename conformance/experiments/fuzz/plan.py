@@ -46,6 +46,8 @@ class FuzzResult:
         flips: The results of flipping every bit of the small seed file: ``accepted, same answers``, ``accepted,
             different answers``, or ``rejected: KIND by OPERATION``.
         cases: The number of executed contents, including the flips.
+        compared: The number of contents whose results were compared with kidx. The results of the others were compared
+            among the releases that must have the same.
         kept: The number of contents in the corpus, including the seeds.
         new: The number of contents that this run added.
         findings: The path of a trace for each kind of divergence or crash.
@@ -61,6 +63,7 @@ class FuzzResult:
     format: str
     flips: Counter[str] = field(default_factory=Counter)
     cases: int = 0
+    compared: int = 0
     kept: int = 0
     new: int = 0
     findings: dict[str, str] = field(default_factory=dict)

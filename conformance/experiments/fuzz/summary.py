@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult
 
 _LEGEND: Final = """\
-*cases*: corrupted files that the reference and Kafka's classes read with the same result, unless there are
-findings. *corpus*: files that reached new code or had a new result; *new*: files that this run has added. CPU time
-is the time of all threads from the start on, compilers included: a longer run has higher rates. Code that runs only
-when an index is created, resized, renamed or deleted is not reached; the machines execute it.
+*cases*: corrupted files that Kafka's classes read; releases that must have the same result had it, unless there are
+findings. *compared*: cases with the same result as kidx: every flipped bit, every file with a new kind of outcome or
+new code, and one in 64 of the others. *corpus*: files that reached new code or had a new result; *new*: files that
+this run has added. CPU time is the time of all threads from the start on, compilers included: a longer run has higher
+rates. Code that runs only when an index is created, resized, renamed or deleted is not reached; the machines execute
+it.
 """
 
 
@@ -33,13 +35,13 @@ def markdown(plan: FuzzPlan, results: Sequence[FuzzResult]) -> str:
 
 
 def _lines(results: Sequence[FuzzResult]) -> Iterator[str]:
-    yield "| format | cases | cases/s | cases/s of CPU time | corpus | new | findings |"
-    yield "|---|--:|--:|--:|--:|--:|--:|"
+    yield "| format | cases | compared | cases/s | cases/s of CPU time | corpus | new | findings |"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
     for result in results:
         wall, own = (result.cases / max(seconds, 0.001) for seconds in (result.seconds, result.processor_seconds))
         yield (
-            f"| {result.format} | {result.cases:,} | {wall:,.0f} | {own:,.0f} | {result.kept:,} | {result.new:,}"
-            f" | {len(result.findings)} |"
+            f"| {result.format} | {result.cases:,} | {result.compared:,} | {wall:,.0f} | {own:,.0f} | {result.kept:,}"
+            f" | {result.new:,} | {len(result.findings)} |"
         )
     for result in results:
         for kind, path in result.findings.items():

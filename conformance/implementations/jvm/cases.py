@@ -1,4 +1,4 @@
-"""Batches of short cases that are executed in one call: the steps, with the expected replies (``Cases.java``).
+"""Batches of short cases that are executed in one call: the steps, with or without expected replies (``Cases.java``).
 
 A case is its length in longs, followed by steps as in a :mod:`~conformance.implementations.jvm.step_batch`.
 """
@@ -43,8 +43,13 @@ class CaseWriter:
         self._parts: list[bytes] = []
 
     def __bytes__(self) -> bytes:
-        body = b"".join(self._parts)
-        return struct.pack("=q", len(body) // 8) + body
+        steps = self.steps
+        return struct.pack("=q", len(steps) // 8) + steps
+
+    @property
+    def steps(self) -> bytes:
+        """Encoded steps so far."""
+        return b"".join(self._parts)
 
     def perform(self, request: bytes, reply: bytes | None) -> None:
         """Add an operation.
@@ -67,9 +72,9 @@ class CaseWriter:
         """Add a check that a file still has the content that was last written to it."""
         self._parts += (_named(COMPARE, name), _AS_WRITTEN)
 
-    def extend(self, other: CaseWriter) -> None:
-        """Add the steps of another writer."""
-        self._parts += other._parts
+    def extend(self, steps: Iterable[bytes]) -> None:
+        """Add encoded steps, each with its reply or without."""
+        self._parts += steps
 
 
 class CaseBuffer:
@@ -129,10 +134,18 @@ class JvmCases:
 
         Returns:
             A row per case: the first differing step, from 0 on, or -1; and 1 if it has reached code that no earlier
-            case has
-            reached, else 0.
+            case has reached, else 0.
         """
         return np.array(self._cases.execute(buffer.shared, count), np.int32).reshape(count, 2)
+
+    def digest(self, buffer: CaseBuffer, count: int) -> NDArray[np.int64]:
+        """Execute the cases of a buffer, whose expected replies are missing.
+
+        Returns:
+            A row per case: a digest of all replies and files; a digest of the kinds of outcomes; and 1 if it has
+            reached code that no earlier case has reached, else 0.
+        """
+        return np.array(self._cases.digest(buffer.shared, count), np.int64).reshape(count, 3)
 
     def performing(self) -> int:
         """Return the number (from 0) of the case in progress; another thread may call this, such as a watchdog."""

@@ -5,8 +5,8 @@ import java.nio.ByteBuffer;
 import java.util.Arrays;
 
 /**
- * Many short cases, each from an empty start, executed in one call from Python. A case ends at its first step with
- * another result than expected; the next case begins whatever has happened in the previous one.
+ * Many short cases, each from an empty start, executed in one call from Python. The results are compared with expected
+ * ones, or digested. The next case begins whatever has happened in the previous one.
  *
  * <pre>
  *   case: number of following longs, steps
@@ -25,6 +25,7 @@ public final class Cases {
     private final Operations operations;
     private final String directory;
     private final WatchedFiles files;
+    private final Digest digest = new Digest();
     private boolean[][] reached = {};
     private boolean[][] known = {};
     private volatile int executing;
@@ -63,25 +64,52 @@ public final class Cases {
         return begun;
     }
 
+    /** Executes one case, whose steps end at a position; its results belong to a number. */
+    private interface Case {
+        void run(int number, int end);
+    }
+
     /**
      * Executes cases. The result has two ints for each: the number of the first differing step, from 0 on, or -1; and 1 if
      * it has reached code that no earlier case has reached.
      */
     public int[] execute(ByteBuffer scripts, int cases) {
-        steps = new Steps(scripts);
         int[] answers = new int[2 * cases];
+        each(scripts, cases, (number, end) -> {
+            answers[2 * number] = firstDifference(end);
+            answers[2 * number + 1] = finish();
+        });
+        return answers;
+    }
+
+    /**
+     * Executes cases whose expected results are missing. The result has three longs for each: a digest of all replies and
+     * files, a digest of the kinds of outcomes, and 1 if it has reached code that no earlier case has reached.
+     */
+    public long[] digest(ByteBuffer scripts, int cases) {
+        long[] answers = new long[3 * cases];
+        each(scripts, cases, (number, end) -> {
+            digest.clear();
+            while (steps.position < end)
+                addStep(steps.nextRequest());
+            answers[3 * number] = digest.value();
+            answers[3 * number + 1] = digest.signature();
+            answers[3 * number + 2] = finish();
+        });
+        return answers;
+    }
+
+    private void each(ByteBuffer scripts, int cases, Case body) {
+        steps = new Steps(scripts);
         for (int number = 0; number < cases; number++) {
             int longs = steps.nextInt();
             int end = steps.position + Long.BYTES * longs;
             executing = number;
             begun = 0;
             driver.begin(directory);
-            answers[2 * number] = firstDifference(end);
-            driver.abandon();
-            answers[2 * number + 1] = isNew() ? 1 : 0;
+            body.run(number, end);
             steps.position = end;
         }
-        return answers;
     }
 
     private int firstDifference(int end) {
@@ -92,6 +120,23 @@ public final class Cases {
                 return step;
         }
         return -1;
+    }
+
+    private void addStep(Steps.Request request) {
+        int length = steps.nextInt();
+        int at = steps.skip(length);
+        try {
+            if (request.operation() == Steps.WRITE) {
+                files.write(request.text(), steps.bytes, at, length);
+            } else if (request.operation() == Steps.COMPARE) {
+                files.addTo(digest, request.text());
+            } else {
+                execute(request);
+                driver.addReply(digest, request.operation());
+            }
+        } catch (IOException unreadable) {
+            digest.add(unreadable.toString());
+        }
     }
 
     private boolean isAsExpected(Steps.Request request, int at, int length) {
@@ -111,6 +156,12 @@ public final class Cases {
         } catch (IOException unreadable) {
             return false;
         }
+        execute(request);
+        return driver.replied(steps.bytes, at, length);
+    }
+
+    private void execute(Steps.Request request) {
+        int operation = request.operation();
         begun++;  // only this thread writes it
         if (operation >= ASKED) {
             driver.ask(operations.name(operation - ASKED), request.arguments(), request.bytes());
@@ -119,15 +170,16 @@ public final class Cases {
                 files.doubt();
             driver.execute(operations.name(operation), request.arguments(), request.bytes());
         }
-        return driver.replied(steps.bytes, at, length);
     }
 
-    private boolean isNew() {
-        boolean found = false;
+    /** Ends a case; returns 1 if it has reached code that no earlier case has reached. */
+    private int finish() {
+        driver.abandon();
+        int found = 0;
         for (int i = 0; i < reached.length; i++) {
             if (!Arrays.equals(reached[i], known[i])) {
                 System.arraycopy(reached[i], 0, known[i], 0, known[i].length);
-                found = true;
+                found = 1;
             }
         }
         return found;

@@ -29,6 +29,9 @@ public interface Driver {
     /** Whether the last operation was answered with these bytes of a script. */
     boolean replied(ByteBuffer expected, int at, int length);
 
+    /** Adds the reply to the last operation, which has that number, to a digest. */
+    void addReply(Digest digest, int operation);
+
     /** A file of its directory; the directory itself for an empty path. */
     File file(String path);
 

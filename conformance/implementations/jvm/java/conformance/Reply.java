@@ -125,6 +125,14 @@ final class Reply {
         return told.equals(new String(wanted, StandardCharsets.UTF_8));
     }
 
+    /** Adds the outcome of an operation, the state and the text, as far as they are compared, to a digest. */
+    void addTo(Digest digest, int operation) {
+        int values = (int) (Math.max(buffer.getLong(Long.BYTES), 0) + buffer.getLong(2 * Long.BYTES));
+        digest.count(operation, buffer.getLong(0), buffer.getLong(Long.BYTES) >= 0);
+        digest.add(buffer, (BODY + values) * Long.BYTES);
+        digest.add(silent ? null : comparable(text, directory));
+    }
+
     /** A text without what no two implementations share: their directories, and when a file was last written. */
     private static String comparable(String text, String directory) {
         if (text == null)

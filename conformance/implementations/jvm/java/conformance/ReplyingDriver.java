@@ -53,6 +53,11 @@ abstract class ReplyingDriver implements Driver {
     }
 
     @Override
+    public final void addReply(Digest digest, int operation) {
+        reply.addTo(digest, operation);
+    }
+
+    @Override
     public final Operations operations() {
         return operations;
     }

@@ -28,11 +28,15 @@ final class WatchedFile {
 
     /** Returns true if the file has exactly these bytes of a batch; content is a buffer for one byte more. */
     boolean holds(ByteBuffer expected, int at, int length, ByteBuffer content) throws IOException {
+        return read(content) == length && content.slice(0, length).mismatch(expected.slice(at, length)) < 0;
+    }
+
+    /** Reads the file into a buffer; returns the number of bytes that fit, or -1 if the file does not exist. */
+    int read(ByteBuffer content) throws IOException {
         if (!certain && !find())
-            return false;
+            return -1;
         content.clear();
-        int read = Math.max(channel.read(content, 0), 0);
-        return read == length && content.slice(0, length).mismatch(expected.slice(at, length)) < 0;
+        return Math.max(channel.read(content, 0), 0);
     }
 
     /** Opens the file of that name, unless it is open already; returns false if it does not exist. */

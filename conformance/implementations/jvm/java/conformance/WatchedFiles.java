@@ -123,8 +123,7 @@ final class WatchedFiles {
     }
 
     private boolean holds(ByteBuffer bytes, Steps.Content expected) throws IOException {
-        if (content.capacity() <= expected.length())
-            content = ByteBuffer.allocateDirect(2 * expected.length());
+        reserve(expected.length());
         WatchedFile file = open.get(expected.name());
         if (file != null)
             return file.holds(bytes, expected.at(), expected.length(), content);
@@ -136,6 +135,12 @@ final class WatchedFiles {
         if (!isKept)
             file.release();
         return same;
+    }
+
+    /** Ensures that the buffer is longer than that length. */
+    private void reserve(int length) {
+        if (content.capacity() <= length)
+            content = ByteBuffer.allocateDirect(2 * length);
     }
 
     /** The names of the files that are compared. */
@@ -158,12 +163,30 @@ final class WatchedFiles {
         return Arrays.equals(seen, 0, seen.length, expected.array(), at, at + length);
     }
 
-    /** Whether the only expected file has this content, or does not exist. */
-    boolean holdsOne(ByteBuffer bytes, Steps.Content expected) throws IOException {
+    /** Adds the content of a file to a digest, or that there is no such file. */
+    void addTo(Digest digest, String name) throws IOException {
+        findAgain();
+        WatchedFile file = open.computeIfAbsent(name, given -> new WatchedFile(driver.file(given)));
+        int length = file.read(content);
+        while (length == content.capacity()) {
+            reserve(length);
+            length = file.read(content);
+        }
+        digest.add(length);
+        if (length > 0)
+            digest.add(content, length);
+    }
+
+    private void findAgain() {
         if (doubted)
             for (WatchedFile file : open.values())
                 file.doubt();
         doubted = false;
+    }
+
+    /** Whether the only expected file has this content, or does not exist. */
+    boolean holdsOne(ByteBuffer bytes, Steps.Content expected) throws IOException {
+        findAgain();
         return expected.length() == Steps.NO_FILE
             ? !driver.file(expected.name()).exists() : holds(bytes, expected);
     }
