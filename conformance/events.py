@@ -199,7 +199,8 @@ class Result(Event):
     @property
     def unsupported(self) -> bool:
         """True if the machine cannot drive the implementation."""
-        return not self.steps and bool(self.verdicts) and self.count("unsupported") == len(self.verdicts)
+        tried = self.steps or not (self.verdicts or "why" in self.details)
+        return not tried and self.count("unsupported") == len(self.verdicts)
 
     def count(self, verdict: Verdict) -> int:
         """Return the number of clauses with a verdict."""

@@ -33,7 +33,7 @@ from conformance.experiments.release_diff import (
     to_markdown,
 )
 from conformance.experiments.release_diff.expected import Judged, signature_text
-from conformance.experiments.release_diff.sides import side_of
+from conformance.experiments.release_diff.sides import common_machines, side_of
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, Hang, exit_process, watch_steps
 from conformance.operations import Json
@@ -50,7 +50,13 @@ def diff_command(
     old: Annotated[str, typer.Argument(metavar="RELEASE|jvm:DIR", help="Baseline release or build.")],
     new: Annotated[str, typer.Argument(metavar="RELEASE|jvm:DIR", help="Release or build to compare with it.")],
     machine: Annotated[
-        list[str] | None, typer.Option("--machine", metavar="NAME", help="Machine to run (repeatable).")
+        list[str] | None,
+        typer.Option(
+            "--machine",
+            metavar="NAME",
+            help="Machine to run (repeatable).",
+            show_default="all that drive both; cache and tiered only from 3.6 or 3.9 on",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed; a fixed seed reproduces the run.")] = Plan.seed,
     max_examples: Annotated[
@@ -79,10 +85,10 @@ def diff_command(
     Example: `conformance diff 4.4.0 jvm:kafka/build --expectations expected.toml`
     """
     entries = None if expectations is None else load_expected(expectations)
+    sides = side_of(old), side_of(new)
     plan = Plan(
-        side_of(old).label,
-        side_of(new).label,
-        resolve_machines(machine),
+        *(side.label for side in sides),
+        resolve_machines(machine) if machine else common_machines(*sides),
         (report or state_directory()) / "traces",
         seed,
         max_examples,

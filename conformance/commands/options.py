@@ -12,7 +12,7 @@ import typer
 from platformdirs import user_state_path
 from rich.console import Console
 
-from conformance.clauses.machines import FILE_MACHINES, SERVER_MACHINES
+from conformance.clauses.machines import DEFAULT_MACHINES, FILE_MACHINES, SERVER_MACHINES
 from conformance.errors import ToolError
 from conformance.implementations.forms import FORMS, directory_of, machine_of
 from conformance.kafka.builds import open_build
@@ -72,13 +72,14 @@ TraceReleaseOption = Annotated[list[str] | None, _releases("the trace's release"
 ImplementationOption = Annotated[list[str] | None, _implementations(_ALL_FORMS)]
 RunImplementationOption = Annotated[list[str] | None, _implementations(_ALL_FORMS, PANEL_RUN)]
 IndexImplementationOption = Annotated[list[str] | None, _implementations(f"{_LOCAL_FORMS}.")]
+_ON_REQUEST = tuple(name for name in FILE_MACHINES if name not in DEFAULT_MACHINES)
 MachineOption = Annotated[
     list[str] | None,
     typer.Option(
         "--machine",
         metavar="NAME",
         help=f"Machine to run: {', '.join((*FILE_MACHINES, *SERVER_MACHINES))}. {_REPEATABLE}",
-        show_default="all machines that can drive the implementation",
+        show_default=f"all that can drive the implementation, except {' and '.join(_ON_REQUEST)}",
         rich_help_panel=PANEL_RUN,
     ),
 ]
@@ -205,7 +206,7 @@ def resolve_releases(names: list[str] | None, implementations: Sequence[str] = (
 
 
 def resolve_machines(names: list[str] | None, implementations: Collection[str] = ("jvm",)) -> tuple[str, ...]:
-    """Return the machines of ``--machine``; by default all that can drive one of the implementations.
+    """Return the machines of ``--machine``; by default the default ones that can drive one of the implementations.
 
     Raises:
         ToolError: A machine is unknown, or cannot drive any of the implementations.
@@ -221,7 +222,7 @@ def resolve_machines(names: list[str] | None, implementations: Collection[str] =
                 f"-i {FORMS[name]}" if name in SERVER_MACHINES else "-i jvm, exec:COMMAND or python:MODULE:FACTORY"
             )
             raise ToolError(f"the {name} machine requires {missing}")
-    return tuple(dict.fromkeys(names)) if names else fitting
+    return tuple(dict.fromkeys(names or (name for name in fitting if name not in _ON_REQUEST)))
 
 
 def plain_console() -> Console:

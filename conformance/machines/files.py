@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from conformance.clauses.machines import why_not_driven
 from conformance.errors import NotDrivenError
 from conformance.implementations.spec import build_of, mutant_subject, parse_spec
 from conformance.implementations.subject.build import command_of
@@ -46,6 +47,8 @@ class FilesMachine(Machine):
             NotDrivenError: This machine does not support this form of implementation.
             ToolError: The implementation is not available here, or the specification is unknown.
         """
+        if reason := why_not_driven(cls.kind, release):
+            raise NotDrivenError(reason)
         form, words = parse_spec(specification)
         if form == "jvm":
             return cls.jvm(release, progress, build_of(*words) if words else None)

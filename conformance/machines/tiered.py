@@ -35,10 +35,10 @@ class TieredMachine(FilesMachine):
     @staticmethod
     def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
         """Return the implementation; see the base class."""
-        from conformance.implementations.jvm.tiered import STORAGE_OF, JvmTiered  # noqa: PLC0415 -- part of an extra
+        from conformance.implementations.jvm.tiered import JvmTiered  # noqa: PLC0415 -- part of an extra
 
-        if build is not None or release not in STORAGE_OF:
-            raise NotDrivenError(f"the tiered machine drives the releases {', '.join(STORAGE_OF)}")
+        if build is not None:
+            raise NotDrivenError("the tiered machine does not support jvm:DIR: a build has no LocalTieredStorage")
         return JvmTiered(release, progress)
 
     def __init__(self) -> None:

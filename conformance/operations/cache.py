@@ -46,6 +46,7 @@ CACHE_OPS: Final = by_name(
         Op(
             "store_index",
             {"segment": TEXT, "kind": one_of(*KINDS), "answer": one_of(*ANSWERS), "content": HEXADECIMAL},
+            early=True,
             files=Files.LEAVES,
         ),
         # Requests the entry of a segment. With `hold`, the entry is kept for ask_held, as a reader keeps it that still

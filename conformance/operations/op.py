@@ -83,6 +83,7 @@ class Op:
         gives: The type of the result.
         fields: The names of the numbers in the result.
         effect: The effect on the object of the operation; None for most operations.
+        early: True if the operation may precede the opening, because it only changes what surrounds the object.
         looks: True if the operation changes neither state nor files.
         names_file: The position of the argument that becomes the name of the open file; -1 for most operations.
         files: The possible effects on files.
@@ -102,6 +103,7 @@ class Op:
     gives: Shape = Shape.NOTHING
     fields: tuple[str, ...] = ()
     effect: Effect | None = None
+    early: bool = False
     looks: bool = False
     names_file: int = -1
     files: Files = Files.WRITES

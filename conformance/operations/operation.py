@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.operations.broker import BROKER_OPS
 from conformance.operations.cache import CACHE_OPS
+from conformance.operations.effects import Effect
 from conformance.operations.index import INDEX_OPS
 from conformance.operations.log import LOG_OPS
 from conformance.operations.op import effects, signatures
@@ -15,7 +16,6 @@ from conformance.operations.segment import SEGMENT_OPS
 from conformance.operations.tiered import OWN_OPS
 
 if TYPE_CHECKING:
-    from conformance.operations.effects import Effect
     from conformance.operations.outcomes import Json
 
 
@@ -48,6 +48,11 @@ class Operation(NamedTuple):
     def effect(self) -> Effect | None:
         """The effect on the object of the operation, or None if it neither opens, releases nor corrupts it."""
         return every_effect().get(self.name)
+
+    @property
+    def needs_opening(self) -> bool:
+        """True if the operation is only possible after an opening."""
+        return self.effect is not Effect.OPENS and not (self.name in OPS and OPS[self.name].early)
 
     def to_json(self) -> Json:
         """Return the request of the line protocol."""

@@ -6,7 +6,7 @@ import json
 from html import escape
 from typing import TYPE_CHECKING
 
-from conformance.clauses.machines import FILE_MACHINES
+from conformance.clauses.machines import DEFAULT_MACHINES
 from kidx.printable import printable
 
 if TYPE_CHECKING:
@@ -16,11 +16,11 @@ _COLORS = {"conforms": "blue", "diverges": "red", "incomplete": "orange"}
 """Blue instead of green, because one reader in twenty cannot distinguish red and green."""
 
 
-_ALL_MACHINES = frozenset(FILE_MACHINES)
+_ALL_MACHINES = frozenset(DEFAULT_MACHINES)
 
 
 def _part(report: CombinedReport) -> str:
-    """Return the part of the message that names the machines; empty if every machine for local files has run."""
+    """Return the part of the message that names the machines; empty if every default machine has run."""
     driven = {result.machine: None for result in report.results if not result.unsupported}
     if not driven or driven.keys() >= _ALL_MACHINES:
         return ""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from hypothesis.errors import Flaky
 
 from conformance.clauses import load_clauses
+from conformance.clauses.machines import driven_releases
 from conformance.errors import NotDrivenError
 from conformance.implementations.forms import is_server
 from conformance.lockstep.decision import Decision, can_continue
@@ -62,7 +63,7 @@ class MachineRun:
 
     Attributes:
         subjects: The ``-i`` argument and the participant of each implementation, in the order of the plan.
-        unsupported: The ``-i`` arguments that this machine cannot test, with the reason.
+        unsupported: The ``-i`` arguments and releases that this machine cannot test, with the reason.
         turns: The schedule of the programs that take turns.
         total: The results of all chunks so far.
         started: The time of creation on the monotonic clock.
@@ -78,14 +79,14 @@ class MachineRun:
         self.ledger = ledger
         self.machine = MACHINES[machine]
         self.subjects: list[tuple[str, Implementation]] = []
-        self.unsupported: dict[str, NotDrivenError] = {}
+        self.unsupported: dict[tuple[str, str], NotDrivenError] = {}
         for specification in plan.implementations:
             if not is_server(specification):
                 self._add_subjects(specification, progress)
         self.lockstep: Lockstep = self.machine.new_lockstep(
             [subject for _, subject in self.subjects],
             scratch / "run",
-            releases=plan.releases,
+            releases=driven_releases(machine, plan.releases),
             on_divergence=self._noted,
         )
         if not plan.model:
@@ -108,12 +109,12 @@ class MachineRun:
         self.started = time.monotonic()
 
     def _add_subjects(self, specification: str, progress: Progress | None) -> None:
-        """Add every release of an implementation, unless the machine cannot test the implementation."""
-        try:
-            for release in self.plan.releases:
+        """Add each release of an implementation that the machine can test."""
+        for release in self.plan.releases:
+            try:
                 self.subjects.append((specification, self.machine.subject(specification, release, progress)))
-        except NotDrivenError as error:
-            self.unsupported[specification] = error
+            except NotDrivenError as error:
+                self.unsupported[specification, release] = error
 
     def specification(self, participant: str) -> str:
         """Return the ``-i`` argument of a participant; empty for the reference."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.tables import clauses_for, operations_for
 from conformance.clauses import load_clauses
+from conformance.clauses.machines import why_not_driven
 from conformance.events import Measured, Result
 from conformance.implementations.forms import directory_of
 from conformance.kafka.releases import newest
@@ -54,10 +55,9 @@ def results_of(
             _verdicts(run.name, subject, clauses, evidence, mine, run.plan.level),
             _details(run, evidence, subject),
         )
-    for specification, error in run.unsupported.items():
-        why = {"why": str(error)} if directory_of(specification) else {}
-        for release in run.plan.releases:
-            yield _unsupported(run, specification, release, why)
+    for (specification, release), error in run.unsupported.items():
+        explains = directory_of(specification) or why_not_driven(run.name, release)
+        yield _unsupported(run, specification, release, {"why": str(error)} if explains else {})
 
 
 def _unsupported(run: MachineRun, specification: str, release: str, details: dict[str, str]) -> Result:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from kidx.errors import InvalidArgumentError
 from kidx.tiers.metadata import COPY_FINISHED, DELETE_FINISHED, DELETE_STARTED, CopiedSegment
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class Expiration:
 
         Raises:
             OffsetOutOfRangeError: the new log start is above the high watermark; nothing is deleted.
+            InvalidArgumentError: ``retention.ms`` is longer than the time since 1970 (up to 3.9.0).
         """
         log = self.log
         everything = list(log.remote.segments.values())
@@ -38,6 +40,8 @@ class Expiration:
             log.highest_remote_offset = max(-1, log.highest_copied_offset())
         lineage = log.lookup.lineage()
         self._surplus = self.surplus(everything, lineage)
+        if log.dialect.rejects_age_before_1970 and log.clock() < log.config.retention_ms:
+            raise InvalidArgumentError("cleanupUntilMs must be non-negative")
         selected, new_start = self._selected(lineage)
         if new_start is not None:
             log.delete_records(new_start)

@@ -9,7 +9,7 @@ import zipfile
 import pytest
 from kafka_builds import build_at, patched
 
-from conformance.clauses.machines import FILE_MACHINES
+from conformance.clauses.machines import DEFAULT_MACHINES
 from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.forms import directory_of, form_of
 from conformance.kafka.builds import open_build, release_of
@@ -96,7 +96,7 @@ class TestHeldToItsRelease:
         assert done.returncode == 0, done.stdout + done.stderr
         document = json.loads(done.stdout)
         assert {(row["machine"], row["release"]) for row in document["results"]} == {
-            (name, release) for name in FILE_MACHINES
+            (name, release) for name in DEFAULT_MACHINES
         }
         assert all(row["steps"] for row in document["results"])
 

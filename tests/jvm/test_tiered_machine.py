@@ -7,7 +7,9 @@ from hypothesis import seed
 from hypothesis.stateful import run_state_machine_as_test
 from thorough_params import thorough_param
 
-from conformance.implementations.jvm.tiered import STORAGE_OF, JvmTiered
+from conformance.clauses.machines import driven_releases
+from conformance.implementations.jvm.tiered import JvmTiered
+from conformance.kafka.releases import RELEASES as LOCKED
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.tiered import TieredLockstep
 from conformance.machines.tiered import TieredMachine
@@ -19,7 +21,7 @@ from conformance.scratch import scratch_directory
 
 pytestmark = pytest.mark.jvm
 
-RELEASES = tuple(STORAGE_OF)
+RELEASES = driven_releases("tiered", LOCKED)
 SETTINGS = {"segment.bytes": 150, "index.interval.bytes": 0, "local.retention.bytes": 0}
 OPENED = Operation("open_tiers", (SETTINGS, 0, 0, True, 10_000))
 TARGETS = Operation("list_offsets", ([-1, -2, -3, -4, -5, -6, 999, 1000, 1003, 1004, 1007, 1008],))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from conformance.attribution.tables import ROWS
-from conformance.clauses.machines import FILE_MACHINES
+from conformance.clauses.machines import DEFAULT_MACHINES
 from conformance.errors import CoverageError
 from conformance.events import RunFinished
 from conformance.expectations import ExpectationTracker
@@ -63,8 +63,8 @@ def test_every_step_is_counted_once(kinds):
 
 
 def test_every_machine_has_rows_and_few_are_rare():
-    assert set(EXAMPLES) == set(FILE_MACHINES)
-    for machine in FILE_MACHINES:
+    assert set(EXAMPLES) == set(DEFAULT_MACHINES)
+    for machine in DEFAULT_MACHINES:
         rare = [row for row in rows_for(machine) if row.rare]
         assert len(rows_for(machine)) > 20, machine
         assert len(rare) < len(rows_for(machine)) / 3, machine

@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from page_document import Document
 
-from conformance.clauses.machines import FILE_MACHINES
+from conformance.clauses.machines import DEFAULT_MACHINES
 from conformance.events import Diverged, Measured, Progressed, Result, RunFinished, RunStarted
 from conformance.report.badge import badge
 from conformance.report.combined import CombinedReport
@@ -260,10 +260,10 @@ def test_the_badge_is_an_endpoint_badge(write):
 
 
 def test_the_badge_names_the_machines_of_a_partial_run(write):
-    rows = [result("4.4.0", {"OI-7": "conforms"}, machine=name) for name in FILE_MACHINES]
+    rows = [result("4.4.0", {"OI-7": "conforms"}, machine=name) for name in DEFAULT_MACHINES]
     lacking = replace(rows[-1], steps=0, verdicts={"OI-7": "unsupported"})
     whole, some = (
-        combined(write(header(machines=FILE_MACHINES), *each, RunFinished("conforms", 1, 1.0), name=name))
+        combined(write(header(machines=DEFAULT_MACHINES), *each, RunFinished("conforms", 1, 1.0), name=name))
         for name, each in (("whole", rows), ("some", [*rows[:2], lacking]))
     )
     assert json.loads(badge(whole))["message"] == "conforms · Kafka 3.9.2–4.4.0"

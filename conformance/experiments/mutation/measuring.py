@@ -14,7 +14,7 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from conformance.clauses.machines import FILE_MACHINES
+from conformance.clauses.machines import DEFAULT_MACHINES
 from conformance.errors import ToolError
 from conformance.experiments.mutation.hunting import MAX_EXAMPLES, KillResult, search_kill
 from conformance.implementations.mutants import MUTANTS, Mutant
@@ -82,7 +82,7 @@ def chosen_mutants(patterns: Sequence[str] = ("*",), machines: Sequence[str] = (
 
     Args:
         patterns: patterns with ``*`` and ``?``.
-        machines: names of machines; empty for all.
+        machines: names of machines; empty for the default ones.
 
     Raises:
         ToolError: no mutant matches.
@@ -90,7 +90,7 @@ def chosen_mutants(patterns: Sequence[str] = ("*",), machines: Sequence[str] = (
     chosen = tuple(
         mutant
         for mutant in MUTANTS.values()
-        if mutant.machine in (machines or FILE_MACHINES) and any(fnmatchcase(mutant.name, p) for p in patterns)
+        if mutant.machine in (machines or DEFAULT_MACHINES) and any(fnmatchcase(mutant.name, p) for p in patterns)
     )
     if not chosen:
         of = f" of the {' or '.join(machines)} machine" if machines else ""

@@ -102,7 +102,8 @@ class ReleaseRunner:
 
 def can_execute(lockstep: Any, operation: Operation) -> bool:
     """Return True if an index or log is open, or if the operation needs none."""
-    return operation.effect in (Effect.OPENS, Effect.DAMAGES) or lockstep.primary.observation.state is not None
+    possible = not operation.needs_opening or operation.effect is Effect.DAMAGES
+    return possible or lockstep.primary.observation.state is not None
 
 
 def _files(directory: Path) -> dict[str, bytes]:

@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from conformance.clauses.machines import FILE_MACHINES, MACHINES, why_not_driven
 from conformance.errors import ToolError
 from conformance.implementations.forms import directory_of, form_of
 from conformance.implementations.spec import build_of
@@ -36,6 +37,10 @@ class Side(NamedTuple):
         """True if the side is not a locked release."""
         return self.specification != "jvm"
 
+    def is_driven_by(self, machine: str) -> bool:
+        """Return True if a machine drives the classes."""
+        return not why_not_driven(machine, self.release) and (MACHINES[machine].builds or not self.is_build)
+
     def replay(self, trace: Path) -> str:
         """Return the command that replays a trace with these classes."""
         return replay_command(trace, self.release, self.specification)
@@ -59,6 +64,11 @@ def side_of(text: str) -> Side:
     build = build_of(directory)
     assert build is not None
     return Side(text, text, build.release)
+
+
+def common_machines(*sides: Side) -> tuple[str, ...]:
+    """Return the machines that drive the classes of each side."""
+    return tuple(name for name in FILE_MACHINES if all(side.is_driven_by(name) for side in sides))
 
 
 @dataclass(frozen=True)

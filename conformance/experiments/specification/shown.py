@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
+from conformance.clauses.machines import driven_releases
 from conformance.lockstep.divergence import plain
 from conformance.machines import MACHINES
 from conformance.report.divergence import format_value
@@ -54,7 +55,7 @@ def smallest_traces(traces: Mapping[str, Trace]) -> dict[str, Shown]:
         of_machine.setdefault(trace.machine, []).append(name)
     for machine, members in of_machine.items():
         with scratch_directory() as scratch:
-            lockstep = MACHINES[machine].new_lockstep([], scratch, releases=_RELEASES)
+            lockstep = MACHINES[machine].new_lockstep([], scratch, releases=driven_releases(machine, _RELEASES))
             lockstep.drop_models()
             for name in members:
                 _execute(lockstep, scratch, name, traces[name], found)
@@ -83,10 +84,11 @@ def _answers(lockstep: Lockstep, scratch: Path, machine: str, operation: Operati
     speaking = {rules(group.dialect.release): group.observation for group in lockstep.groups}
     releases: dict[str, list[str]] = {}
     place = re.compile(rf"{re.escape(str(scratch))}/kidx-[\d.]+/")  # an error text may have the path of a file
-    for release in _RELEASES:
+    driven = driven_releases(machine, _RELEASES)
+    for release in driven:
         answer = place.sub("", _answer(machine, operation, speaking[rules(release)]))
         releases.setdefault(answer, []).append(release)
-    return tuple((range_of(members, _RELEASES), answer) for answer, members in releases.items())
+    return tuple((range_of(members, driven), answer) for answer, members in releases.items())
 
 
 def _answer(machine: str, operation: Operation, seen: Observation) -> str:

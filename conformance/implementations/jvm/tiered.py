@@ -20,16 +20,15 @@ if TYPE_CHECKING:
 
     from conformance.kafka.jar_fetch import Progress
 
-STORAGE_OF: Final = {
-    "3.9.2": "3.9.2",
-    "4.0.2": "4.0.2",
-    "4.1.2": "4.1.2",
-    "4.2.1": "4.2.1",
-    "4.2.2": "4.2.1",
-    "4.3.1": "4.3.1",
-    "4.4.0": "4.3.1",  # no test jar of 4.4.0 is published
+_STORAGE_OF: Final = {
+    "3.9": "3.9.2",
+    "4.0": "4.0.2",
+    "4.1": "4.1.2",
+    "4.2": "4.2.1",
+    "4.3": "4.3.1",
+    "4.4": "4.3.1",  # no test jar of 4.4.0 is published
 }
-"""The release whose ``LocalTieredStorage`` each release is driven with."""
+"""The release whose ``LocalTieredStorage`` the releases of each series are driven with."""
 
 _OPERATIONS: Final = performed(TIERED_OPS)
 
@@ -37,8 +36,10 @@ _OPERATIONS: Final = performed(TIERED_OPS)
 @cache
 def _loader(release: str) -> Any:
     """Return the class loader of a release, of its remote storage, and of our metadata manager."""
-    jars = [*class_path(release, "log"), tool_jar(f"tiers-{STORAGE_OF[release]}")]
-    if STORAGE_OF[release] == "4.3.1" != release:  # the storage needs a class that has moved since
+    series = release.rpartition(".")[0]
+    storage = _STORAGE_OF[series]
+    jars = [*class_path(release, "log"), tool_jar(f"tiers-{storage}")]
+    if not storage.startswith(series):  # the storage needs a class that has moved since
         jars += [jar for jar in class_path("4.3.1", "log") if jar.name.startswith("kafka-clients-")]
     return class_loader([*jars, compiled_against(jars, "tiers")])
 
@@ -47,7 +48,7 @@ class JvmTiered(JvmClasses[TieredObservation]):
     """Tiered log of one release.
 
     Args:
-        release: One of :data:`STORAGE_OF`.
+        release: A release from 3.9.0 on.
         progress: A callback that is called while jars are downloaded.
     """
 

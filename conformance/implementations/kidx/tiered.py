@@ -25,16 +25,14 @@ _SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".
 
 
 class ReferenceTiered(ReferenceLog):
-    """Reference with kidx's own log of two tiers; mutants replace the classes of the log and of its tasks."""
+    """Reference with kidx's own log of two tiers; mutants replace the class of the log."""
 
     tiered_log: type[TieredLog] = TieredLog
-    remote_tasks: type[RemoteTasks] = RemoteTasks
-    remote_metadata: type[RemoteMetadata] = RemoteMetadata
 
     def __init__(self, release: str) -> None:
         super().__init__(release)
         self.log: TieredLog | None = None
-        self.remote = self.remote_metadata()
+        self.remote = RemoteMetadata()
         self.tasks: RemoteTasks | None = None
         self._contents: dict[int, int] = {}
         self._calls |= {
@@ -53,7 +51,7 @@ class ReferenceTiered(ReferenceLog):
     def begin(self, directory: Any) -> None:
         """Begin an example; see the protocol."""
         super().begin(directory)
-        self.remote = self.remote_metadata()
+        self.remote = RemoteMetadata()
         self._contents.clear()
 
     def end(self) -> None:
@@ -84,7 +82,7 @@ class ReferenceTiered(ReferenceLog):
 
     def _renew(self) -> None:
         if self.log is not None:
-            self.tasks = self.remote_tasks(self.log)
+            self.tasks = self.log.remote_tasks(self.log)
 
     def _close(self, prepared: bool) -> None:
         log = self.log

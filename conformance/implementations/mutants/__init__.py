@@ -9,10 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
+from conformance.implementations.kidx.cache import ReferenceCache
 from conformance.implementations.kidx.index import ReferenceIndex
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.implementations.kidx.segment import ReferenceSegment
+from conformance.implementations.kidx.tiered import ReferenceTiered
 from conformance.implementations.mutants import (
+    cache,
+    cache_removals,
     cleaning,
     leader,
     log,
@@ -22,6 +26,7 @@ from conformance.implementations.mutants import (
     search,
     segment_append,
     segment_read,
+    tiered,
     time,
     transaction,
     verification,
@@ -34,7 +39,13 @@ if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation
     from conformance.operations import Operation
 
-_ADAPTERS: dict[str, type] = {"segment": ReferenceSegment, "log": ReferenceLog, "cleaned": ReferenceLog}
+_ADAPTERS: dict[str, type] = {
+    "segment": ReferenceSegment,
+    "log": ReferenceLog,
+    "cleaned": ReferenceLog,
+    "cache": ReferenceCache,
+    "tiered": ReferenceTiered,
+}
 
 
 def mutant(name: str) -> Mutant:
@@ -72,6 +83,8 @@ def _careful(perform: Any) -> Any:
 __all__ = [
     "MUTANTS",
     "Mutant",
+    "cache",
+    "cache_removals",
     "cleaning",
     "defect",
     "implementation_of",
@@ -84,6 +97,7 @@ __all__ = [
     "search",
     "segment_append",
     "segment_read",
+    "tiered",
     "time",
     "transaction",
     "verification",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.implementations.mutants.cache_registry import defect, plant
-from conformance.implementations.mutants.registry import START, Row
+from conformance.implementations.mutants.registry import START, Row, defect, plant
 from kidx.errors import CorruptIndexError, KidxError
 from kidx.remote import CacheEntry, CacheError, RemoteIndexCache, RemoteSegment
 from kidx.remote.entry import close_unchanged
@@ -16,27 +15,28 @@ if TYPE_CHECKING:
 
 # fmt: off
 plant(
+    RemoteIndexCache,
     # -- fetches --
-    Row("RC-6", "BelievesDamagedFiles", "A corrupt file in the directory is an error, and is not fetched again.",
+    Row("RC-6", "believes-damaged-files", "A corrupt file in the directory is an error, and is not fetched again.",
         "open_or_fetch", START,
         "if (path := self.directory / segment.file_name(kind)).exists(): return open_index(path, kind, "
         "segment.start_offset, self.dialect)"),
-    Row("RC-6", "AlwaysFetches", "Files in the directory are fetched again.",
+    Row("RC-6", "always-fetches", "Files in the directory are fetched again.",
         "open_or_fetch", START, "(self.directory / segment.file_name(kind)).unlink(missing_ok=True)"),
-    Row("RC-15", "KnowsStartOffsets", "An entry with another start offset does not belong to the segment.",
+    Row("RC-15", "knows-start-offsets", "An entry with another start offset does not belong to the segment.",
         "_entry", START,
         "if (known := self.entries.get(segment.id)) and known.offset_index.base_offset != segment.start_offset: "
         "self._evict(segment.id)"),
     # -- lookups --
-    Row("RC-8", "LooksBeforeTheOffset", "A lookup returns the entry below the offset, not at it.",
+    Row("RC-8", "looks-before-the-offset", "A lookup returns the entry below the offset, not at it.",
         "lookup_offset", START, "offset -= 1"),
-    Row("RC-8", "ForgetsTheStartingOffset", "A lookup of a timestamp ignores the starting offset.",
+    Row("RC-8", "forgets-the-starting-offset", "A lookup of a timestamp ignores the starting offset.",
         "lookup_timestamp", START, "starting_offset = 0"),
-    Row("RC-8", "LooksBehindTheTimestamp", "A lookup of a timestamp takes the entry of the next millisecond.",
+    Row("RC-8", "looks-behind-the-timestamp", "A lookup of a timestamp takes the entry of the next millisecond.",
         "lookup_timestamp", START, "timestamp += 1"),
-    Row("RC-9b", "RefusesMarkedEntries", "A removed entry rejects lookups from its removal on.",
+    Row("RC-9b", "refuses-marked-entries", "A removed entry rejects lookups from its removal on.",
         "entry_type.lookup_offset", START, "self.is_cleaned = self.is_cleaned or self.is_marked"),
-    Row("RC-9a", "AnswersFromRemovedEntries", "An entry of 4.0 answers after its removal.",
+    Row("RC-9a", "answers-from-removed-entries", "An entry of 4.0 answers after its removal.",
         "entry_type._check_present", START, "return", release="4.0.2"),
 )
 # fmt: on
@@ -129,7 +129,7 @@ class KeepsDeletedFiles(RemoteIndexCache):
         return loaded
 
 
-@defect("RC-4a", "4.0.2")
+@defect("RC-4a", release="4.0.2")
 class CleansUpTooEarly(RemoteIndexCache):
     """A start of 4.0 deletes leftovers as 4.1 does."""
 

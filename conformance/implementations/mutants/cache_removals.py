@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.implementations.mutants.cache_registry import defect, plant
-from conformance.implementations.mutants.registry import START, Row
+from conformance.implementations.mutants.registry import START, Row, defect, plant
 from kidx.remote import CacheError, RemoteIndexCache
 
 # fmt: off
 plant(
-    Row("RC-10b", "DeletesAtOnce", "The files of a removed entry are deleted immediately.",
+    RemoteIndexCache,
+    Row("RC-10b", "deletes-at-once", "The files of a removed entry are deleted immediately.",
         "_delete_later", START, "entry.clean(); return"),
-    Row("RC-10a", "DeletesLater", "The files of a removed entry of 4.0 are deleted later.",
+    Row("RC-10a", "deletes-later", "The files of a removed entry of 4.0 are deleted later.",
         "_delete_later", START, "self._removed.append(entry); return", release="4.0.2"),
-    Row("RC-10b", "NeverDeletes", "The files of a removed entry are never deleted.",
+    Row("RC-10b", "never-deletes", "The files of a removed entry are never deleted.",
         "delete_removed", START, "self._removed.clear(); return"),
-    Row("RC-12b", "HasNoLimit", "The limit is ignored.",
+    Row("RC-12b", "has-no-limit", "The limit is ignored.",
         "resize", START, "max_size = max_size if max_size < 0 else 1 << 40"),
-    Row("RC-12b", "CountsEntries", "The limit is one of entries.",
+    Row("RC-12b", "counts-entries", "The limit is one of entries.",
         "_weight", START, "return 1"),
-    Row("RC-12c", "CountsEmptyEntries", "An entry without a byte counts as one.",
+    Row("RC-12c", "counts-empty-entries", "An entry without a byte counts as one.",
         "_weight", "entry.size", "max(1, entry.size)"),
-    Row("RC-13b", "AnswersWhenClosed", "A closed cache opens entries.",
+    Row("RC-13b", "answers-when-closed", "A closed cache opens entries.",
         "close", "self.is_closed = True", "pass"),
-    Row("RC-14", "KeepsUnusedEntries", "An unused entry does not expire.",
+    Row("RC-14", "keeps-unused-entries", "An unused entry does not expire.",
         "_is_expired", START, "return False"),
-    Row("RC-14", "ExpiresTooLate", "An unused entry expires a millisecond too late.",
+    Row("RC-14", "expires-too-late", "An unused entry expires a millisecond too late.",
         "_is_expired", "self._clock() - used >= self.ttl_ms", "self._clock() - used > self.ttl_ms"),
 )
 # fmt: on

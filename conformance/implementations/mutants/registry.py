@@ -30,7 +30,9 @@ from conformance.implementations.mutants.planting import FragmentError, planted
 from kidx import OffsetIndex, TimeIndex, TransactionIndex
 from kidx.log import UnifiedLog
 from kidx.producers import ProducerStateManager
+from kidx.remote import RemoteIndexCache
 from kidx.segment import LogSegment
+from kidx.tiers import TieredLog
 
 NEWEST: Final = "4.4.0"
 """The release in whose dialect a defect is planted, unless only other dialects show the defect."""
@@ -44,7 +46,9 @@ _MACHINES: Final[dict[type, str]] = {
     TimeIndex: "time",
     TransactionIndex: "transaction",
     LogSegment: "segment",
+    TieredLog: "tiered",
     UnifiedLog: "log",
+    RemoteIndexCache: "cache",
 }
 _OF_CLEANER: Final = "CL-"
 """Clauses that only the machine of compacted logs exercises."""
@@ -55,6 +59,8 @@ _ATTRIBUTES: Final = {
     "segment": "log_segment",
     "log": "unified_log",
     "cleaned": "unified_log",
+    "cache": "index_cache",
+    "tiered": "tiered_log",
 }
 
 

@@ -19,10 +19,11 @@ _OFFSETS: Final = frozenset(
 
 
 def is_valid_sequence(operations: Operations) -> bool:
-    """Return True if a trace begins with an opening, corrupts only released files, and has valid arguments."""
-    if not operations or operations[0].effect is not Effect.OPENS or not all(map(is_allowed, operations)):
+    """Return True if a trace opens its object in time, corrupts only released files, and has valid arguments."""
+    opening = next((step for step in operations if step.needs_opening or step.effect is Effect.OPENS), None)
+    if opening is None or opening.needs_opening or not all(map(is_allowed, operations)):
         return False
-    in_use = True
+    in_use = False
     for operation in operations:
         effect = operation.effect
         if effect is Effect.DAMAGES and in_use:

@@ -67,7 +67,7 @@ def shrink(
     """Shrink a trace.
 
     Args:
-        operations: The trace; its first operation opens an object, and so does the first operation of every candidate.
+        operations: The trace; it opens an object before the operations that need one, and so does every candidate.
         still: The predicate, see :data:`Predicate`. It is not called twice for one candidate.
         seconds: The time after which no further candidate is executed.
         clock: A monotonic clock in seconds.

@@ -1,0 +1,41 @@
+"""Page of a long run: ``python -m tests.bench.run_page DIR PAGE``, with the ``--report DIR`` of ``conformance run``.
+
+It has the command, the numbers of examples and steps, and for each clause the steps that exercised it in the newest
+release of the run.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from conformance.report.stream import read_streams
+from kidx.dialect import version_of
+from tests.bench.long_fuzz import commit
+from tests.bench.table_report import machine, write_page
+
+TITLES = {"cache": "Cache of remote index files", "tiered": "Log of two tiers"}
+
+
+def main(directory: Path, page: Path) -> None:
+    """Write the page."""
+    (stream,) = read_streams([directory])
+    results = [result for result in stream.results if not result.unsupported]
+    newest = max(results, key=lambda result: version_of(result.release))
+    assert stream.footer is not None
+    introduction = f"""Made by `{stream.header.command} --report {directory}`, then
+`python3 bootstrap.py python -m tests.bench.run_page {directory} {page}`.
+
+{len(results)} releases: {", ".join(result.release for result in results)}.
+
+{sum(result.steps for result in results):,} steps in all ({newest.steps:,} in each release) of {newest.examples:,}
+examples; {stream.footer.seconds:,.0f} seconds; commit {commit()}. Unique divergences: {len(stream.divergences)}.
+
+{machine("hypothesis", "jpype1")}."""
+    heads = ("clause", f"steps that exercised it in {newest.release}")
+    rows = [(clause, f"{count:,}") for clause, count in sorted(newest.clauses.items())]
+    write_page(page, TITLES[newest.machine], introduction, heads, rows)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
