@@ -87,7 +87,8 @@ def diff_command(
     entries = None if expectations is None else load_expected(expectations)
     sides = side_of(old), side_of(new)
     plan = Plan(
-        *(side.label for side in sides),
+        sides[0].label,
+        sides[1].label,
         resolve_machines(machine) if machine else common_machines(*sides),
         (report or state_directory()) / "traces",
         seed,

@@ -85,7 +85,7 @@ class Expiration:
         )
 
     def is_too_old(self, segment: CopiedSegment) -> bool:
-        """Return True if a segment is past ``retention.ms`` (TL-11)."""
+        """Return True if a segment is past ``retention.ms`` (TL-11a, TL-11b)."""
         limit = self.log.config.retention_ms
         until = self.log.clock() - limit
         if limit < 0 or until < 0 or segment.max_timestamp > until:

@@ -95,20 +95,22 @@ class ReleaseRunner:
         except DivergenceError:
             self._conforms = False
         finally:
-            files = _files(self._kafka.directory)
+            files = self._files()
             self._lockstep.end()
         return ExecutionRecord(self.side, tuple(observations), tuple(clauses), files, self._conforms)
+
+    def _files(self) -> dict[str, bytes]:
+        """Return names and contents of the files below the directory that is compared: others have random names."""
+        directory = self._kafka.directory
+        below = getattr(self._lockstep.participant(self._kafka.name), "below", "")
+        return {
+            path.relative_to(directory).as_posix(): path.read_bytes()
+            for path in sorted((directory / below).rglob("*"))
+            if path.is_file()
+        }
 
 
 def can_execute(lockstep: Any, operation: Operation) -> bool:
     """Return True if an index or log is open, or if the operation needs none."""
     possible = not operation.needs_opening or operation.effect is Effect.DAMAGES
     return possible or lockstep.primary.observation.state is not None
-
-
-def _files(directory: Path) -> dict[str, bytes]:
-    return {
-        path.relative_to(directory).as_posix(): path.read_bytes()
-        for path in sorted(directory.rglob("*"))
-        if path.is_file()
-    }

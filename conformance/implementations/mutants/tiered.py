@@ -27,7 +27,7 @@ plant(
         "remote_tasks.copy", "log.delete_records(self.remote_start())", "pass"),
     Row("TL-10", "deletes-the-start", "The segment with the log start is deleted.",
         "remote_tasks.expiration.is_below_start", "segment.end_offset < log_start", "segment.start_offset < log_start"),
-    Row("TL-11", "expires-too-early", "A segment is deleted a millisecond too early.",
+    Row("TL-11b", "expires-too-early", "A segment is deleted a millisecond too early.",
         "remote_tasks.expiration.is_too_old", "segment.max_timestamp == until", "False"),
     Row("TL-12", "deletes-too-much", "A segment is deleted that is larger than the surplus.",
         "remote_tasks.expiration.is_surplus", "self._surplus < segment.size", "False"),
