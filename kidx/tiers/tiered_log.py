@@ -19,7 +19,6 @@ from kidx.log.retention import by_size, by_time
 from kidx.records.record import NO_TIMESTAMP
 from kidx.segment import TimestampAndOffset
 from kidx.tiers.lookup import RemoteLookup
-from kidx.tiers.tasks import RemoteTasks
 
 if TYPE_CHECKING:
     from kidx.log.retention import Predicate
@@ -81,7 +80,6 @@ class TieredLog(UnifiedLog):
 
     config: TieredConfig
     remote_lookup: type[RemoteLookup] = RemoteLookup
-    remote_tasks: type[RemoteTasks] = RemoteTasks
 
     def __init__(
         self, directory: str | os.PathLike[str], config: TieredConfig, remote: RemoteMetadata, **options: Any

@@ -24,14 +24,20 @@ if TYPE_CHECKING:
 _SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".leader_epoch_checkpoint")
 
 
+class LogWithTasks(TieredLog):
+    """Log with its tasks, so that a mutant replaces one class."""
+
+    remote_tasks: type[RemoteTasks] = RemoteTasks
+
+
 class ReferenceTiered(ReferenceLog):
     """Reference with kidx's own log of two tiers; mutants replace the class of the log."""
 
-    tiered_log: type[TieredLog] = TieredLog
+    tiered_log: type[LogWithTasks] = LogWithTasks
 
     def __init__(self, release: str) -> None:
         super().__init__(release)
-        self.log: TieredLog | None = None
+        self.log: LogWithTasks | None = None
         self.remote = RemoteMetadata()
         self.tasks: RemoteTasks | None = None
         self._contents: dict[int, int] = {}
@@ -77,7 +83,7 @@ class ReferenceTiered(ReferenceLog):
         super()._open(settings, start, recovery_point, clean, now)
         self._renew()
 
-    def _new_log(self, directory: Path, settings: dict[str, Any], **options: Any) -> TieredLog:
+    def _new_log(self, directory: Path, settings: dict[str, Any], **options: Any) -> LogWithTasks:
         return self.tiered_log(directory, TieredConfig.of_topic(settings), self.remote, **options)
 
     def _renew(self) -> None:

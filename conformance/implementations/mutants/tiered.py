@@ -1,11 +1,11 @@
 """Defects of a log with a remote tier: its starts, its tasks, and lookups across both tiers."""
 
+from conformance.implementations.kidx.tiered import LogWithTasks
 from conformance.implementations.mutants.registry import START, Row, plant
-from kidx.tiers import TieredLog
 
 # fmt: off
 plant(
-    TieredLog,
+    LogWithTasks,
     Row("TL-1", "starts-locally", "The log start is never below the first local segment.",
         "_loaded_start", START, "return max(log_start_offset, self.segments.first.base_offset)"),
     Row("TL-2", "keeps-the-local-start", "Deleting records does not move the local start.",
