@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from enum import StrEnum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,47 +12,42 @@ import typer
 from conformance.commands.options import JsonOption, ReleaseOption, echo, resolve_releases, state_directory
 from conformance.errors import ToolError
 from conformance.experiments.power_loss import trace
-from conformance.experiments.power_loss.cache import CacheExplorer, CachePlan, cache_lines, trace_of
-from conformance.experiments.power_loss.experiment import Explored, Explorer, Plan
+from conformance.experiments.power_loss.experiment import Explorer, Plan
 from conformance.experiments.power_loss.judging import Judge
-from conformance.experiments.power_loss.known import Known, load_known
 from conformance.experiments.power_loss.planted import PLANTED, find_planted
-from conformance.experiments.power_loss.shrinking import shrunk
-from conformance.experiments.power_loss.table import table
+from conformance.experiments.power_loss.search import LIVES, Search, search_planted, search_releases
+from conformance.experiments.power_loss.table import planted_table, table
 from conformance.kafka.progress import show_progress
 from conformance.operations import Json
 from conformance.runs.reproducers import write_text
+from conformance.runs.worker_count import usable_cpus
 from conformance.scratch import scratch_directory
-from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
-    from conformance.experiments.power_loss.cache import CacheFinding
-    from conformance.experiments.power_loss.signatures import Finding
     from conformance.kafka.jar_fetch import Progress
 
-
-_LIVES = Plan().lives
-_CACHES = CachePlan().lives
-
-
-class Target(StrEnum):
-    """Target of the power failures."""
-
-    LOG = "log"
-    CACHE = "cache"
+_SEEDS, _SHRINK_TIME = 5, 10
 
 
 def power_loss_command(
     kafka: ReleaseOption = None,
-    machine: Annotated[Target, typer.Option(help="The log, or the cache of remote indexes.")] = Target.LOG,
+    machine: Annotated[
+        list[str] | None,
+        typer.Option("--machine", metavar="NAME", help=f"{', '.join(LIVES)}; log by default. Repeatable."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Random seed; a fixed seed reproduces the run.")] = 0,
     max_examples: Annotated[
-        int | None, typer.Option(min=1, help=f"Examples for each release: {_LIVES} logs, or {_CACHES} caches.")
+        int | None,
+        typer.Option(min=1, help=f"Examples for each release: {LIVES['log']}; {LIVES['cache']} of a cache."),
     ] = None,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for each release.")] = None,
     planted: Annotated[
         list[str] | None,
-        typer.Option("--planted", metavar="GLOB", help="Search for these planted defects instead, to test the check."),
+        typer.Option(
+            "--planted",
+            metavar="GLOB",
+            help="Search for these planted defects of a log instead, from five seeds, to test the check.",
+        ),
     ] = None,
     replay: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Replay one power failure, with the release in the file.")
@@ -63,9 +57,13 @@ def power_loss_command(
         typer.Option(
             "--max-shrink-time", min=0, metavar="S", help="Seconds for shrinking the operations of each root cause."
         ),
-    ] = 10,
+    ] = _SHRINK_TIME,
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write power failures and traces here.")] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a table of all releases here.")] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option("-j", "--jobs", min=1, help="Worker processes for several releases; one per CPU by default."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> int:
     """Simulate power failures while Kafka's own log appends, rolls, truncates and closes; open every disk state.
@@ -74,40 +72,39 @@ def power_loss_command(
     open without a gap and with all synced data. Its lookups have to find what a scan finds. kidx has to get the same
     result. Exit code 0: only known causes (`conformance clauses PF-1`), 1: a new cause, 2: could not run.
 
-    With `--machine cache`, the cache of remote index files has to open (PF-14), and to answer as remote storage does.
+    With `--machine cleaned`, the cleaner compacts the log, and each key has to have its latest value. With `--machine
+    segment`, one segment is trusted or recovered, as a broker does it. With `--machine cache`, the cache of remote
+    index files has to open (PF-14), and to answer as remote storage does.
 
     Example: `conformance power-loss --kafka 4.3.1 --max-time 60`
     """
-    if planted and machine is Target.CACHE:
-        raise ToolError("--planted requires --machine log: no defect of the cache is planted")
+    machines = _machines(machine)
+    if planted and machines != ["log"]:
+        raise ToolError(f"--planted requires --machine log: no defect of {', '.join(machines)} is planted")
     directory = (report or state_directory()) / "traces"
     with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
         if replay is not None:
             document = trace.load(replay)
             return _replay(document, Explorer(document["release"], scratch, progress), as_json=as_json)
         releases = resolve_releases(kafka)
-        plan = Plan(seed, max_examples or _LIVES, seconds=max_time)
         if planted:
-            explorer = Explorer(releases[-1], scratch, progress)
-            return _planted(planted, explorer, plan, as_json=as_json)
-        if machine is Target.CACHE:
-            of_cache = CachePlan(seed, max_examples or _CACHES, seconds=max_time)
-            rows = list(_caches(releases, of_cache, directory, scratch, progress, as_json=as_json))
-        else:
-            known, rows = load_known(), list[Json]()
-            for release in releases:
-                explorer = Explorer(release, scratch / release, progress)
-                explored = explorer.explore(plan)
-                findings = [shrunk(each, explorer, shrink_time) for each in explored.findings]
-                explained = [(each, known.of(each.signature, release)) for each in findings]
-                rows.append(_print_release(explored, explained, directory, as_json=as_json))
+            plan, seeds = Plan(lives=max_examples or LIVES["log"], seconds=max_time), range(seed, seed + _SEEDS)
+            return _planted(planted, seeds, releases[-1], scratch, plan, progress, markdown, as_json=as_json)
+        searches = [Search(name, seed, max_examples, max_time, shrink_time, directory) for name in machines]
+        for search in searches:
+            if not any(map(search.applies_to, releases)):
+                raise ToolError(f"Kafka {', '.join(releases)} has no cache of remote indexes: it came with 3.6")
+        rows = list[Json]()
+        for row in search_releases(searches, releases, scratch, jobs or usable_cpus(), progress):
+            rows.append(row)
+            if not as_json:
+                _print_row(row)
     new = sum(found["clause"] is None for row in rows for found in row["findings"])
     if markdown is not None:
-        options = "".join(f" --kafka {name}" for name in kafka or ()) + f" --seed {seed}"
-        options += f" --max-examples {max_examples}" if max_examples else ""
-        options += f" --max-time {max_time:g}" if max_time else ""
-        start = f"conformance power-loss{' --machine cache' if machine is Target.CACHE else ''}"
-        write_text(markdown, table(rows, f"{start}{options} --markdown FILE"))
+        shrink = f" --max-shrink-time {shrink_time:g}" if shrink_time != _SHRINK_TIME else ""
+        write_text(
+            markdown, table(rows, _command(machine, kafka, seed, max_examples, max_time) + f"{shrink} --markdown FILE")
+        )
     if as_json:
         typer.echo(json.dumps(rows))
     else:
@@ -116,86 +113,39 @@ def power_loss_command(
     return 1 if new else 0
 
 
-def _caches(
-    releases: Sequence[str], plan: CachePlan, directory: Path, scratch: Path, progress: Progress, *, as_json: bool
-) -> Iterator[Json]:
-    """Print the results of each release that has the cache, and yield them as JSON.
+def _machines(names: list[str] | None) -> list[str]:
+    """Return the machines, each once.
 
     Raises:
-        ToolError: no release has it.
+        ToolError: one is unknown.
     """
-    known, having = load_known(), [each for each in releases if dialect_of(each).has_remote_index_cache]
-    if not having:
-        raise ToolError(f"Kafka {', '.join(releases)} has no cache of remote indexes: it came with 3.6")
-    for release in having:
-        explored = CacheExplorer(release, scratch / release, progress).explore(plan)
-        row: Json = {"release": release, "lives": explored.lives, "states": explored.states, "findings": []}
-        if not as_json:
-            echo(f"Kafka {release}: {explored.lives} lives, {explored.states} states of the disk")
-        for finding in explored.findings:
-            found = known.of(finding.signature, release)
-            path = trace_of(finding, release).save(directory)
-            told = _finding_json(finding, found, path, finding.failure.described())
-            row["findings"].append(told)
-            if not as_json:
-                echo(f"\n{told['clause'] or 'NEW'}  {told['signature']} ({finding.times} times)")
-                echo("\n".join(f"  {line}" for line in cache_lines(finding)))
-                echo(f"  replay       conformance replay {path}")
-        yield row
+    machines = list(dict.fromkeys(names or ["log"]))
+    for name in machines:
+        if name not in LIVES:
+            raise ToolError(f"unknown machine {name!r}; choose from {', '.join(LIVES)}")
+    return machines
 
 
-def _finding_json(finding: Finding | CacheFinding, found: Known | None, path: Path, lost: list[str]) -> Json:
-    return {
-        "clause": None if found is None else found.clause,
-        "signature": str(finding.signature),
-        "times": finding.times,
-        "shows": finding.text,
-        "trace": str(path),
-        "lost": lost,
-        "steps": [operation.to_json() for operation in finding.life.operations],
-    }
+def _command(
+    machine: list[str] | None, kafka: list[str] | None, seed: int, examples: int | None, seconds: float | None
+) -> str:
+    options = [*(f"--machine {name}" for name in machine or ()), *(f"--kafka {name}" for name in kafka or ())]
+    options.append(f"--seed {seed}")
+    if examples:
+        options.append(f"--max-examples {examples}")
+    if seconds:
+        options.append(f"--max-time {seconds:g}")
+    return f"conformance power-loss {' '.join(options)}"
 
 
-_MORE = 4
-"""Factor by which the search for a planted defect executes more examples."""
-
-
-def _print_release(
-    explored: Explored, findings: Sequence[tuple[Finding, Known | None]], directory: Path, *, as_json: bool
-) -> Json:
-    """Print the results of one release, and return them as JSON."""
-    row: Json = {"release": explored.release, "lives": explored.lives, "states": explored.states, "findings": []}
-    if not as_json:
-        echo(f"Kafka {explored.release}: {explored.lives} examples, {explored.states} states of the disk")
-    for finding, found in findings:
-        path = trace.save(finding, directory)
-        of_log = trace.of_crash_state(finding).save(directory)
-        lost = [each["what"] for each in trace.document(finding)["lost"]]
-        told = _finding_json(finding, found, path, lost)
-        row["findings"].append(told)
-        if not as_json:
-            echo("\n".join(_lines(finding, told["clause"], path, of_log)))
-    return row
-
-
-def _lines(finding: Finding, clause: str | None, path: Path, of_log: Path) -> list[str]:
-    failure = finding.failure
-    done = "after" if failure.moment.done else "during"
-    start = (
-        f"clean={failure.restart.clean}, recovery point {failure.restart.recovery_point}, start {failure.restart.start}"
-    )
-    return [
-        "",
-        f"{clause or 'NEW'}  {finding.signature} ({finding.times} times)",
-        f"  shows        {finding.text}",
-        "  steps",
-        *(f"  {number:>5}  {step}" for number, step in enumerate(finding.life.operations, start=1)),
-        f"  power fails  {done} step {failure.moment.step + 1}; {failure.moment.disk.event} writes, renames and syncs",
-        *(f"  lost         {lost}" for lost in failure.described()),
-        f"  start        {start}",
-        f"  replay       conformance power-loss --replay {path}",
-        f"  lockstep     conformance replay {of_log}",
-    ]
+def _print_row(row: Json) -> None:
+    echo(f"Kafka {row['release']}, {row['machine']}: {row['lives']} examples, {row['states']} states of the disk")
+    for found in row["findings"]:
+        echo(f"\n{found['clause'] or 'NEW'}  {found['signature']} ({found['times']} times)")
+        echo("\n".join(f"  {line}" for line in found["lines"]))
+        if "crash" in found:
+            echo(f"  replay       conformance power-loss --replay {found['trace']}")
+        echo(f"  lockstep     conformance replay {found.get('crash', found['trace'])}")
 
 
 def _replay(document: Json, explorer: Explorer, *, as_json: bool) -> int:
@@ -209,19 +159,35 @@ def _replay(document: Json, explorer: Explorer, *, as_json: bool) -> int:
     return 1 if shown else 0
 
 
-def _planted(globs: Sequence[str], explorer: Explorer, plan: Plan, *, as_json: bool) -> int:
+def _planted(
+    globs: Sequence[str],
+    seeds: Sequence[int],
+    release: str,
+    scratch: Path,
+    plan: Plan,
+    progress: Progress,
+    markdown: Path | None,
+    *,
+    as_json: bool,
+) -> int:
     chosen = find_planted(globs)
     if not chosen:
         raise ToolError(f"unknown planted defect {', '.join(globs)}; choose from {', '.join(PLANTED)}")
-    plan = plan._replace(lives=_MORE * plan.lives, lockstep=False)
-    rows = []
-    for name in chosen:
-        found = explorer.explore(plan, PLANTED[name].change, lambda explored: bool(explored.findings))
-        shown = str(found.findings[0].signature) if found.findings else None
-        rows.append({"name": name, "title": PLANTED[name].title, "lives": found.lives, "found": shown})
+    rows = list[Json]()
+    for row in search_planted(chosen, seeds, release, scratch, plan, progress):
+        rows.append(row)
         if not as_json:
-            verdict = "found   " if shown else "SURVIVED"
-            echo(f"{verdict}  {name}: {PLANTED[name].title} · {found.lives} examples · {shown or ''}")
+            verdict = "found   " if row["found"] else "SURVIVED"
+            echo(f"{verdict}  {row['name']}: seed {row['seed']} · {row['lives']} examples · {row['found'] or ''}")
+    missed = sum(row["found"] is None for row in rows)
+    if markdown is not None:
+        shown = " ".join(f"--planted '{glob}'" for glob in globs)
+        command = f"conformance power-loss {shown} --kafka {release} --seed {seeds[0]} --markdown FILE"
+        write_text(markdown, planted_table(rows, command))
     if as_json:
         typer.echo(json.dumps(rows))
-    return 0 if all(row["found"] for row in rows) else 1
+    else:
+        echo(
+            f"Kafka {release}: {len(rows) - missed} of {len(rows)} searches found their defect ({len(chosen)} defects)"
+        )
+    return 1 if missed else 0

@@ -1,6 +1,7 @@
 """Power failures of Kafka's own log: known findings are found, in exactly the expected releases."""
 
 import json
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -10,22 +11,23 @@ from conformance.cli import app
 from conformance.commands.power_loss import _replay
 from conformance.errors import ToolError
 from conformance.experiments.power_loss import trace
-from conformance.experiments.power_loss.cache import (
-    CacheExplorer,
-    CacheFinding,
-    CachePlan,
-    Stored,
-    cache_lines,
-    trace_of,
-)
-from conformance.experiments.power_loss.disk import Length, disks
+from conformance.experiments.power_loss.cache import CacheExplorer, CacheFinding, Stored
+from conformance.experiments.power_loss.compaction import DrawnCompactedLife
+from conformance.experiments.power_loss.disk import Length, Name, disks
 from conformance.experiments.power_loss.experiment import Explorer, Plan
+from conformance.experiments.power_loss.explorer import SmallPlan
 from conformance.experiments.power_loss.failures import Failure, Moment, Restart, losses, moments
 from conformance.experiments.power_loss.judging import Judge
 from conformance.experiments.power_loss.known import load_known
+from conformance.experiments.power_loss.planted import PLANTED
 from conformance.experiments.power_loss.promises import Promise
+from conformance.experiments.power_loss.search import search_planted
+from conformance.experiments.power_loss.segment import SegmentExplorer
 from conformance.experiments.power_loss.signatures import Finding, Signature, signature_of
+from conformance.implementations.jvm.journal import Synced
 from conformance.operations import Operation
+from conformance.operations.batches import encode
+from kidx.segment import follower_append_info
 
 SETTINGS = {"segment.bytes": 1000, "segment.index.bytes": 120, "index.interval.bytes": 0}
 
@@ -112,14 +114,14 @@ def test_a_cut_file_of_the_cache_fails_its_start_or_hides_an_aborted_transaction
     assert broken({item: 0 for name, item in files.items() if not name.endswith(".txnindex")}) == set()
 
 
-def test_a_cache_after_a_power_failure_is_replayed_from_its_trace(fetched, tmp_path):
+def test_a_cache_after_a_power_failure_is_replayed_from_its_trace(cache_explorer, fetched, tmp_path):
     life, moment = fetched
     number = next(number for name, number in moment.disk.names.items() if name.endswith(".index"))
     signature = Signature(Promise.CACHE_OPENS, False, frozenset({"length of .index"}), "fetch_entry")
     finding = CacheFinding(signature, life, Failure(moment, {Length(number): 3}, Restart(False, 0, 0)), "corrupt")
-    assert load_known().of(signature, "4.4.0").clause == "PF-14"
-    assert any(line.startswith("lost") and "3 instead of 16" in line for line in cache_lines(finding))
-    path = trace_of(finding, "4.4.0").save(tmp_path)
+    assert load_known().of(signature, "4.4.0", "cache") == "PF-14"
+    assert any(line.startswith("lost") and "3 instead of 16" in line for line in finding.lines())
+    path = cache_explorer.trace_of(finding).save(tmp_path)
     result = CliRunner().invoke(app, ["replay", str(path), "--quiet"], standalone_mode=False)
     assert (result.return_value, result.output.startswith("FIXED")) == (0, True)
 
@@ -129,15 +131,16 @@ def test_a_cache_after_a_power_failure_is_replayed_from_its_trace(fetched, tmp_p
     [
         (["--kafka", "3.5.2"], "has no cache of remote indexes"),
         (["--kafka", "4.4.0", "--planted", "*"], "--planted requires --machine log"),
+        (["--machine", "topic"], "unknown machine 'topic'; choose from log, cleaned, segment, cache"),
     ],
 )
-def test_an_impossible_request_about_caches_is_an_error(options, said):
+def test_an_impossible_request_is_an_error_in_one_line(options, said):
     result = CliRunner().invoke(app, ["power-loss", "--machine", "cache", *options])
     assert said in str(result.exception)
 
 
 def test_no_cache_begins_after_the_time_limit(cache_explorer):
-    assert cache_explorer.explore(CachePlan(lives=2, losses=0, seconds=-1)).lives == 0
+    assert cache_explorer.explore(SmallPlan(lives=2, losses=0, seconds=-1)).lives == 0
 
 
 @pytest.mark.thorough
@@ -149,10 +152,106 @@ def test_a_lost_synced_record_would_be_found(explorer):
 
 
 def _without_syncs(life):
-    from dataclasses import replace
-
     return replace(life, events=tuple(event for event in life.events if "Synced" not in type(event).__name__))
 
 
 def _lost(explored):
     return [one for one in explored.findings if one.signature.promise is Promise.DURABLE]
+
+
+@pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
+def segment_explorer(request, tmp_path_factory):
+    return SegmentExplorer(request.param, tmp_path_factory.mktemp("segment") / "scratch")
+
+
+def test_drawn_power_failures_of_a_segment_show_both_tickets_before_4_4(segment_explorer):
+    """KAFKA-20979 (PF-2, PF-4a) and KAFKA-21000 (PF-3), and nothing else."""
+    explored = segment_explorer.explore(SmallPlan(lives=20, losses=4))
+    release = segment_explorer.release
+    clauses = {load_known().of(found.signature, release, "segment") for found in explored.findings}
+    assert clauses == ({"PF-2", "PF-3", "PF-4a"} if release == "4.3.1" else set())
+
+
+def test_a_segment_that_forgets_its_syncs_loses_batches(segment_explorer):
+    """The check can fail: a disk without the syncs of the log breaks the promise, with every release."""
+    appended = encode([{"records": [[0, 100]]}])
+    opened = Operation("open_segment", (0, 0, 120, 0, False, 0, False, "", 1000))
+    append = Operation("append_records", (appended.hex(), *follower_append_info(appended)))
+    life = segment_explorer.record([opened, append, Operation("flush_segment")])
+
+    def shown(life):
+        *_, last = segment_explorer.moments(life)
+        failures = (Failure(last, loss, last.restarts[-1]) for loss in losses(last.disk, 64, Random(0)))  # noqa: S311
+        return {promise for failure in failures for promise in segment_explorer.judge(life, failure)}
+
+    assert shown(life) == set()
+    kept = tuple(event for event in life.events if not (isinstance(event, Synced) and event.file == 0))
+    assert shown(replace(life, events=kept)) == {Promise.DURABLE}
+
+
+def test_a_segment_after_a_power_failure_is_replayed_and_exported(segment_explorer, tmp_path):
+    for finding in segment_explorer.explore(SmallPlan(lives=3)).findings:
+        path = segment_explorer.trace_of(finding).save(tmp_path)
+        exported = tmp_path / "Replayed.java"
+        options = ["replay", str(path), "--quiet", "--export", str(exported)]
+        result = CliRunner().invoke(app, options, standalone_mode=False)
+        assert (result.return_value, result.output.startswith("FIXED")) == (0, True)
+        assert "write_file" in exported.read_text() or "Files.write" in exported.read_text()
+
+
+KEYED = SETTINGS | {"cleanup.policy": "compact", "delete.retention.ms": 0}
+
+
+@pytest.fixture(scope="module")
+def cleaned(tmp_path_factory):
+    """Return an explorer, and a life in which a cleaner replaces two segments by one."""
+    explorer = Explorer("4.4.0", tmp_path_factory.mktemp("cleaned"), drawn=DrawnCompactedLife)
+    append = [Operation("append_as_leader", ([{"records": [[0, 100 + n, 4, 1 + n % 2]]}], 0)) for n in range(4)]
+    steps = [*append[:2], Operation("roll_log"), *append[2:], Operation("roll_log")]
+    end = [Operation("update_high_watermark", (4,)), Operation("clean_log", (-1, 4096, 50, 1000))]
+    return explorer, explorer.recorder.perform([Operation("open_log", (KEYED, 0, 0, True, 1000)), *steps, *end])
+
+
+def test_a_lost_rename_of_the_cleaner_loses_the_latest_value_of_a_key(cleaned):
+    """PF-16: the new segment is not under its name yet, and the replaced one is not under its name any more."""
+    explorer, life = cleaned
+    judge = Judge(life, explorer.opener)
+    found = set()
+    for moment in [moment for moment in moments(life) if moment.step == len(life.operations) - 1][::3]:
+        names = {item: values[0] for item, values in moment.disk.options().items() if isinstance(item, Name)}
+        for item in names:
+            failure = Failure(moment, {item: None}, moment.restarts[0])
+            found |= {signature_of(life, failure, promise) for promise in judge.judge(failure)}
+    assert {load_known().of(signature, "4.4.0", "cleaned") for signature in found} == {"PF-16"}
+    assert Promise.KEYS in {signature.promise for signature in found}
+
+
+def test_cleaning_after_a_power_failure_is_replayed_from_its_trace(cleaned, tmp_path):
+    explorer, life = cleaned
+    *_, last = moments(life)
+    failure = Failure(last, {}, last.restarts[0])
+    assert Judge(life, explorer.opener).judge(failure, lockstep=True) == {}
+    crash = trace.of_crash_state(Finding(signature_of(life, failure, None), life, failure, ""))
+    assert (crash.machine, crash.operations[-1].name) == ("cleaned", "clean_log")
+    result = CliRunner().invoke(app, ["replay", str(crash.save(tmp_path)), "--quiet"], standalone_mode=False)
+    assert (result.return_value, result.output.startswith("FIXED")) == (0, True)
+
+
+QUICK = ("log-not-synced", "epochs-renamed-before-synced", "no-directory-synced", "start-too-late")
+
+
+def missed(names, seed, scratch):
+    """Return the names of the planted defects that a search does not find."""
+    rows = search_planted(names, [seed], "4.4.0", scratch, Plan(), None)
+    return [row["name"] for row in rows if row["found"] is None]
+
+
+def test_planted_defects_of_each_kind_are_found(tmp_path):
+    assert missed(QUICK, 1, tmp_path) == []
+
+
+@pytest.mark.thorough
+@pytest.mark.in_turn(5)
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_every_planted_defect_is_found(seed, tmp_path):
+    assert missed(PLANTED, seed, tmp_path) == []

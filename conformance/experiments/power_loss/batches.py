@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.oracle import records_of
@@ -21,6 +21,8 @@ _CONTROL: Final = 1 << 5
 _PRODUCER: Final = struct.Struct(">q")
 _PRODUCER_AT: Final = 43
 _CONTROL_TYPE: Final = _SMALLEST + 7
+_ATTRIBUTES_AT: Final = 21
+_TRANSACTIONAL_OR_COMPRESSED: Final = 1 << 4 | 7
 _TRANSACTION: Final = struct.Struct(">hqqqq")
 """Entry of a transaction index: version, producer, first and last offset, last stable offset."""
 
@@ -45,6 +47,45 @@ class Batch(NamedTuple):
     is_control: bool
     is_abort: bool
     data: bytes
+
+
+class KeyedRecord(NamedTuple):
+    """Record with a key, of a batch that is neither transactional nor compressed; a tombstone has the value None."""
+
+    offset: int
+    key: bytes
+    value: bytes | None
+
+
+def keyed_records(batches: Iterable[Batch]) -> Iterator[KeyedRecord]:
+    """Yield the records with a key in batches that are neither transactional nor compressed."""
+    for batch in batches:
+        (attributes,) = struct.unpack_from(">h", batch.data, _ATTRIBUTES_AT)
+        at = _SMALLEST
+        while at < len(batch.data) and not attributes & _TRANSACTIONAL_OR_COMPRESSED:
+            length, at = _varint(batch.data, at)
+            _, then = _varint(batch.data, at + 1)  # timestamp delta, after the attributes
+            delta, then = _varint(batch.data, then)
+            key, then = _octets(batch.data, then)
+            value, _ = _octets(batch.data, then)
+            at += length
+            if key is not None:
+                yield KeyedRecord(batch.base + delta, key, value)
+
+
+def _octets(data: bytes, at: int) -> tuple[bytes | None, int]:
+    length, at = _varint(data, at)
+    return (None, at) if length < 0 else (data[at : at + length], at + length)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return a zigzag-encoded number, and the position after it."""
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return (value >> 1) ^ -(value & 1), at
 
 
 def batches_of_log(files: Mapping[str, bytes]) -> list[Batch]:

@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import shutil
 import struct
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.experiments.power_loss.disk import Length, Loss, disks
-from conformance.experiments.power_loss.failures import Failure, Moment, Restart, fewest, losses
+from conformance.experiments.power_loss.explorer import SmallExplorer, SmallFinding
+from conformance.experiments.power_loss.failures import Failure, Moment, Restart, moments_of
 from conformance.experiments.power_loss.promises import Promise
-from conformance.experiments.power_loss.signatures import Signature, signature_of
 from conformance.implementations.jvm.cache import JvmCache
 from conformance.implementations.jvm.journal import JournalledClasses
 from conformance.lockstep import DivergenceError
@@ -35,26 +32,6 @@ _IDS: Final = ("b-_UbGhWQSyTrDfNnQxAAw", "AAAAAAAAAAAAAAAAAAAAAg")
 _RESTART: Final = Restart(clean=False, recovery_point=0, start=0)
 _OPEN: Final = Operation("open_cache", (1 << 20, 1 << 30, 0))
 _ALL: Final = 1 << 40
-_CUT: Final = 0.5
-"""Share of the lost lengths that are between two lengths that the file had."""
-
-
-class CachePlan(NamedTuple):
-    """Amount of work.
-
-    Attributes:
-        seed: random seed.
-        lives: number of generated lives.
-        moments: maximum number of moments in each life.
-        losses: number of losses for each moment; all possible ones if there are no more.
-        seconds: time after which no new life begins; None for no limit.
-    """
-
-    seed: int = 0
-    lives: int = 8
-    moments: int = 4
-    losses: int = 8
-    seconds: float | None = None
 
 
 class Stored(NamedTuple):
@@ -108,36 +85,10 @@ class CacheLife(NamedTuple):
     events: tuple[Event, ...]
 
 
-@dataclass
-class CacheFinding:
-    """Guarantee that a power failure breaks, or a divergence of kidx.
-
-    Attributes:
-        signature: signature of all failures with the same cause.
-        life: the life.
-        failure: the failure with the fewest losses.
-        text: evidence.
-        times: number of occurrences.
-    """
-
-    signature: Signature
-    life: CacheLife
-    failure: Failure
-    text: str
-    times: int = 1
+CacheFinding = SmallFinding[CacheLife]
 
 
-@dataclass
-class CacheExplored:
-    """Result of a plan for one release."""
-
-    release: str
-    lives: int = 0
-    states: int = 0
-    findings: list[CacheFinding] = field(default_factory=list)
-
-
-class CacheExplorer:
+class CacheExplorer(SmallExplorer[CacheLife]):
     """Runner of power failures for one release's cache.
 
     Args:
@@ -149,6 +100,8 @@ class CacheExplorer:
         ToolError: Java or a jar is missing.
     """
 
+    name = "cache"
+
     def __init__(self, release: str, scratch: Path, progress: Progress | None = None) -> None:
         self.release = release
         (scratch / "classes").mkdir(parents=True)
@@ -158,22 +111,18 @@ class CacheExplorer:
         subjects = [CacheMachine.subject("jvm", release, progress)]
         self._lockstep = CacheMachine.new_lockstep(subjects, scratch / "opening", releases=[release])
 
-    def explore(self, plan: CachePlan) -> CacheExplored:
-        """Return the result of a plan."""
-        explored = CacheExplored(self.release)
-        end = None if plan.seconds is None else time.monotonic() + plan.seconds
-        for number in range(plan.lives):
-            if end is not None and time.monotonic() > end:
-                break
-            chance = Random(f"cache {plan.seed} {number}")  # noqa: S311 -- nothing secret
-            life = self.record(*_drawn(chance))
-            every = list(_moments(life))
-            for moment in chance.sample(every, min(plan.moments, len(every))):
-                for loss in losses(moment.disk, plan.losses, chance):
-                    explored.states += 1
-                    self._note(life, Failure(moment, _cut(moment, loss, chance), _RESTART), explored)
-            explored.lives += 1
-        return explored
+    def drawn(self, chance: Random) -> CacheLife:
+        """Return a life that was drawn and executed; see the base class."""
+        return self.record(*_drawn(chance))
+
+    def moments(self, life: CacheLife) -> Iterator[Moment]:
+        """Yield the moments at which power may fail; see the base class."""
+        return moments_of(life.events, lambda _step, _done: (_RESTART,), after=False)
+
+    def trace_of(self, finding: CacheFinding) -> Trace:
+        """Return a trace of the cache machine that opens the remaining files; see the base class."""
+        title = f"a cache after a power failure: {finding.text}"
+        return Trace("cache", self.release, tuple(steps_of(finding.life, finding.failure)), title=title)
 
     def record(self, stored: Sequence[Stored], operations: Sequence[Operation]) -> CacheLife:
         """Execute operations with Kafka's classes, and record what they do to the files."""
@@ -210,25 +159,6 @@ class CacheExplorer:
             return {None: f"{error.divergence.operation}: {', '.join(error.divergence.aspects)}"}
         return found
 
-    def _note(self, life: CacheLife, failure: Failure, explored: CacheExplored) -> None:
-        for promise in self.judge(life, failure):
-            signature = signature_of(life, failure, promise)
-            causes = (each for each in explored.findings if each.signature.lost)
-            known = next((each for each in causes if each.signature.explains(signature)), None)
-            if known is None:
-
-                def still(other: Failure, promise: Promise | None = promise) -> bool:
-                    return promise in self.judge(life, other)
-
-                smallest = fewest(failure, still)
-                signature = signature_of(life, smallest, promise)
-                known = next((each for each in explored.findings if each.signature == signature), None)
-                if known is None:
-                    text = self.judge(life, smallest)[promise]
-                    explored.findings.append(CacheFinding(signature, life, smallest, text))
-                    continue
-            known.times += 1
-
 
 def steps_of(life: CacheLife, failure: Failure) -> list[Operation]:
     """Return the operations that write the remaining files, open the cache, and look up in each segment."""
@@ -247,23 +177,6 @@ def steps_of(life: CacheLife, failure: Failure) -> list[Operation]:
     return steps
 
 
-def trace_of(finding: CacheFinding, release: str) -> Trace:
-    """Return a trace of the cache machine that opens the remaining files."""
-    title = f"a cache after a power failure: {finding.text}"
-    return Trace("cache", release, tuple(steps_of(finding.life, finding.failure)), title=title)
-
-
-def cache_lines(finding: CacheFinding) -> list[str]:
-    """Return evidence, operations and losses of a finding, a line each."""
-    steps = enumerate(finding.life.operations[: finding.failure.moment.step + 1], start=1)
-    return [
-        f"shows        {finding.text}",
-        "steps",
-        *(f"{number:>5}  {step}" for number, step in steps),
-        *(f"lost         {lost}" for lost in finding.failure.described()),
-    ]
-
-
 def _broken(life: CacheLife, operation: Operation, outcome: Any) -> tuple[Promise, str]:
     """Return the guarantee that an operation may break, and the evidence; empty if it holds it."""
     segment = next((each for each in life.stored if operation.args and each.id == operation.args[0]), None)
@@ -280,25 +193,6 @@ def _broken(life: CacheLife, operation: Operation, outcome: Any) -> tuple[Promis
             missing = len(segment.aborted) - len(found)
             return Promise.CACHE_ABORTED, f"{missing} of {len(segment.aborted)} aborted transactions" if missing else ""
     return Promise.CACHE_LOOKUP, ""
-
-
-def _moments(life: CacheLife) -> Iterator[Moment]:
-    """Yield the moments at which something may be lost that could not be lost before."""
-    before: Any = {}
-    for disk in disks(life.events):
-        options = disk.options()
-        if options and options != before and disk.step >= 0:
-            before = options
-            yield Moment(disk.copy(), disk.step, done=False, restarts=(_RESTART,))
-
-
-def _cut(moment: Moment, loss: Loss, chance: Random) -> Loss:
-    """Return a loss with some lengths that the file had only during a copy, which Java makes in one call."""
-    found = dict(loss)
-    for item, value in loss.items():
-        if isinstance(item, Length) and isinstance(value, int) and chance.random() < _CUT:
-            found[item] = chance.randrange(value, moment.disk.files[item.file].lengths[-1])
-    return found
 
 
 def _drawn(chance: Random) -> tuple[list[Stored], list[Operation]]:

@@ -61,15 +61,21 @@ class Explorer:
         scratch: an empty directory.
         progress: called while jars are fetched.
         build: build whose classes are used instead, or None.
+        drawn: generator of the operations of a life.
 
     Raises:
         ToolError: Java or a jar is missing.
     """
 
     def __init__(
-        self, release: str, scratch: Path, progress: Progress | None = None, build: Build | None = None
+        self,
+        release: str,
+        scratch: Path,
+        progress: Progress | None = None,
+        build: Build | None = None,
+        drawn: type[DrawnLife] = DrawnLife,
     ) -> None:
-        self.release = release
+        self.release, self._drawn = release, drawn
         self.recorder = Recorder(release, scratch / "recording", progress, build)
         self.opener = Opener(release, scratch / "opening", progress, build)
 
@@ -92,7 +98,7 @@ class Explorer:
             if end is not None and time.monotonic() > end:
                 break
             chance = Random(f"{plan.seed} {number}")  # noqa: S311 -- nothing secret
-            life = self.recorder.record(DrawnLife(chance, flushes=plan.flushes))
+            life = self.recorder.record(self._drawn(chance, flushes=plan.flushes))
             if change is None:
                 self._explore_life(Judge(life, self.opener), plan, chance, explored)
             else:

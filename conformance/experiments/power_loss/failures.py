@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from conformance.experiments.power_loss.cleaner_checkpoint import NO_CHECKPOINT, last_checkpoints
 from conformance.experiments.power_loss.disk import PAGE, SECTOR, Disk, Item, Length, Loss, Name, Page, disks, torn
 from conformance.implementations.jvm.journal import StepBegins
 from conformance.operations import Operation
@@ -16,6 +17,7 @@ from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
     from conformance.experiments.power_loss.lives import Life
+    from conformance.implementations.jvm.journal import Event
 
 MARKER: Final = ".kafka_cleanshutdown"
 _TRUNCATIONS: Final = frozenset({"truncate_log", "truncate_fully"})
@@ -30,12 +32,14 @@ class Restart(NamedTuple):
         recovery_point: recovery point in the checkpoint.
         start: log start offset in the checkpoint.
         marker_is_back: True if the removal of ``.kafka_cleanshutdown``, which a starting broker removes, is lost.
+        cleaned_to: offset in ``cleaner-offset-checkpoint``, or -1.
     """
 
     clean: bool
     recovery_point: int
     start: int
     marker_is_back: bool = False
+    cleaned_to: int = NO_CHECKPOINT
 
 
 @dataclass(frozen=True)
@@ -82,18 +86,37 @@ class Failure:
 
 def moments(life: Life) -> Iterator[Moment]:
     """Yield the moments of a life at which something may be lost that could not be lost before."""
-    events = life.events
+    return moments_of(life.events, lambda step, done: restarts(life, step, done=done))
+
+
+def moments_of(
+    events: Sequence[Event], restarting: Callable[[int, bool], Iterable[Restart]], *, after: bool = True
+) -> Iterator[Moment]:
+    """Yield the moments at which something may be lost that could not be lost before.
+
+    Args:
+        events: the recorded writes, renames and syncs.
+        restarting: returns the possible restarts, from the number of an operation and True if it has ended.
+        after: True to yield the moment after each operation, too.
+    """
     last = len(events)
     before: dict[Item, list[bytes | int | None]] = {}
     for disk in disks(events):
-        done = disk.event == last or isinstance(events[disk.event], StepBegins)
+        done = after and (disk.event == last or isinstance(events[disk.event], StepBegins))
         options = disk.options()
         if options and disk.step >= 0 and (options != before or done):
             before = options
-            yield Moment(disk.copy(), disk.step, done, tuple(restarts(life, disk.step, done=done)))
+            yield Moment(disk.copy(), disk.step, done, tuple(restarting(disk.step, done)))
 
 
 def restarts(life: Life, step: int, *, done: bool) -> Iterator[Restart]:
+    """Yield the possible restarts of a broker; of a compacted log with each checkpoint that the cleaner may have."""
+    for cleaned_to in last_checkpoints(life.operations[: step + 1 if done else step], life.observations):
+        for restart in _restarts(life, step, done=done):
+            yield restart._replace(cleaned_to=cleaned_to)
+
+
+def _restarts(life: Life, step: int, *, done: bool) -> Iterator[Restart]:
     """Yield the possible restarts of a broker after a power failure at a step.
 
     Its checkpoint has a recovery point that the log had since it was last truncated, because a broker writes the

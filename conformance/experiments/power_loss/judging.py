@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from conformance.experiments.power_loss.batches import Batch, batches_of_log
+from conformance.experiments.power_loss.compaction import Keys, is_compacted
 from conformance.experiments.power_loss.disk import disks
 from conformance.experiments.power_loss.promises import Promise, broken
 from conformance.implementations.jvm.journal import StepBegins
 
 if TYPE_CHECKING:
+    from conformance.experiments.power_loss.compaction import Expected
     from conformance.experiments.power_loss.failures import Failure
     from conformance.experiments.power_loss.lives import Life
     from conformance.experiments.power_loss.opening import Opener
@@ -31,6 +33,7 @@ class Judge:
         self._original = original
         self._opener = opener
         self._logs = list(_logs(life))
+        self._keys = Keys(life, self._logs) if is_compacted(life.operations[0].args[0]) else None
 
     @property
     def has_defect(self) -> bool:
@@ -47,12 +50,24 @@ class Judge:
 
     def durable(self, failure: Failure) -> list[Batch]:
         """Return the batches that must exist after a failure: all except those that an operation was removing."""
-        moment, restart = failure.moment, failure.restart
-        start, end = self._bounds(moment.step, done=moment.done)
-        bound = end if restart.clean else min(restart.recovery_point, end)
+        moment = failure.moment
+        start, bound = self._durable_offsets(failure)
         batches = self._logs[moment.step + 1] if moment.done else self._logs[moment.step]
         others = {batch.data for batch in self._logs[moment.step + 1]}
         return [b for b in batches if b.last < bound and b.base >= start and b.data in others]
+
+    def expected(self, failure: Failure) -> list[Expected]:
+        """Return the latest record that each key of a compacted log must have after a failure."""
+        if self._keys is None:
+            return []
+        start, bound = self._durable_offsets(failure)
+        found = self._keys.expected(failure.moment.step, bound, done=failure.moment.done)
+        return [each for each in found if each.record.offset >= start]
+
+    def _durable_offsets(self, failure: Failure) -> tuple[int, int]:
+        """Return the first and the last offset, exclusive, of what must exist after a failure."""
+        start, end = self._bounds(failure.moment.step, done=failure.moment.done)
+        return start, end if failure.restart.clean else min(failure.restart.recovery_point, end)
 
     def _bounds(self, step: int, *, done: bool) -> tuple[int, int]:
         """Return log start and end over all states that a failure at a step may show."""
@@ -70,12 +85,13 @@ class Judge:
             lockstep: True to open the remaining files with kidx too.
         """
         files, opening = failure.files(), failure.opening(self.life)
-        opened = self._opener.open_with_kafka(files, opening)
+        cleaned_to = failure.restart.cleaned_to
+        opened = self._opener.open_with_kafka(files, opening, cleaned_to)
         start, _ = self._bounds(failure.moment.step, done=failure.moment.done)
         found: dict[Promise | None, str] = {}
-        for promise, text in broken(opened, self.durable(failure), start):
+        for promise, text in broken(opened, self.durable(failure), start, self.expected(failure)):
             found.setdefault(promise, text)
-        if lockstep and (difference := self._opener.difference(opened, files, opening)):
+        if lockstep and (difference := self._opener.difference(opened, files, opening, cleaned_to)):
             found[None] = difference
         return found
 

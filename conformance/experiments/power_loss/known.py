@@ -26,6 +26,7 @@ class Known:
         lost: other kinds that may have to be lost, ``*`` for any.
         clean: True if the broker must find a clean shutdown, False if it must not; None for either.
         during: operations that may have been interrupted; all if none is named.
+        machine: machine whose findings have the cause; a cause of the log is one of a compacted log, too.
     """
 
     clause: str
@@ -34,6 +35,7 @@ class Known:
     lost: frozenset[str]
     clean: bool | None
     during: frozenset[str]
+    machine: str
 
     def covers(self, signature: Signature) -> bool:
         """Return whether a finding with a signature has this cause."""
@@ -54,12 +56,16 @@ class KnownCauses:
         self._causes = causes
         self._clauses = load_clauses()
 
-    def of(self, signature: Signature, release: str) -> Known | None:
-        """Return the known cause of a finding with a signature in a release."""
-        for known in self._causes:
-            if known.covers(signature) and self._clauses[known.clause].applies_to(release):
-                return known
+    def of(self, signature: Signature, release: str, machine: str = "log") -> str | None:
+        """Return the clause of the known cause of a machine's finding in a release; None if it is not known."""
+        machines = ("cleaned", "log") if machine == "cleaned" else (machine,)
+        for known in sorted(self._causes, key=lambda each: each.machine == "log"):
+            if known.machine in machines and known.covers(signature) and self._applies(known, release):
+                return known.clause
         return None
+
+    def _applies(self, known: Known, release: str) -> bool:
+        return self._clauses[known.clause].applies_to(release)
 
 
 def load_known() -> KnownCauses:
@@ -74,6 +80,7 @@ def load_known() -> KnownCauses:
                 frozenset(row.get("lost", ())),
                 row.get("clean"),
                 frozenset(row.get("during", ())),
+                row.get("machine", "log"),
             )
             for row in document["known"]
         ]

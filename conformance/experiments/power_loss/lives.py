@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from conformance.experiments.power_loss.cleaner_checkpoint import NO_CHECKPOINT, checkpoint_after, with_checkpoint
 from conformance.implementations.jvm.journal import JournalledClasses
 from conformance.implementations.jvm.log import JvmLog
 from conformance.operations import Operation
@@ -56,8 +57,8 @@ class Life:
             object.__setattr__(self, "checkpoints", tuple(seen.state for seen in self.observations))
 
 
-Next = Callable[[LogState, bool], Operation | None]
-"""Function that returns the next operation, from the state of the log and True if it is open; None at the end."""
+Next = Callable[[LogState, LogObservation | None], Operation | None]
+"""Function that returns the next operation, from the last state of the log and the last result; None at the end."""
 
 
 class Recorder:
@@ -84,19 +85,21 @@ class Recorder:
         self._log = JvmLog(release, build=build, loader=self._journal.loader)
 
     def record(self, following: Next) -> Life:
-        """Execute and record operations up to the first that fails."""
+        """Execute and record operations up to the first that fails; the cleaner begins where its last round ended."""
         shutil.rmtree(self._directory, ignore_errors=True)
         (self._directory / TOPIC_DIRECTORY).mkdir(parents=True)
         self._log.begin(self._directory)
         self._journal.begin(self._directory / TOPIC_DIRECTORY)
         operations, observations = list[Operation](), list[LogObservation]()
-        state, is_open = _EMPTY, False
-        while (operation := following(state, is_open)) is not None:
+        state, seen, checkpoint = _EMPTY, None, NO_CHECKPOINT
+        while (operation := following(state, seen)) is not None:
+            operation = with_checkpoint(operation, checkpoint)
             self._journal.step(len(operations))
             seen = self._log.perform(operation)
             operations.append(operation)
             observations.append(seen)
-            state, is_open = seen.state or state, seen.state is not None
+            state = seen.state or state
+            checkpoint = checkpoint_after(checkpoint, operation, seen)
             if seen.outcome.error is not None:
                 break
         events = tuple(self._journal.end())
@@ -106,7 +109,7 @@ class Recorder:
     def perform(self, operations: Sequence[Operation]) -> Life:
         """Execute and record these operations."""
         left = iter(operations)
-        return self.record(lambda _state, _is_open: next(left, None))
+        return self.record(lambda _state, _seen: next(left, None))
 
 
 class DrawnLife:
@@ -118,6 +121,8 @@ class DrawnLife:
         chance: source of randomness.
         flushes: True to allow flushes of the log during appends, by ``flush.messages``.
     """
+
+    acts: ClassVar[Sequence[str]] = _ACTS
 
     def __init__(self, chance: Random, *, flushes: bool = True) -> None:
         self._chance = chance
@@ -141,27 +146,29 @@ class DrawnLife:
             self.settings["flush.messages"] = chance.choice((1, 1, 3))
         self._sizes = (0, 0, 20) if small else (0, 700, 3000)
 
-    def __call__(self, state: LogState, is_open: bool) -> Operation | None:
+    def __call__(self, state: LogState, seen: LogObservation | None) -> Operation | None:
         """Return the next operation; None at the end."""
         following = next(self._coming, None)
         if following is not None:
             if following.name == "append_as_leader":
                 self._begins.append(state.end_offset)
             return following
-        if not is_open:
+        if seen is None or seen.state is None:
             return self._open(state, clean=True) if self._left > 0 else None
         if self._left <= 0:
             return None
         self._left -= 1
         self._coming = iter(self._act(state))
-        return self(state, is_open)
+        return DrawnLife.__call__(self, state, seen)
 
     def _open(self, state: LogState, *, clean: bool) -> Operation:
         return Operation("open_log", (self.settings, state.start_offset, state.recovery_point, clean, _NOW))
 
-    def _act(self, state: LogState) -> list[Operation]:  # noqa: PLR0911 -- a table by kind of act
+    def _act(self, state: LogState) -> list[Operation]:
+        return self._do(self._chance.choice(self.acts), state)
+
+    def _do(self, act: str, state: LogState) -> list[Operation]:  # noqa: PLR0911 -- a table by kind of act
         chance = self._chance
-        act = chance.choice(_ACTS)
         if act == "roll":
             return [Operation("roll_log")]
         if act == "become_leader":

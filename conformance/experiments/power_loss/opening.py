@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.experiments.power_loss.batches import Batch, batches_of_log, inside, targets_of
+from conformance.experiments.power_loss.compaction import is_compacted
 from conformance.experiments.power_loss.promises import Opened
 from conformance.implementations.jvm.log import JvmLog
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.scopes.log_files import COMPARED
-from conformance.operations import Operation
+from conformance.operations import OK, Operation
 from conformance.operations.batches import first_batch
 from conformance.operations.log import TOPIC_DIRECTORY, LogState
 
 if TYPE_CHECKING:
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
+    from conformance.operations import Outcome
 
 _SPECIAL: Final = (-1, -2, -3)
 _LATER: Final = 1 << 40
@@ -53,8 +55,14 @@ class Opener:
         who.begin(directory)
         return topic
 
-    def open_with_kafka(self, files: Mapping[str, bytes], opening: Operation) -> Opened:
-        """Open files with Kafka's classes, and look up everything."""
+    def open_with_kafka(self, files: Mapping[str, bytes], opening: Operation, cleaned_to: int = -1) -> Opened:
+        """Open files with Kafka's classes, look up everything, and clean the log if it is compacted.
+
+        Args:
+            files: the files.
+            opening: operation that opens the log.
+            cleaned_to: checkpoint of the cleaner.
+        """
         topic = self._begin(self._kafka, files)
         observation = self._kafka.perform(opening)
         found = _read(topic)
@@ -64,7 +72,12 @@ class Opener:
         batches = batches_of_log(found)
         by_offset = {offset: self._fetch(offset) for offset in _offsets(batches, state)}
         by_time = self._kafka.perform(Operation("list_offsets", (_targets(batches, state),))).outcome[:2]
-        return Opened(observation, found, batches, by_offset, by_time, self._append(state.end_offset))
+        cleaned, cleaning = None, OK
+        if is_compacted(opening.args[0]):
+            cleaning = _clean(self._kafka, state, cleaned_to)
+            cleaned = _read(topic)
+        appends = self._append(state.end_offset)
+        return Opened(observation, found, batches, by_offset, by_time, appends, cleaned, cleaning)
 
     def _fetch(self, offset: int) -> bytes | None:
         found = self._kafka.driver.read(offset)
@@ -72,7 +85,7 @@ class Opener:
 
     def _append(self, end: int) -> str:
         """Append a record; return an error if the log rejects it, or does not find it afterwards."""
-        appended = self._kafka.perform(Operation("append_as_leader", ([{"records": [[0, _NEXT]]}], 1 << 20)))
+        appended = self._kafka.perform(Operation("append_as_leader", ([{"records": [[0, _NEXT, 1, 1]]}], 1 << 20)))
         if appended.outcome.error is not None:
             return f"{appended.outcome.error}: {appended.outcome.text}"
         found = self._fetch(end)
@@ -81,7 +94,7 @@ class Opener:
         return ""
 
     def difference(  # noqa: PLR0911 -- one return for each thing that may differ
-        self, opened: Opened, files: Mapping[str, bytes], opening: Operation
+        self, opened: Opened, files: Mapping[str, bytes], opening: Operation, cleaned_to: int = -1
     ) -> str:
         """Return the difference between kidx and Kafka's classes for the files; may be empty.
 
@@ -89,6 +102,7 @@ class Opener:
             opened: result of Kafka's classes.
             files: the remaining files.
             opening: operation that opens the log.
+            cleaned_to: checkpoint of the cleaner.
         """
         topic = self._begin(self._reference, files)
         one, other = opened.observation, self._reference.perform(opening)
@@ -96,10 +110,8 @@ class Opener:
             return f"outcome: Kafka {one.outcome}, kidx {other.outcome}"
         if one.state != other.state:
             return f"state: Kafka {one.state}, kidx {other.state}"
-        actual, expected = _compared(_read(topic)), _compared(opened.files)
-        if actual != expected:
-            names = sorted(name for name in {*actual, *expected} if actual.get(name) != expected.get(name))
-            return f"files: {', '.join(names)}"
+        if names := _unequal(_read(topic), opened.files):
+            return f"files: {names}"
         if other.state is None:
             return ""
         targets = _targets(opened.batches, other.state)
@@ -110,6 +122,15 @@ class Opener:
             seen = self._reference.perform(Operation("read_log", (offset,))).outcome
             if seen.value != (None if not found else first_batch(found)):
                 return f"offset {offset}: Kafka {found and first_batch(found)}, kidx {seen.value or seen.error}"
+        return self._cleaning_difference(opened, topic, other.state, cleaned_to)
+
+    def _cleaning_difference(self, opened: Opened, topic: Path, state: LogState, cleaned_to: int) -> str:
+        if opened.cleaned is not None:
+            cleaning = _clean(self._reference, state, cleaned_to)
+            if cleaning[:2] != opened.cleaning[:2]:
+                return f"cleaning: Kafka {opened.cleaning}, kidx {cleaning}"
+            if names := _unequal(_read(topic), opened.cleaned):
+                return f"files after cleaning: {names}"
         return ""
 
     def end(self) -> None:
@@ -127,6 +148,19 @@ def _offsets(batches: list[Batch], state: LogState) -> list[int]:
 def _targets(batches: list[Batch], state: LogState) -> list[int]:
     """Return the timestamps to look up: of every record, between them, one later than all, and special ones."""
     return [*targets_of(inside(batches, state)), _LATER, *_SPECIAL]
+
+
+def _clean(who: Any, state: LogState, cleaned_to: int) -> Outcome:
+    """Replicate all records, and run a cleaning round; return its outcome."""
+    who.perform(Operation("update_high_watermark", (state.end_offset,)))
+    cleaning: Outcome = who.perform(Operation("clean_log", (cleaned_to, 4096, 50, 0))).outcome
+    return cleaning
+
+
+def _unequal(one: Mapping[str, bytes], other: Mapping[str, bytes]) -> str:
+    """Return the names of the compared files that differ."""
+    actual, expected = _compared(one), _compared(other)
+    return ", ".join(sorted(name for name in {*actual, *expected} if actual.get(name) != expected.get(name)))
 
 
 def _compared(files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -7,6 +7,7 @@
 * Every lookup by offset and by time finds what a scan of the log finds.
 * The leader epochs and the aborted transactions match the batches.
 * The log accepts another record, which can then be read.
+* In a compacted log, each key has its latest value, also after the next cleaning round; offsets may be missing.
 """
 
 from __future__ import annotations
@@ -16,9 +17,21 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.experiments.power_loss.batches import Batch, aborted_in, epochs_in, inside, targets_of, timestamps_of
+from conformance.experiments.power_loss.batches import (
+    Batch,
+    aborted_in,
+    batches_of_log,
+    epochs_in,
+    inside,
+    targets_of,
+    timestamps_of,
+)
+from conformance.experiments.power_loss.compaction import wrong_keys
+from conformance.operations import OK
 
 if TYPE_CHECKING:
+    from conformance.experiments.power_loss.compaction import Expected
+    from conformance.operations import Outcome
     from conformance.operations.log import LogObservation, LogState
 
 
@@ -34,6 +47,8 @@ class Promise(StrEnum):
     EPOCHS = "a leader epoch does not match the batches"
     ABORTED = "an aborted transaction is not in the transaction index"
     APPENDS = "the log accepts no more records"
+    KEYS = "a key does not have its latest value"
+    CLEANS = "the log cannot be cleaned"
     CACHE_OPENS = "the cache does not open"
     CACHE_LOOKUP = "a lookup in the cache passes records"
     CACHE_ABORTED = "a cached transaction index lacks an aborted transaction"
@@ -56,6 +71,8 @@ class Opened(NamedTuple):
         by_offset: bytes that a fetch from each offset returns first; None if it fails.
         by_time: an error, or the results of lookups by time: each a timestamp, an offset and an epoch, or None.
         appends: error of appending another record, or empty.
+        cleaned: files after another cleaning round; None if the log is not compacted.
+        cleaning: outcome of that round.
     """
 
     observation: LogObservation
@@ -64,19 +81,22 @@ class Opened(NamedTuple):
     by_offset: dict[int, bytes | None]
     by_time: tuple[str | None, Any]
     appends: str
+    cleaned: dict[str, bytes] | None = None
+    cleaning: Outcome = OK
 
 
 _MOST: Final = 80
 """Maximum number of characters of an error that are shown."""
 
 
-def broken(opened: Opened, durable: Sequence[Batch], start: int) -> Iterator[Broken]:
+def broken(opened: Opened, durable: Sequence[Batch], start: int, expected: Sequence[Expected] = ()) -> Iterator[Broken]:
     """Yield the broken guarantees, the most serious first.
 
     Args:
         opened: the log after the failure.
         durable: the batches that must exist.
         start: the last log start offset before the failure.
+        expected: the latest records of a compacted log's keys.
     """
     outcome, state = opened.observation
     if state is None:
@@ -84,21 +104,33 @@ def broken(opened: Opened, durable: Sequence[Batch], start: int) -> Iterator[Bro
         return
     if state.start_offset > start:
         yield Broken(Promise.START, f"at {state.start_offset}, and not at {start} at most")
-    yield from _gone(opened, durable, state)
     held = inside(opened.batches, state)
-    if held and held[0].base > state.start_offset:
-        yield Broken(
-            Promise.CONTIGUOUS, f"the log starts at {state.start_offset}, and its first offset is {held[0].base}"
-        )
-        return
+    if opened.cleaned is None:
+        yield from _gone(opened, durable, state)
+        if held and held[0].base > state.start_offset:
+            yield Broken(
+                Promise.CONTIGUOUS, f"the log starts at {state.start_offset}, and its first offset is {held[0].base}"
+            )
+            return
+    else:
+        yield from _compacted(opened, held, state, expected)
     for one, other in pairwise(held):
-        if other.base != one.last + 1:
+        if other.base <= one.last or (opened.cleaned is None and other.base > one.last + 1):
             yield Broken(Promise.CONTIGUOUS, f"offset {other.base} follows offset {one.last}")
             return
-    yield from _lookups(opened, held, state.start_offset)
+    yield from _lookups(opened, held, state)
     yield from _metadata(opened, [batch for batch in held if batch.base >= start])
     if opened.appends:
         yield Broken(Promise.APPENDS, opened.appends[:_MOST])
+
+
+def _compacted(opened: Opened, held: list[Batch], state: LogState, expected: Sequence[Expected]) -> Iterator[Broken]:
+    """Yield the keys of a compacted log without their latest value, now and after another cleaning round."""
+    if opened.cleaning.error is not None:
+        yield Broken(Promise.CLEANS, f"{opened.cleaning.error}: {(opened.cleaning.text or '')[:_MOST]}")
+    for batches in held, inside(batches_of_log(opened.cleaned or {}), state):
+        for text in wrong_keys(batches, expected):
+            yield Broken(Promise.KEYS, text)
 
 
 def _gone(opened: Opened, durable: Sequence[Batch], state: LogState) -> Iterator[Broken]:
@@ -115,7 +147,13 @@ def _gone(opened: Opened, durable: Sequence[Batch], state: LogState) -> Iterator
             return
 
 
-def _lookups(opened: Opened, held: list[Batch], start: int) -> Iterator[Broken]:
+def _is_hidden(offset: int, state: LogState) -> bool:
+    """Return True if an empty segment, which has its file's time, hides an offset from lookups by time (LG-22)."""
+    return any(size == 0 and base <= offset for base, size in state.segments)
+
+
+def _lookups(opened: Opened, held: list[Batch], state: LogState) -> Iterator[Broken]:
+    start = state.start_offset
     for batch in held:
         for offset in {max(batch.base, start), batch.last}:
             found = opened.by_offset[offset]
@@ -135,6 +173,8 @@ def _lookups(opened: Opened, held: list[Batch], start: int) -> Iterator[Broken]:
         if wanted is not None and wanted < start:
             continue  # a release may stop at the segment of a record before the log start
         actual = None if answer is None else answer[1]
+        if actual is None and wanted is not None and _is_hidden(wanted, state):
+            continue
         if actual != wanted:
             yield Broken(Promise.BY_TIME, f"timestamp {timestamp}: offset {actual}, and a scan finds {wanted}")
             break

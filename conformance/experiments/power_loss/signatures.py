@@ -61,6 +61,22 @@ class Finding:
     times: int = 1
     durings: set[str] = field(default_factory=set)
 
+    def lines(self) -> list[str]:
+        """Return evidence, operations, losses and restart, a line each."""
+        moment, restart = self.failure.moment, self.failure.restart
+        start = f"clean={restart.clean}, recovery point {restart.recovery_point}, start {restart.start}"
+        if restart.cleaned_to >= 0:
+            start += f", cleaned up to {restart.cleaned_to}"
+        done = "after" if moment.done else "during"
+        return [
+            f"shows        {self.text}",
+            "steps",
+            *(f"{number:>5}  {step}" for number, step in enumerate(self.life.operations, start=1)),
+            f"power fails  {done} step {moment.step + 1}; {moment.disk.event} writes, renames and syncs",
+            *(f"lost         {lost}" for lost in self.failure.described()),
+            f"start        {start}",
+        ]
+
 
 def kind_of(disk: Disk, item: Item) -> str:
     """Return the kind of a lost item."""

@@ -2,45 +2,97 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from conformance.clauses import load_clauses
 
 if TYPE_CHECKING:
     from conformance.operations import Json
 
-NEW = "new"
+NEW: Final = "new"
 """Replaces the clause of a cause that no clause covers."""
+_TITLES: Final = {"log": "Logs", "segment": "Segments", "cleaned": "Compacted logs", "cache": "Remote index files"}
 
 
 def table(rows: Sequence[Json], command: str) -> str:
-    """Return the page: one line per cause, one column per release, and the number of states that showed it.
+    """Return the page: a section for each machine, with one line per cause and one column per release.
 
     Args:
-        rows: JSON results of the releases.
+        rows: JSON results of the machines and releases.
         command: command that produced them.
     """
-    clauses = load_clauses()
-    releases = [row["release"] for row in rows]
-    counts: dict[str, dict[str, int]] = {}
-    for row in rows:
-        for finding in row["findings"]:
-            of_clause = counts.setdefault(finding["clause"] or NEW, {})
-            of_clause[row["release"]] = of_clause.get(row["release"], 0) + finding["times"]
-    order = [*(clause for clause in clauses if clause in counts), *([NEW] if NEW in counts else [])]
     lines = [
         "# What survives a power failure",
         "",
         f"`{command}` prints this page. A number is how many states of the disk broke a promise for that reason; none",
         "means that none of the tested states did. `conformance clauses ID` explains a clause.",
-        "",
-        f"| | | {' | '.join(releases)} |",
-        f"|---|---|{'--:|' * len(releases)}",
-        f"| | states tested | {' | '.join(str(row['states']) for row in rows)} |",
     ]
-    for clause in order:
-        title = clauses[clause].title if clause in clauses else "a cause that no clause covers"
-        cells = " | ".join(str(counts[clause].get(release, "")) for release in releases)
-        lines.append(f"| {clause} | {title} | {cells} |")
+    for machine in dict.fromkeys(row["machine"] for row in rows):
+        of_machine = [row for row in rows if row["machine"] == machine]
+        lines += ["", f"## {_TITLES[machine]}", "", *_counts(of_machine), *_smallest(of_machine)]
     return "\n".join(lines) + "\n"
+
+
+def _counts(rows: Sequence[Json]) -> Iterator[str]:
+    releases, clauses = [row["release"] for row in rows], load_clauses()
+    counts: dict[str, dict[str, int]] = {}
+    for row in rows:
+        for finding in row["findings"]:
+            of_clause = counts.setdefault(finding["clause"] or NEW, {})
+            of_clause[row["release"]] = of_clause.get(row["release"], 0) + finding["times"]
+    yield f"| | | {' | '.join(releases)} |"
+    yield f"|---|---|{'--:|' * len(releases)}"
+    yield f"| | states tested | {' | '.join(str(row['states']) for row in rows)} |"
+    for clause in [*(clause for clause in clauses if clause in counts), *([NEW] if NEW in counts else [])]:
+        title = clauses[clause].title if clause in clauses else "a cause that no clause covers"
+        if clause in clauses and clauses[clause].ticket:
+            title += f" ({clauses[clause].ticket})"
+        yield f"| {clause} | {title} | {' | '.join(str(counts[clause].get(name, '')) for name in releases)} |"
+
+
+def _smallest(rows: Sequence[Json]) -> Iterator[str]:
+    """Yield the shortest trace of each cause, with its release: the operations, and what was lost."""
+    best: dict[str, tuple[int, str, Json]] = {}
+    for row in rows:
+        for finding in row["findings"]:
+            size = len(finding["steps"]) + len(finding["lost"])
+            clause = finding["clause"] or NEW
+            if clause not in best or size < best[clause][0]:
+                best[clause] = size, row["release"], finding
+    if best:
+        yield from ("", "The smallest trace of each cause:", "")
+    for clause in sorted(best, key=_order):
+        _, release, finding = best[clause]
+        steps = ", ".join(f"`{each['op']}`" for each in finding["steps"])
+        yield f"- {clause}, {release}: {steps}; lost: {'; '.join(finding['lost']) or 'nothing'}. {finding['shows']}."
+
+
+def planted_table(rows: Sequence[Json], command: str) -> str:
+    """Return a page of the searches for planted defects: one line per defect, one column per seed.
+
+    Args:
+        rows: JSON results of the searches.
+        command: command that produced them.
+    """
+    seeds = list(dict.fromkeys(row["seed"] for row in rows))
+    found = sum(row["found"] is not None for row in rows)
+    lines = [
+        "# Planted defects that a power failure shows",
+        "",
+        f"`{command}` prints this page. A number is how many generated",
+        f"logs the search needed to find the defect. {found} of {len(rows)} searches found theirs.",
+        "",
+        f"| | | {' | '.join(f'seed {seed}' for seed in seeds)} |",
+        f"|---|---|{'--:|' * len(seeds)}",
+    ]
+    for name in dict.fromkeys(row["name"] for row in rows):
+        of_name = {row["seed"]: row for row in rows if row["name"] == name}
+        cells = (str(of_name[seed]["lives"]) if of_name[seed]["found"] else "not found" for seed in seeds)
+        lines.append(f"| `{name}` | {of_name[seeds[0]]['title']} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _order(clause: str) -> tuple[int, str]:
+    number = "".join(letter for letter in clause if letter.isdigit())
+    return int(number or 0), clause

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.errors import ToolError
 from conformance.experiments.json_file import save_json
+from conformance.experiments.power_loss.compaction import is_compacted
 from conformance.experiments.power_loss.disk import Item, Length, Name, Page
 from conformance.experiments.power_loss.failures import Failure, Moment, Restart, moments
 from conformance.experiments.power_loss.promises import Promise
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "kidx-power-loss"
 VERSION: Final = 1
+_EVERYTHING: Final = 1 << 40
 _MEMBERS: Final[dict[str, type | tuple[type, ...]]] = {
     "release": str,
     "steps": list,
@@ -81,8 +83,12 @@ def of_crash_state(finding: Finding) -> Trace:
     ]
     first = Operation("open_log", (settings, 0, 0, True, now))
     title = f"{TOPIC_DIRECTORY} after a power failure: {finding.text}"
-    operations = (first, Operation("crash_log"), *written, opening, Operation("list_offsets", ([-1, -2, -3],)))
-    return Trace("log", life.release, operations, title=title)
+    asked = [Operation("list_offsets", ([-1, -2, -3],))]
+    if is_compacted(settings):
+        asked.append(Operation("update_high_watermark", (_EVERYTHING,)))
+        asked.append(Operation("clean_log", (failure.restart.cleaned_to, 4096, 50, 0)))
+    operations = (first, Operation("crash_log"), *written, opening, *asked)
+    return Trace("cleaned" if is_compacted(settings) else "log", life.release, operations, title=title)
 
 
 def load(path: Path) -> Json:

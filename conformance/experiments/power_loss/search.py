@@ -1,0 +1,155 @@
+"""Search for broken guarantees in several releases, in worker processes, and for planted defects."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from conformance.experiments.power_loss import trace
+from conformance.experiments.power_loss.cache import CacheExplorer
+from conformance.experiments.power_loss.compaction import DrawnCompactedLife
+from conformance.experiments.power_loss.experiment import Explorer, Plan
+from conformance.experiments.power_loss.explorer import SmallExplorer, SmallPlan
+from conformance.experiments.power_loss.known import load_known
+from conformance.experiments.power_loss.lives import DrawnLife
+from conformance.experiments.power_loss.planted import PLANTED
+from conformance.experiments.power_loss.segment import SegmentExplorer
+from conformance.experiments.power_loss.shrinking import shrunk
+from kidx.dialect import dialect_of
+from kidx.workers import WorkerPool
+
+if TYPE_CHECKING:
+    from conformance.experiments.power_loss.signatures import Finding
+    from conformance.kafka.jar_fetch import Progress
+    from conformance.operations import Json
+
+LIVES: Final[dict[str, int]] = {"log": Plan().lives, "cleaned": Plan().lives, "segment": 40, "cache": SmallPlan().lives}
+"""Number of generated lives for each machine."""
+
+_DRAWN: Final = {"log": DrawnLife, "cleaned": DrawnCompactedLife}
+_SMALL: Final[dict[str, Callable[..., SmallExplorer[Any]]]] = {"segment": SegmentExplorer, "cache": CacheExplorer}
+_MORE: Final = 4
+"""Factor by which the search for a planted defect executes more lives."""
+
+
+class Search(NamedTuple):
+    """Search of one machine.
+
+    Attributes:
+        machine: name of the machine.
+        seed: random seed.
+        lives: number of generated lives; None for the default.
+        seconds: time after which no new life begins; None for no limit.
+        shrink_seconds: time limit for shrinking each cause.
+        directory: directory of the traces.
+    """
+
+    machine: str
+    seed: int
+    lives: int | None
+    seconds: float | None
+    shrink_seconds: float
+    directory: Path
+
+    def applies_to(self, release: str) -> bool:
+        """Return True if a release has what the machine tests."""
+        return self.machine != "cache" or dialect_of(release).has_remote_index_cache
+
+    def row(self, release: str, scratch: Path, progress: Progress | None = None) -> Json:
+        """Return the JSON results for a release.
+
+        Raises:
+            ToolError: Java or a jar is missing.
+        """
+        lives, known = self.lives or LIVES[self.machine], load_known()
+        row: Json = {"machine": self.machine, "release": release, "findings": []}
+        if self.machine in _SMALL:
+            small = _SMALL[self.machine](release, scratch, progress)
+            seen = small.explore(SmallPlan(self.seed, lives, seconds=self.seconds))
+            for one in seen.findings:
+                clause = known.of(one.signature, release, self.machine)
+                path = small.trace_of(one).save(self.directory)
+                told = _told(one.signature, one.times, one.text, clause, path, one.failure.described())
+                steps = [operation.to_json() for operation in one.life.operations]
+                row["findings"].append(told | {"steps": steps, "lines": one.lines()})
+            return row | {"lives": seen.lives, "states": seen.states}
+        explorer = Explorer(release, scratch, progress, drawn=_DRAWN[self.machine])
+        explored = explorer.explore(Plan(self.seed, lives, seconds=self.seconds))
+        for finding in explored.findings:
+            row["findings"].append(self._finding(shrunk(finding, explorer, self.shrink_seconds), release))
+        return row | {"lives": explored.lives, "states": explored.states}
+
+    def _finding(self, finding: Finding, release: str) -> Json:
+        clause = load_known().of(finding.signature, release, self.machine)
+        path = trace.save(finding, self.directory)
+        of_log = trace.of_crash_state(finding).save(self.directory)
+        lost = [each["what"] for each in trace.document(finding)["lost"]]
+        told = _told(finding.signature, finding.times, finding.text, clause, path, lost)
+        steps = [operation.to_json() for operation in finding.life.operations]
+        return told | {"steps": steps, "crash": str(of_log), "lines": finding.lines()}
+
+
+def _told(signature: object, times: int, shows: str, clause: str | None, path: Path, lost: Sequence[str]) -> Json:
+    return {
+        "clause": clause,
+        "signature": str(signature),
+        "times": times,
+        "shows": shows,
+        "trace": str(path),
+        "lost": list(lost),
+    }
+
+
+def search_releases(
+    searches: Sequence[Search], releases: Sequence[str], scratch: Path, jobs: int, progress: Progress | None = None
+) -> Iterator[Json]:
+    """Yield the results of each search for each release that it applies to, in this order.
+
+    Args:
+        searches: the searches.
+        releases: the releases.
+        scratch: an empty directory.
+        jobs: maximum number of worker processes; this process searches if one is enough.
+        progress: called while jars are fetched; with several workers, the jars are fetched first.
+
+    Raises:
+        ToolError: Java or a jar is missing.
+    """
+    work = [
+        (search, release, scratch / search.machine / release)
+        for search in searches
+        for release in releases
+        if search.applies_to(release)
+    ]
+    if min(jobs, len(work)) <= 1:
+        for search, release, directory in work:
+            yield search.row(release, directory, progress)
+        return
+    # The workers must not inherit this process's virtual machine.
+    with WorkerPool(min(jobs, len(work)), multiprocessing.get_context("spawn")) as pool:
+        for found in [pool.submit(search.row, release, directory) for search, release, directory in work]:
+            yield found.result()
+
+
+def search_planted(
+    names: Sequence[str], seeds: Sequence[int], release: str, scratch: Path, plan: Plan, progress: Progress | None
+) -> Iterator[Json]:
+    """Yield the result of each search for a planted defect, from each seed.
+
+    Args:
+        names: names of the planted defects.
+        seeds: random seeds.
+        release: release whose record is changed.
+        scratch: an empty directory.
+        plan: amount of work without a planted defect.
+        progress: called while jars are fetched.
+    """
+    explorer = Explorer(release, scratch, progress)
+    for name in names:
+        for seed in seeds:
+            more = plan._replace(seed=seed, lives=_MORE * plan.lives, lockstep=False)
+            found = explorer.explore(more, PLANTED[name].change, lambda explored: bool(explored.findings))
+            shown = str(found.findings[0].signature) if found.findings else None
+            yield {"name": name, "title": PLANTED[name].title, "seed": seed, "lives": found.lives, "found": shown}

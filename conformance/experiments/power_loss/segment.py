@@ -1,0 +1,280 @@
+"""Power failures of a segment: Kafka's own ``LogSegment`` opens every state that its four files may have.
+
+A broker trusts a segment below the recovery point, and every segment after a clean shutdown: it opens the files and
+checks their sizes. It recovers all others. In lockstep, kidx does the same. Without a reference, all batches of the
+last flush have to be there, and lookups by offset, by time and of aborted transactions find what a scan finds. Names of
+files are not lost, because the log syncs the directory, not the segment.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from conformance.experiments.power_loss.batches import Batch, batches_of_log, targets_of, timestamps_of
+from conformance.experiments.power_loss.disk import disks
+from conformance.experiments.power_loss.explorer import SmallExplorer, SmallFinding
+from conformance.experiments.power_loss.failures import Failure, Moment, Restart, moments_of
+from conformance.experiments.power_loss.promises import Promise
+from conformance.implementations.jvm.journal import DirectorySynced, JournalledClasses, Renamed, StepBegins
+from conformance.implementations.jvm.segment import JvmSegment
+from conformance.lockstep import DivergenceError
+from conformance.machines import SegmentMachine
+from conformance.operations import Operation
+from conformance.operations.batches import encode
+from conformance.operations.segment import SUFFIXES
+from conformance.operations.trace import Trace
+from kidx.dialect import dialect_of
+from kidx.segment import file_name, follower_append_info
+
+if TYPE_CHECKING:
+    from conformance.implementations.jvm.journal import Event
+    from conformance.kafka.jar_fetch import Progress
+
+_NOW: Final = 1_000_000
+_PREALLOCATED: Final = 20_000
+_INT_MAX: Final = (1 << 31) - 1
+_LATEST: Final = 1 << 40
+_NAME: Final = file_name(0, ".log")
+_CHANGES: Final = frozenset({"append_records", "update_txn_index", "truncate_segment", "become_inactive"})
+
+
+@dataclass(frozen=True)
+class SegmentLife:
+    """Recorded history of a segment, from ``open_segment`` on."""
+
+    operations: tuple[Operation, ...]
+    events: tuple[Event, ...]
+
+
+SegmentFinding = SmallFinding[SegmentLife]
+
+
+class SegmentExplorer(SmallExplorer[SegmentLife]):
+    """Runner of power failures for one release's segment.
+
+    Args:
+        release: release of the classes.
+        scratch: an empty directory.
+        progress: called while jars are fetched.
+
+    Raises:
+        ToolError: Java or a jar is missing.
+    """
+
+    name = "segment"
+    apart = "close_segment"
+
+    def __init__(self, release: str, scratch: Path, progress: Progress | None = None) -> None:
+        self.release = release
+        (scratch / "classes").mkdir(parents=True)
+        self._directory = scratch / "recorded"
+        self._journal = JournalledClasses(release, scratch / "classes", progress)
+        self._segment = JvmSegment(release, loader=self._journal.loader)
+        subjects = [SegmentMachine.subject("jvm", release, progress)]
+        self._lockstep = SegmentMachine.new_lockstep(subjects, scratch / "opening", releases=[release])
+
+    def drawn(self, chance: Random) -> SegmentLife:
+        """Return a life that was drawn and executed; see the base class."""
+        return self.record(_drawn(chance, finishes=dialect_of(self.release).close_finishes_segment))
+
+    def record(self, operations: Iterable[Operation]) -> SegmentLife:
+        """Execute operations with Kafka's classes, and record what they do to the files."""
+        shutil.rmtree(self._directory, ignore_errors=True)
+        self._directory.mkdir(parents=True)
+        self._segment.begin(self._directory)
+        self._journal.begin(self._directory)
+        done = list[Operation]()
+        for operation in operations:
+            self._journal.step(len(done))
+            self._segment.perform(operation)
+            done.append(operation)
+        events = self._journal.end()
+        self._segment.end()
+        return SegmentLife(tuple(done), tuple(_with_names(events)))
+
+    def moments(self, life: SegmentLife) -> Iterator[Moment]:
+        """Yield the moments at which power may fail; see the base class."""
+        return moments_of(life.events, lambda step, done: _restarts(life.operations[: step + 1 if done else step]))
+
+    def judge(self, life: SegmentLife, failure: Failure) -> dict[Promise | None, str]:
+        """Return the evidence for each broken guarantee, and for None the divergence; see the base class."""
+        return self._opened(life, failure)[1]
+
+    def trace_of(self, finding: SegmentFinding) -> Trace:
+        """Return a trace of the segment machine that opens the remaining files; see the base class."""
+        steps, _ = self._opened(finding.life, finding.failure)
+        title = f"a segment after a power failure: {finding.text}"
+        return Trace("segment", self.release, tuple(steps), title=title)
+
+    def _opened(self, life: SegmentLife, failure: Failure) -> tuple[list[Operation], dict[Promise | None, str]]:
+        """Return the steps that open the remaining files and look up everything, and what they show."""
+        steps = list[Operation]()
+
+        def do(name: str, *arguments: Any) -> Any:
+            steps.append(Operation(name, arguments))
+            return self._lockstep.perform(steps[-1]).outcome
+
+        try:
+            with self._lockstep.example():
+                found = self._open(life, failure, do)
+                self._lockstep.compare_directories()
+                self._lockstep.flush()
+        except DivergenceError as error:
+            return steps, {None: f"{error.divergence.operation}: {', '.join(error.divergence.aspects)}"}
+        return steps, found
+
+    def _open(self, life: SegmentLife, failure: Failure, do: Any) -> dict[Promise | None, str]:
+        opening, files = life.operations[0], failure.files()
+        do(opening.name, *opening.args)
+        do("crash_segment")
+        for suffix in SUFFIXES:
+            content = files.get(file_name(0, suffix))
+            how = ("remove_file", []) if content is None else ("write_file", [content.hex()])
+            do("damage_segment_file", suffix, *how)
+        base, interval, size, jitter, _, _, _, suffix, now = opening.args
+        is_new = file_name(0, ".timeindex") not in files
+        outcome = do("open_segment", base, interval, size, jitter, True, 0, False, suffix, now)
+        if outcome.error is None:
+            trusted = failure.restart.clean and do("check_segment", is_new).error is None
+            outcome = outcome if trusted else do("recover_segment")
+        if outcome.error is not None:
+            return {Promise.OPENS: f"{outcome.error}: {(outcome.text or '')[:80]}"}
+        return self._looked_up(life, failure, do)
+
+    def _looked_up(self, life: SegmentLife, failure: Failure, do: Any) -> dict[Promise | None, str]:
+        size = self._lockstep.primary.observation.state.size
+        batches = batches_of_log({_NAME: (self._lockstep.primary.files[0] or b"")[:size]})
+        found = _lost(failure, life, batches)
+        end, at = (batches[-1].last + 1 if batches else 0), 0
+        if (seen := do("read_next_offset")).value != end:
+            found[Promise.BY_OFFSET] = f"the next offset is {seen.value or seen.error}, and a scan finds {end}"
+        for batch in batches:
+            for offset in dict.fromkeys((batch.base, batch.last)):
+                seen = do("read_segment", offset, _INT_MAX, size, True)
+                if seen.value is None or seen.value[1] != at:
+                    actual = seen.error or "nothing" if seen.value is None else f"position {seen.value[1]}"
+                    found.setdefault(Promise.BY_OFFSET, f"offset {offset}: {actual}, and a scan finds {at}")
+            at += len(batch.data)
+        records = timestamps_of(batches)
+        largest = max((timestamp for _, timestamp in records), default=None)
+        if largest is not None and (seen := do("largest_timestamp", 0)).value != largest:
+            # A log looks up a timestamp only in segments whose largest timestamp is not before it.
+            found[Promise.BY_TIME] = f"the largest timestamp is {seen.value or seen.error}, and a scan finds {largest}"
+        for target in [*targets_of(batches), _LATEST]:
+            wanted = next((offset for offset, timestamp in records if timestamp >= target), None)
+            seen = do("find_offset", target, 0, _INT_MAX - 8)
+            actual = seen.error or (seen.value and seen.value[1])
+            if actual != wanted:
+                text = f"timestamp {target}: offset {actual}, and a scan finds {wanted}"
+                found.setdefault(Promise.BY_TIME, text)
+        aborted, _ = do("collect_from_segment", 0, _LATEST).value or ((), False)
+        for batch in batches:
+            if batch.is_abort and len(aborted) < sum(each.is_abort for each in batches):
+                found.setdefault(Promise.ABORTED, f"{len(aborted)} of the aborted transactions of a scan")
+        return found
+
+
+def _with_names(events: Iterable[Event]) -> Iterator[Event]:
+    """Yield the events, with a sync of the directory after each new name."""
+    for event in events:
+        yield event
+        if isinstance(event, Renamed):
+            yield DirectorySynced("the log")
+
+
+def _drawn(chance: Random, *, finishes: bool) -> Iterator[Operation]:
+    """Draw the operations of a segment; each record has its own timestamp.
+
+    Args:
+        chance: source of randomness.
+        finishes: True if only closing trims the files at a shutdown, as before 4.4.
+    """
+    preallocates = chance.random() < 0.3
+    room = _PREALLOCATED if preallocates else 0
+    interval, size = chance.choice((0, 0, 100)), chance.choice((120, 240, 9000))
+    yield Operation("open_segment", (0, interval, size, 0, False, room, preallocates, "", _NOW))
+    bases, end, timestamps, newest = [0], 0, set[int](), 10_000
+    value = chance.choice((0, 20, 3000))
+    for _ in range(chance.randint(1, 8)):
+        act = chance.choice(("append",) * 6 + ("flush", "flush", "truncate", "abort"))
+        if act == "flush":
+            yield Operation("flush_segment")
+        elif act == "truncate":
+            end = chance.choice(bases)
+            bases = [base for base in bases if base <= end]
+            yield Operation("truncate_segment", (end, _NOW))
+        else:
+            rows = []
+            for number in range(1 if act == "abort" else chance.choice((1, 1, 2))):
+                timestamp = newest + chance.choice((10, 10, 100, -35))
+                while timestamp in timestamps:
+                    timestamp += 1
+                timestamps.add(timestamp)
+                newest = max(newest, timestamp)
+                rows.append([number, timestamp, value])
+            producer = {"producer": [7, 0, end], "transactional": True}
+            sent: list[dict[str, Any]] = [{"base": end, "records": rows} | (producer if act == "abort" else {})]
+            last = end + len(rows) - 1
+            if act == "abort":
+                last += 1
+                marker = [[0, rows[0][1]]]
+                sent.append({"base": last, "marker": "abort", "records": marker, "producer": [7, 0, -1]})
+            data = encode(sent)
+            yield Operation("append_records", (data.hex(), *follower_append_info(data)))
+            if act == "abort":
+                yield Operation("update_txn_index", (7, end, last, True, last + 1))
+            end = last + 1
+            bases.append(end)
+    yield from _end(chance, finishes=finishes)
+
+
+def _end(chance: Random, *, finishes: bool) -> Iterator[Operation]:
+    """Draw the end of a segment: it is rolled, or the broker is shut down."""
+    end = chance.choice(("roll", "roll", "shutdown", "shutdown", "none"))
+    if end == "roll" or (end == "shutdown" and not finishes):
+        yield Operation("become_inactive")
+    if end != "none":
+        yield Operation("flush_segment")
+    if end == "shutdown":
+        yield Operation("close_segment")
+
+
+def _restarts(ended: Sequence[Operation]) -> Iterator[Restart]:
+    """Yield the restarts after operations: a broker trusts an inactive segment that was flushed, and a closed one."""
+    names = [operation.name for operation in ended]
+    last = max((n for n, name in enumerate(names) if name in _CHANGES), default=0)
+    flushed = "flush_segment" in names[last:]
+    if flushed and ("become_inactive" in names or names[-1] == "close_segment"):
+        yield Restart(clean=True, recovery_point=0, start=0)
+    yield Restart(clean=False, recovery_point=0, start=0)
+
+
+def _lost(failure: Failure, life: SegmentLife, batches: Sequence[Batch]) -> dict[Promise | None, str]:
+    """Return the batch of the last flush that is gone, unless it was truncated, as a broken guarantee."""
+    moment, there = failure.moment, {batch.base: batch.data for batch in batches}
+    for batch in _durable(life, moment):
+        if there.get(batch.base) != batch.data:
+            return {Promise.DURABLE: f"offsets {batch.base} to {batch.last}"}
+    return {}
+
+
+def _durable(life: SegmentLife, moment: Moment) -> list[Batch]:
+    """Return the batches of the last flush that have not been truncated since."""
+    durable, live = list[Batch](), list[Batch]()
+    for event, disk in zip(life.events, disks(life.events), strict=True):
+        if disk.event > moment.disk.event:
+            break
+        if isinstance(event, StepBegins):
+            if event.number and life.operations[event.number - 1].name == "flush_segment":
+                durable = live
+            operation = life.operations[event.number]
+            if operation.name == "truncate_segment":
+                durable = [batch for batch in durable if batch.last < operation.args[0]]
+        live = batches_of_log(disk.live())
+    ended = moment.done and life.operations[moment.step].name == "flush_segment"
+    return live if ended else durable
