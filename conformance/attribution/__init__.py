@@ -8,7 +8,8 @@ these are the clauses that the divergence may violate.
 One engine, :mod:`~conformance.attribution.rules`, reads one table per scope of a lockstep:
 :mod:`~conformance.attribution.index` (three kinds), :mod:`~conformance.attribution.segment`,
 :mod:`~conformance.attribution.log`, :mod:`~conformance.attribution.cache` and :mod:`~conformance.attribution.broker`.
-The releases of a row are the releases of its clause. A lockstep keeps a tracked state::
+The releases of a row are the releases of its clause. Some clauses depend on earlier steps, such as a failed rename. A
+lockstep therefore keeps a *tracked state*, which each step updates::
 
     tracked = TrackedIndex("3.9.2")
     track_opening(tracked, operation, content)          # before an ``open``; None for a file that does not exist

@@ -1,4 +1,4 @@
-"""Rows for section 8 of the catalogue, and for the parts of section 6 that only a whole log exercises.
+"""Rows about logs: each clause (LG, LO, and SEG for whole logs) with the operations that exercise it, and a condition.
 
 :mod:`conformance.attribution.rules` explains rows. A step on a log is evidence in the same sense as a step on an index.
 The catalogue states the releases of each clause.

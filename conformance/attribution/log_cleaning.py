@@ -1,4 +1,4 @@
-"""Rows of section 8.5: the result of a round of compaction, and the opening of a log after an interrupted round."""
+"""Rows about compaction (clauses CL): the result of a round, and the opening of a log after an interrupted round."""
 
 from __future__ import annotations
 

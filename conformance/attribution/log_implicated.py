@@ -64,9 +64,9 @@ def narrow_clauses(
         actual: The implementation's observation and files.
     """
     catalogue = load_clauses()
-    mine, theirs = expected[0].outcome, actual[0].outcome
-    if operation.name in _APPENDS and mine.error is None and theirs.error in LOG_ERROR_KINDS:
-        return _implicated_by_error(exercised, operation.name, str(theirs.error))
+    expected_outcome, actual_outcome = expected[0].outcome, actual[0].outcome
+    if operation.name in _APPENDS and expected_outcome.error is None and actual_outcome.error in LOG_ERROR_KINDS:
+        return _implicated_by_error(exercised, operation.name, str(actual_outcome.error))
     about = _about(operation, expected, actual)
     if not about & set(exercised):
         return exercised
@@ -91,23 +91,27 @@ def _implicated_by_error(exercised: tuple[str, ...], operation: str, error: str)
 def _about(
     operation: Operation, expected: tuple[LogObservation, Files], actual: tuple[LogObservation, Files]
 ) -> frozenset[str]:
-    (mine, files), (theirs, contents) = expected, actual
-    if mine.outcome[:2] != theirs.outcome[:2]:
+    (expected_observation, files), (actual_observation, contents) = expected, actual
+    if expected_observation.outcome[:2] != actual_observation.outcome[:2]:
         return frozenset()
-    if mine.state != theirs.state:
-        return _of_rolls(mine.state, theirs.state) if operation.name in _OF_INDEXES else frozenset()
+    if expected_observation.state != actual_observation.state:
+        return (
+            _of_rolls(expected_observation.state, actual_observation.state)
+            if operation.name in _OF_INDEXES
+            else frozenset()
+        )
     differing = {PurePath(name).suffix for name in {*files, *contents} if files.get(name) != contents.get(name)}
     if differing == {ABORTED_TXN.name}:
         return _OF_ABORTED
     return _OF_INDEXES.get(operation.name, frozenset()) if differing and differing <= _INDEXES else frozenset()
 
 
-def _of_rolls(mine: LogState | None, theirs: LogState | None) -> frozenset[str]:
+def _of_rolls(expected: LogState | None, actual: LogState | None) -> frozenset[str]:
     """Return the clauses about rolling, if the states differ only in the division into segments."""
-    if mine is None or theirs is None or mine.without(["segments"]) != theirs.without(["segments"]):
+    if expected is None or actual is None or expected.without(["segments"]) != actual.without(["segments"]):
         return frozenset()
-    if not (mine.segments and theirs.segments):
+    if not (expected.segments and actual.segments):
         return frozenset()
-    if len(mine.segments) != len(theirs.segments):
+    if len(expected.segments) != len(actual.segments):
         return _WHEN
-    return _WHERE if mine.segments[-1][0] != theirs.segments[-1][0] else frozenset()
+    return _WHERE if expected.segments[-1][0] != actual.segments[-1][0] else frozenset()

@@ -1,4 +1,4 @@
-"""Rows of section 8.4: the batches that a leader rejects or rewrites."""
+"""Rows about leaders (clauses LG-50 and later): the batches that a leader rejects or rewrites."""
 
 from __future__ import annotations
 

@@ -51,14 +51,19 @@ def implicated_clauses(
         expected: The observation with which the implementation is compared, perhaps without some fields.
         actual: The implementation's observation.
     """
-    mine, theirs = expected.outcome, actual.outcome
-    if operation.name == "read_log" and mine.value and mine.value != theirs.value:
-        return _for_read(mine.value, theirs.value, exercised)
+    expected_outcome, actual_outcome = expected.outcome, actual.outcome
+    if operation.name == "read_log" and expected_outcome.value and expected_outcome.value != actual_outcome.value:
+        return _for_read(expected_outcome.value, actual_outcome.value, exercised)
     if operation.name.startswith("append_as_") and expected.state != actual.state:  # no epoch of a batch shows there
         return tuple(clause for clause in exercised if clause != "LG-82")
-    if operation.name != "list_offsets" or mine.error or theirs.error or len(mine.value) != len(theirs.value):
+    if (
+        operation.name != "list_offsets"
+        or expected_outcome.error
+        or actual_outcome.error
+        or len(expected_outcome.value) != len(actual_outcome.value)
+    ):
         return exercised
-    answers = zip(operation.args[0], mine.value, theirs.value, strict=True)
+    answers = zip(operation.args[0], expected_outcome.value, actual_outcome.value, strict=True)
     steps = [
         (LogStep(([target],), _LEAST, before, (answer,), after[0].state, after[1], after[1], {target: answer}), other)
         for target, answer, other in answers
@@ -71,12 +76,12 @@ def implicated_clauses(
     return tuple(sorted(stake, key=(*exercised, *sorted(stake)).index)) or exercised
 
 
-def _for_read(mine: tuple[int, ...], theirs: tuple[int, ...] | None, exercised: tuple[str, ...]) -> tuple[str, ...]:
+def _for_read(expected: tuple[int, ...], actual: tuple[int, ...] | None, exercised: tuple[str, ...]) -> tuple[str, ...]:
     """Return the clauses that are implicated if a read returns another batch, none, or one with other fields."""
-    if not theirs or mine[0] != theirs[0]:
+    if not actual or expected[0] != actual[0]:
         beside = {"LG-1", "LG-82"}
     else:
-        beside = {"LG-80"} if mine[_EPOCH] != theirs[_EPOCH] else {"LG-80", "LG-82"}
+        beside = {"LG-80"} if expected[_EPOCH] != actual[_EPOCH] else {"LG-80", "LG-82"}
     return tuple(clause for clause in exercised if clause not in beside)
 
 

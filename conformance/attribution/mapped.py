@@ -1,4 +1,4 @@
-"""Rows of sections 1 and 1.1 of the catalogue, which ``.index`` and ``.timeindex`` share."""
+"""Rows that ``.index`` and ``.timeindex`` share (clauses AI)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows for section 2 of the catalogue: the offset index."""
+"""Rows about offset indexes (clauses OI); :mod:`conformance.attribution.rules` explains rows."""
 
 from __future__ import annotations
 

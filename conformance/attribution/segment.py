@@ -1,4 +1,4 @@
-"""Rows for section 6 of the catalogue, the segment; :mod:`conformance.attribution.rules` explains rows.
+"""Rows about segments (clauses SEG); :mod:`conformance.attribution.rules` explains rows.
 
 A step on a segment is evidence in the same sense as a step on an index: a violation of the clause would have changed
 the outcome, the error message, the state or one of the four files. The catalogue states the releases of each clause.

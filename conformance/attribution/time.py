@@ -1,4 +1,4 @@
-"""Rows for section 3 of the catalogue: the time index."""
+"""Rows about time indexes (clauses TI); :mod:`conformance.attribution.rules` explains rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows for section 4 of the catalogue: the transaction index."""
+"""Rows about transaction indexes (clauses TX); :mod:`conformance.attribution.rules` explains rows."""
 
 from __future__ import annotations
 

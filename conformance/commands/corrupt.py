@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from conformance.experiments.index_corruption import Outcome
 
 MACHINE = "hands"
+"""Name in reports and events, which keep the name that the command had up to 0.1."""
 CLAUSES = ("SEG-35", "SEG-36", "SEG-30", "LO-6")
 """Clauses about the index files that a starting broker trusts or rewrites, and about lookups in them."""
 

@@ -54,7 +54,7 @@ def damage_command(
         )
     cases = [case for case in CASES if only is None or only in str(case)]
     if not cases:
-        raise ToolError(f"no name of a case contains {only!r}")
+        raise ToolError(f"no case has {only!r} in its name")
 
     def show(line: str) -> None:
         if not (quiet or as_json):

@@ -23,16 +23,16 @@ from conformance.commands.options import (
 from conformance.experiments.release_diff import (
     Comparison,
     Plan,
+    classify,
     compare,
     describe,
     describe_texts,
     events_of,
-    judge,
     load_expected,
     to_json,
     to_markdown,
 )
-from conformance.experiments.release_diff.expected import Judged, signature_text
+from conformance.experiments.release_diff.expected import ClassifiedDifferences, signature_text
 from conformance.experiments.release_diff.sides import common_machines, side_of
 from conformance.kafka.progress import show_progress
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, Hang, exit_process, watch_steps
@@ -117,27 +117,29 @@ def diff_command(
 
         stack.enter_context(watch_steps(step_limit(step_timeout, max_time), give_up))
         comparison = compare(plan, writer, progress)
-    judged = None if entries is None else judge(comparison, entries)
-    passed = not comparison.differs if judged is None else not (judged.new or judged.stale)
+    classified = None if entries is None else classify(comparison, entries)
+    passed = not comparison.differs if classified is None else not (classified.new or classified.stale)
     if markdown is not None:
-        write_text(markdown, to_markdown(comparison, judged))
+        write_text(markdown, to_markdown(comparison, classified))
     if report is not None:
         with NdjsonWriter(report) as events:
             for event in events_of(comparison, holds=passed):
                 events(event)
     if as_json:
         document = to_json(comparison)
-        typer.echo(json.dumps(document if judged is None else document | {"expected": _judged_json(judged)}))
+        typer.echo(
+            json.dumps(document if classified is None else document | {"expected": _classified_json(classified)})
+        )
     else:
-        _print(console, comparison, judged, verbose=verbose)
+        _print(console, comparison, classified, verbose=verbose)
     return 0 if passed else 1
 
 
-def _judged_json(judged: Judged) -> Json:
+def _classified_json(classified: ClassifiedDifferences) -> Json:
     return {
-        "meant": [signature_text(one) for one in judged.expected],
-        "new": [signature_text(one) for one in judged.new],
-        "stale": [str(entry) for entry in judged.stale],
+        "meant": [signature_text(one) for one in classified.expected],
+        "new": [signature_text(one) for one in classified.new],
+        "stale": [str(entry) for entry in classified.stale],
     }
 
 
@@ -154,28 +156,30 @@ def _format_hang(found: HangReport, commands: list[str]) -> str:
     return "\n".join(lines)
 
 
-def _print(console: Console, comparison: Comparison, judged: Judged | None, *, verbose: bool) -> None:
-    expected = () if judged is None else judged.expected
+def _print(
+    console: Console, comparison: Comparison, classified: ClassifiedDifferences | None, *, verbose: bool
+) -> None:
+    expected = () if classified is None else classified.expected
     shown = [one for one in comparison.differences if verbose or not any(one is other for other in expected)]
     entries = [describe(difference) for difference in shown]
     if any(not any(one is other for other in expected) for one in comparison.texts):
         entries.append(describe_texts(comparison, verbose=verbose))
     for number, entry in enumerate(entries):
         console.print(f"\n{number + 1}. {entry}", markup=False, highlight=False, soft_wrap=True)
-    for stale in () if judged is None else judged.stale:
+    for stale in () if classified is None else classified.stale:
         text = f"stale: no difference matches {stale}"
         console.print(text, markup=False, highlight=False, soft_wrap=True)
     if entries:
         console.print()
-    console.print(_verdict(comparison, judged), highlight=False, soft_wrap=True)
+    console.print(_verdict(comparison, classified), highlight=False, soft_wrap=True)
 
 
-def _verdict(comparison: Comparison, judged: Judged | None) -> str:
+def _verdict(comparison: Comparison, classified: ClassifiedDifferences | None) -> str:
     plan, differences, texts = comparison.plan, len(comparison.differences), len(comparison.texts)
     parts = [f"{differences} difference{'s' * (differences != 1)}"] if differences else []
     parts += [f"messages of {texts} error{'s' * (texts != 1)} changed"] if texts else []
-    if judged is not None:
-        parts.append(f"{len(judged.expected)} expected, {len(judged.new)} new, {len(judged.stale)} stale")
+    if classified is not None:
+        parts.append(f"{len(classified.expected)} expected, {len(classified.new)} new, {len(classified.stale)} stale")
     tried = f"{comparison.examples} examples, {comparison.steps} steps in {comparison.seconds:.1f} s"
     if left := comparison.not_replayed:
         tried += f" · stopped by --max-time: {left} regression trace{'s' * (left != 1)} not executed"

@@ -13,7 +13,7 @@ from conformance.errors import ToolError
 from conformance.events import Measured
 from conformance.experiments.mutation.figures import figures_to
 from conformance.experiments.mutation.historical import KnownBug, load_bugs
-from conformance.experiments.mutation.hunting import KillResult, search_kill
+from conformance.experiments.mutation.kill_search import KillResult, search_kill
 
 
 def known_bugs_command(

@@ -24,7 +24,7 @@ from conformance.commands.options import (
     state_directory,
 )
 from conformance.experiments.mutation.figures import figures_to
-from conformance.experiments.mutation.hunting import MAX_EXAMPLES
+from conformance.experiments.mutation.kill_search import MAX_EXAMPLES
 from conformance.experiments.mutation.measuring import MutantScore, chosen_mutants, measure
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.runs.hang_report import report_hang
@@ -89,7 +89,7 @@ def mutate_command(
                 profile=profile.value,
                 limit=max_examples,
                 jobs=jobs,
-                tell=lambda _: progress.advance(task),
+                on_result=lambda _: progress.advance(task),
                 step_timeout=step_timeout,
             )
         except WorkerHangError as error:
@@ -137,7 +137,7 @@ def _table(measured: Sequence[MutantScore]) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("detected by", no_wrap=True)
     for each in measured:
-        seen = ", ".join(dict.fromkeys(aspect for hunt in each.hunts for aspect in hunt.aspects[:1]))
+        seen = ", ".join(dict.fromkeys(aspect for search in each.searches for aspect in search.aspects[:1]))
         counts = ("-", "[bold red]survived[/]") if each.survived else (f"{each.median:g}", str(each.worst))
         table.add_row(each.mutant.machine, each.mutant.name, each.mutant.clause, *counts, seen)
     return table

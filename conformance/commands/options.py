@@ -194,7 +194,10 @@ def resolve_releases(names: list[str] | None, implementations: Sequence[str] = (
         by_release = {build.release: build for build in builds.values()}
         if len(by_release) > 1:
             versions = ", ".join(f"{build.text} is {build.version}" for build in by_release.values())
-            raise ToolError(f"{versions}: choose one release with --kafka, or run the builds one at a time")
+            raise ToolError(
+                f"the builds have different versions ({versions}); choose one release with --kafka, or run one build at"
+                " a time"
+            )
         return tuple(by_release) or (newest(),)
     if "every" in names:
         names = [*PUBLISHED.split(), *RELEASES]

@@ -44,7 +44,7 @@ def record_golden_command(
             echo(line)
 
     with show_progress(f"Kafka {release}") as progress:
-        corpus = record(release, out, seed=seed, broker=broker.value, progress=progress, tell=show)
+        corpus = record(release, out, seed=seed, broker=broker.value, progress=progress, on_activity=show)
     if packed:
         pack(corpus.directory)
     findings = [finding for check in CHECKS.values() for finding in check(corpus)]

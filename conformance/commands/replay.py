@@ -135,10 +135,12 @@ def _replay_each(
         raise ToolError("builds require --each: conformance replay TRACE --each DIR ...")
     verdicts: list[str] = []
 
-    def show(directory: str, verdict: str, said: str) -> None:
+    def show(directory: str, verdict: str, explanation: str) -> None:
         verdicts.append(verdict)
-        document = {"build": directory, "verdict": verdict, "said": said}
-        typer.echo(json.dumps(document)) if as_json else echo(f"{verdict:6}  {directory}{said and '  ' + said}")
+        document = {"build": directory, "verdict": verdict, "said": explanation}
+        typer.echo(json.dumps(document)) if as_json else echo(
+            f"{verdict:6}  {directory}{explanation and '  ' + explanation}"
+        )
 
     def give_up(hang: Hang) -> None:
         show(directory, "FAILED", f"step {hang.divergence.step + 1} did not return; the builds after it were not tried")
@@ -153,8 +155,8 @@ def _replay_each(
                 show(directory, "ERROR", str(error))
             else:
                 difference = result.divergence
-                said = "" if difference is None else f"step {result.steps}: {', '.join(difference.aspects)}"
-                show(directory, result.verdict, said)
+                explanation = "" if difference is None else f"step {result.steps}: {', '.join(difference.aspects)}"
+                show(directory, result.verdict, explanation)
     return 1 if "FAILED" in verdicts else 2 if "ERROR" in verdicts else 0
 
 

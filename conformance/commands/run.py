@@ -53,7 +53,7 @@ from conformance.kafka.progress import show_progress
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, exit_process
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
-from conformance.report.together import Together
+from conformance.report.together import CombinedSink
 from conformance.runs.profiles import PROFILES
 from conformance.runs.runner import Plan, run
 from conformance.runs.seeds import resolve_seed
@@ -318,7 +318,7 @@ def _execute(
             sinks.append(stack.enter_context(writer))
         progress = stack.enter_context(show_progress("Kafka's jars"))
 
-        emit = Together(sinks)
+        emit = CombinedSink(sinks)
 
         def exit_after_hang() -> None:
             stack.close()

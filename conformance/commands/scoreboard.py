@@ -116,7 +116,7 @@ def _split_label(name: str) -> tuple[str, str]:
         return "", name
     label, _, rest = name.partition("=")
     if not label.strip() or not rest:
-        raise ToolError(f"{name!r} is not LABEL=NAME, with a report directory or an IMPL after the label")
+        raise ToolError(f"{name!r} is not LABEL=REPORT or LABEL=IMPL, such as mine=out/report or mine=exec:./my-index")
     return label.strip(), rest
 
 
@@ -141,7 +141,9 @@ def _run_now(
     machines = resolve_machines(None, (name,))
     chosen: Sequence[str] = [each for each in machines if not machine or each in machine]
     if not chosen:
-        raise ToolError(f"{name} cannot be driven by {', '.join(machine or ())}; choose from {', '.join(machines)}")
+        raise ToolError(
+            f"{name} cannot be tested by the machine {', '.join(machine or ())}; choose from {', '.join(machines)}"
+        )
 
     def announce(text: str) -> None:
         if not quiet:

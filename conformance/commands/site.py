@@ -111,10 +111,10 @@ def _results(directory: Path, history: Path, streams: list[Stream]) -> dict[Path
     shown = past.Edition.of_board(board) if streams else editions[-1] if editions else None
     if shown is not None:
         editions = past.with_edition(editions, shown)
-    news = past.news_of(shown, editions) if shown else []
+    changes = past.changes_of(shown, editions) if shown else []
     place = directory / "results"
     texts = {
-        directory / "results.md": results_page(shown, news, editions),
+        directory / "results.md": results_page(shown, changes, editions),
         directory / "wire_baseline.md": baseline_page(),
         place / "scoreboard.html": html(board),
         place / "drop.html": drop_page(),

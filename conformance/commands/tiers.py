@@ -48,7 +48,7 @@ def tiers_command(
         raise ToolError(f"no test jar is locked for Kafka {', '.join(unknown)}; choose from {', '.join(RELEASES)}")
     cases = [case for case in CASES if only is None or only in case.name]
     if not cases:
-        raise ToolError(f"no name of a case contains {only!r}")
+        raise ToolError(f"no case has {only!r} in its name")
 
     def show(line: str) -> None:
         if not (quiet or as_json):

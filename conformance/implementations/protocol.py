@@ -90,7 +90,7 @@ class BatchedImplementation(Implementation, Protocol):
     """
 
     @staticmethod
-    def followers(rules: int, members: Sequence[tuple[BatchedImplementation, int]]) -> BatchGroup:
+    def batch_group(rules: int, members: Sequence[tuple[BatchedImplementation, int]]) -> BatchGroup:
         """Return the group of these members, each with the number (below ``rules``) of its set of rules."""
 
     def observation(self, operation: Operation) -> Observation:

@@ -68,7 +68,7 @@ def parse_spec(text: str) -> Spec:
         names = (*module.split("."), *factory.split("."))
         if not all(name.isidentifier() for name in names):
             raise ToolError(
-                f"{text!r} does not name a factory: write python:MODULE:FACTORY, as python:my.index:open_index"
+                f"{text!r} does not name a factory: write python:MODULE:FACTORY, such as python:my.index:open_index"
             )
         return Spec(form.name, (module, factory))
     if form.name == "subject":
@@ -102,8 +102,8 @@ def implementation_factory(text: str, *, deadline: float = DEADLINE) -> Implemen
     if form == "subject" and load_subject(words[0]).driven == "jvm":
         return lambda release, progress: _subject(release, progress, words[0])
     if form == "subject" and load_subject(words[0]).driven == "line":
-        raise NotDrivenError(f"{text} has a log and no separate index: only the log machine can drive it")
-    raise ToolError(f"a broker has no index that could be driven: only the {form} machine can drive it")
+        raise NotDrivenError(f"{text} has a log and no separate index: only the log machine can test it")
+    raise ToolError(f"a broker has no separate index: only the {form} machine can test it")
 
 
 def mutant_subject(name: str, release: str, machines: Container[str]) -> Implementation:
@@ -149,5 +149,5 @@ def _command(text: str, command: str) -> tuple[str, ...]:
     except ValueError as error:
         raise ToolError(f"cannot parse the command of {text!r}: {str(error).lower()}") from None
     if not words or not words[0]:
-        raise ToolError(f"{text!r} has no command: write exec:COMMAND, as exec:./my-index")
+        raise ToolError(f"{text!r} has no command: write exec:COMMAND, such as exec:./my-index")
     return tuple(words)

@@ -18,7 +18,7 @@ from conformance.kafka.jar_fetch import class_path
 from conformance.kafka.releases import RELEASES
 
 _JARS: Final = re.compile(r"(kafka(?:_2|-group-coordinator|-transaction-coordinator|-metadata|-storage|-clients))[-.]")
-_HOMES: Final = {
+_GROUPS: Final = {
     "kafka-metadata": "metadata",
     "kafka-storage": "remote",
     "kafka-clients": "client",
@@ -26,7 +26,7 @@ _HOMES: Final = {
     "kafka-transaction-coordinator": "coordinator",
     "kafka_2": "coordinator",
 }
-_WANTED: Final = {
+_NAMES: Final = {
     "metadata": re.compile(r"\w+Record"),
     "remote": re.compile(r"Remote\w+Record"),
     "coordinator": re.compile(r"\w+(?:Key|Value)"),
@@ -41,15 +41,15 @@ Json = dict[str, Any]
 
 
 def messages_of(release: str) -> dict[str, dict[str, Json]]:
-    """Return the messages of a locked release, by home (``metadata``, ``remote``, ``client``, …) and by name."""
-    found: dict[str, dict[str, Json]] = {home: {} for home in sorted(set(_HOMES.values()))}
+    """Return the messages of a locked release, by group, such as ``metadata``, and name."""
+    found: dict[str, dict[str, Json]] = {group: {} for group in sorted(set(_GROUPS.values()))}
     for jar in class_path(release, "log"):
         named = _JARS.match(Path(jar).name)
         if named is not None:
-            home = _HOMES[named[1]]
+            group = _GROUPS[named[1]]
             for definition in _definitions(Path(jar)):
-                if _WANTED[home].fullmatch(definition["name"]):
-                    found[home][definition["name"]] = _message(definition)
+                if _NAMES[group].fullmatch(definition["name"]):
+                    found[group][definition["name"]] = _message(definition)
     return found
 
 
@@ -77,22 +77,22 @@ def _message(definition: Json) -> Json:
 def _field(field: Json, structures: dict[str, list[Json]]) -> Json:
     kind = field["type"]
     inner = field.get("fields") or structures.get(kind.removeprefix("[]"))
-    shown = {
+    result = {
         "name": field["name"][0].lower() + field["name"][1:],
         "type": kind if inner is None else f"{'[]' if kind.startswith('[]') else ''}struct",
         "versions": field.get("versions") or field["taggedVersions"],
     }
-    for ours, theirs in (("nullable", "nullableVersions"), ("tagged", "taggedVersions")):
-        if theirs in field:
-            shown[ours] = field[theirs]
+    for key, kafka_key in (("nullable", "nullableVersions"), ("tagged", "taggedVersions")):
+        if kafka_key in field:
+            result[key] = field[kafka_key]
     if "tag" in field:
-        shown["tag"] = int(field["tag"])
+        result["tag"] = int(field["tag"])
     if "tag" in field and "default" in field:
-        shown["default"] = _default(field["default"], kind)
+        result["default"] = _default(field["default"], kind)
     if inner is not None:
-        shown["of"] = kind.removeprefix("[]")
-        shown["fields"] = [_field(each, structures) for each in inner]
-    return shown
+        result["of"] = kind.removeprefix("[]")
+        result["fields"] = [_field(each, structures) for each in inner]
+    return result
 
 
 def _default(given: Any, kind: str) -> Any:
@@ -107,15 +107,15 @@ def _default(given: Any, kind: str) -> Any:
 
 
 def history() -> dict[str, dict[str, list[tuple[str, Json | None]]]]:
-    """Return the messages of all releases by home and name, each as (first release, definition) for every change.
+    """Return the messages of all releases by group and name, each as (first release, definition) for every change.
 
     The definition is None if the message was removed in that release.
     """
     found: dict[str, dict[str, list[tuple[str, Json | None]]]] = {}
     for release in RELEASES:
         now = messages_of(release)
-        for home, messages in now.items():
-            known = found.setdefault(home, {})
+        for group, messages in now.items():
+            known = found.setdefault(group, {})
             for name in sorted(known.keys() | messages.keys()):
                 states = known.setdefault(name, [])
                 message = messages.get(name)
@@ -127,9 +127,9 @@ def history() -> dict[str, dict[str, list[tuple[str, Json | None]]]]:
 def text() -> str:
     """Return the content of the file, with one message per line."""
     lines = []
-    for home, messages in sorted(history().items()):
+    for group, messages in sorted(history().items()):
         own = [f"  {json.dumps(name)}: {json.dumps(states)}" for name, states in sorted(messages.items())]
-        lines.append(f" {json.dumps(home)}: {{\n" + ",\n".join(own) + "\n }")
+        lines.append(f" {json.dumps(group)}: {{\n" + ",\n".join(own) + "\n }")
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 

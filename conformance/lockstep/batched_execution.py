@@ -69,7 +69,7 @@ class Step:
 class _Kind(NamedTuple):
     """Batched participants of one kind: the object that executes their batches, and (participant, group number)."""
 
-    followers: BatchGroup
+    batch_group: BatchGroup
     members: list[tuple[Participant, int]]
 
 
@@ -108,7 +108,7 @@ class BatchedExecution:
         for number, participants in enumerate(groups):
             for participant in participants:
                 if participant.batched:
-                    kinds.setdefault(participant.implementation.followers, []).append((participant, number))
+                    kinds.setdefault(participant.implementation.batch_group, []).append((participant, number))
         self.kinds = [
             _Kind(kind(len(groups), [(participant.implementation, mine) for participant, mine in members]), members)
             for kind, members in kinds.items()
@@ -119,7 +119,7 @@ class BatchedExecution:
         begun = self._begun
         for kind in self.kinds:
             for number, (member, _) in enumerate(kind.members):
-                if member is participant and (at := kind.followers.performing(number)) < len(begun):
+                if member is participant and (at := kind.batch_group.performing(number)) < len(begun):
                     return begun[at]
         return None
 
@@ -127,7 +127,7 @@ class BatchedExecution:
         """Begin an example."""
         self.discard_pending()
         for kind in self.kinds:
-            kind.followers.begin()
+            kind.batch_group.begin()
 
     def add(self, step: Step) -> None:
         """Add a step that the references have executed."""
@@ -163,17 +163,17 @@ class BatchedExecution:
             scripts = [self._script(kind, steps) for kind in self.kinds]
             self._begun = steps
             for kind, script in zip(self.kinds, scripts, strict=True):
-                kind.followers.start(script, alone=alone)
+                kind.batch_group.start(script, alone=alone)
 
     def _script(self, kind: _Kind, steps: Sequence[Step]) -> StepBatch:
-        script = kind.followers.script()
+        script = kind.batch_group.script()
         for step in steps:
             step.write(script, self._scope)
         return script
 
     def _finish(self) -> int:
         """Wait until every participant has executed the batch or stopped; return the number of stopped ones."""
-        return sum([kind.followers.finish() for kind in self.kinds])
+        return sum([kind.batch_group.finish() for kind in self.kinds])
 
     def _compare(self) -> None:
         if not self._begun:
@@ -187,7 +187,7 @@ class BatchedExecution:
             self._done((step,))
             for kind in self.kinds:
                 for member, (participant, mine) in enumerate(kind.members):
-                    if participant.active and kind.followers.stopped_at(member) == number:
+                    if participant.active and kind.batch_group.stopped_at(member) == number:
                         self._compare_subject(participant, mine, step)
                         if participant.active:
-                            kind.followers.resume(member)
+                            kind.batch_group.resume(member)

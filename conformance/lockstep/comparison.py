@@ -32,26 +32,29 @@ def compare_with_reference(reference: tuple[Any, Any], subject: tuple[Any, Any],
         speaks_kafka: True if the subject's errors have Kafka's messages.
     """
     (expected, files), (actual, contents) = reference, subject
-    mine, theirs = expected.outcome, actual.outcome
+    expected_outcome, actual_outcome = expected.outcome, actual.outcome
     return {
-        "outcome": (mine[:2], _compared_outcome(mine, theirs, speaks_kafka=speaks_kafka)),
-        "text": (mine.text, theirs.text) if speaks_kafka else (None, None),
+        "outcome": (
+            expected_outcome[:2],
+            _compared_outcome(expected_outcome, actual_outcome, speaks_kafka=speaks_kafka),
+        ),
+        "text": (expected_outcome.text, actual_outcome.text) if speaks_kafka else (None, None),
         # An implementation that is not Kafka need not report its state, for example of a closed index.
         "state": (expected.state, actual.state if actual.state or speaks_kafka else expected.state),
         "bytes": (files, contents),
     }
 
 
-def _compared_outcome(mine: Outcome, theirs: Outcome, *, speaks_kafka: bool) -> tuple[Any, ...]:
+def _compared_outcome(expected: Outcome, actual: Outcome, *, speaks_kafka: bool) -> tuple[Any, ...]:
     """Return the part of a subject's outcome that is compared.
 
     It includes the message of a failure of the program. It also includes the message of an unexpected error of an
     implementation that is not Kafka, so that the report shows it.
     """
-    if theirs.error == FAILURE:
-        return theirs
-    is_surprise = theirs.error is not None and mine.error is None and theirs.text and not speaks_kafka
-    return (theirs.error, theirs.value, (theirs.text or "")[:_MESSAGE_LENGTH]) if is_surprise else theirs[:2]
+    if actual.error == FAILURE:
+        return actual
+    is_surprise = actual.error is not None and expected.error is None and actual.text and not speaks_kafka
+    return (actual.error, actual.value, (actual.text or "")[:_MESSAGE_LENGTH]) if is_surprise else actual[:2]
 
 
 def compare_with_model(prediction: Any, reference: tuple[Any, Any]) -> Pairs:
@@ -108,8 +111,8 @@ def build_divergence(
 
 
 def differing_files(
-    mine: Mapping[str, bytes], theirs: Mapping[str, bytes]
+    expected: Mapping[str, bytes], actual: Mapping[str, bytes]
 ) -> tuple[tuple[tuple[str, bytes | None], ...], tuple[tuple[str, bytes | None], ...]]:
     """Return name and content of the files that differ between two directories; a missing file has None."""
-    names = sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
-    return tuple((name, mine.get(name)) for name in names), tuple((name, theirs.get(name)) for name in names)
+    names = sorted(name for name in {*expected, *actual} if expected.get(name) != actual.get(name))
+    return tuple((name, expected.get(name)) for name in names), tuple((name, actual.get(name)) for name in names)

@@ -44,21 +44,21 @@ def file_differences(expected: Files, actual: Files) -> tuple[FileDifference, ..
     return tuple(FileDifference(name, frozenset(_how(name, expected.get(name), actual))) for name in names)
 
 
-def _how(name: str, mine: bytes | None, actual: Files) -> list[str]:
-    theirs, path = actual.get(name), PurePath(name)
+def _how(name: str, expected: bytes | None, files: Files) -> list[str]:
+    content, path = files.get(name), PurePath(name)
     is_index = path.suffix in _SOUND
     found = []
-    if is_index and _used(path, mine) == _used(path, theirs):
+    if is_index and _used(path, expected) == _used(path, content):
         found.append("room")
-        if len(theirs or b"") > len(mine or b""):
+        if len(content or b"") > len(expected or b""):
             found.append("longer")
-    if is_index and theirs and path.stem.isdecimal():
-        log = actual.get(f"{path.stem}.log")
-        if log is not None and _SOUND[path.suffix](theirs, log, int(path.stem)) and _is_finished(path, theirs, actual):
+    if is_index and content and path.stem.isdecimal():
+        log = files.get(f"{path.stem}.log")
+        if log is not None and _SOUND[path.suffix](content, log, int(path.stem)) and _is_finished(path, content, files):
             found.append("sound")
-    if is_index and _used(path, mine) and not _used(path, theirs) and _is_finished(path, b"", actual):
+    if is_index and _used(path, expected) and not _used(path, content) and _is_finished(path, b"", files):
         found.append(f"sparse{path.suffix}")
-    if mine is None or theirs is None:
+    if expected is None or content is None:
         found.append(f"absent{path.suffix}")
     return found
 

@@ -20,7 +20,7 @@ from conformance.lockstep.comparison import build_divergence, compare_with_model
 from conformance.lockstep.decision import Decision
 from conformance.lockstep.divergence import Divergence, DivergenceError, Statistics
 from conformance.lockstep.observable import ACTIVE_RUNS
-from conformance.lockstep.scope import Files, Group, Scope, Seen, grouped
+from conformance.lockstep.scope import Files, Group, ObservationT, Scope, grouped
 from conformance.lockstep.shared_references import SharedReferences
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.effects import Effect
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from conformance.lockstep.participant import Participant
 
 
-class Lockstep(Generic[Seen, Files]):
+class Lockstep(Generic[ObservationT, Files]):
     """Participants that execute operations together.
 
     Args:
@@ -58,7 +58,7 @@ class Lockstep(Generic[Seen, Files]):
         scratch: Path,
         *,
         releases: Iterable[str] = (),
-        on_divergence: Callable[[Divergence], int] = lambda _: False,
+        on_divergence: Callable[[Divergence], Decision | bool] = lambda _: Decision.RAISE,
         attribute: bool = True,
         model: bool = True,
     ) -> None:
@@ -71,9 +71,9 @@ class Lockstep(Generic[Seen, Files]):
         self._comparing: Participant | None = None
         self.failure: DivergenceError | None = None
         self._failed, self._name = False, scope.no_file_name
-        self._seen: list[tuple[Seen, Files]] = []
+        self._seen: list[tuple[ObservationT, Files]] = []
         participants = [scope.participant(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
-        self.groups: list[Group[Seen, Files]] = grouped(scope, participants, releases, scratch, model=model)
+        self.groups: list[Group[ObservationT, Files]] = grouped(scope, participants, releases, scratch, model=model)
         self._subjects = participants
         self._share()
         self._batch()
@@ -83,7 +83,7 @@ class Lockstep(Generic[Seen, Files]):
 
     def _share(self) -> None:
         """Determine which groups can share a reference."""
-        self._references: SharedReferences[Seen, Files] = SharedReferences(self.scope, self.groups)
+        self._references: SharedReferences[ObservationT, Files] = SharedReferences(self.scope, self.groups)
 
     def _batch(self) -> None:
         """Determine which participants execute steps in batches, and which after each step."""
@@ -94,7 +94,7 @@ class Lockstep(Generic[Seen, Files]):
     # -- the participants --------------------------------------------------------------------------------------
 
     @property
-    def primary(self) -> Group[Seen, Files]:
+    def primary(self) -> Group[ObservationT, Files]:
         """The group that strategies use: the newest dialect."""
         return self.groups[-1]
 
@@ -216,7 +216,7 @@ class Lockstep(Generic[Seen, Files]):
         """
         self._batched.flush()
 
-    def perform(self, operation: Operation) -> Seen:
+    def perform(self, operation: Operation) -> ObservationT:
         """Execute one step with every participant, and return the observation of the newest dialect's reference.
 
         Raises:
@@ -229,7 +229,7 @@ class Lockstep(Generic[Seen, Files]):
             self._failed = True
             raise
 
-    def _perform(self, operation: Operation) -> Seen:
+    def _perform(self, operation: Operation) -> ObservationT:
         self.operations.append(operation)
         self.journal(operation)
         self.statistics.steps += 1

@@ -40,7 +40,7 @@ class Participant(ABC):
         self.directory = directory
         self.prefix = f"{directory}/"
         self.active = True
-        self.batched = getattr(implementation, "followers", None) is not None
+        self.batched = getattr(implementation, "batch_group", None) is not None
         self.perform: Callable[[Operation], Any] = (
             implementation.observation if self.batched else implementation.perform
         )

@@ -26,16 +26,16 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
     from kidx.dialect import Dialect
 
-Seen = TypeVar("Seen")
+ObservationT = TypeVar("ObservationT")
 """An observation: the outcome of an operation, and the state after it."""
 Files = TypeVar("Files")
 """The contents of the files that are compared."""
 
 
-class Scope(ABC, Generic[Seen, Files]):
+class Scope(ABC, Generic[ObservationT, Files]):
     """Definition of a kind of object for a lockstep; instances have no state and may be shared."""
 
-    empty_observation: Seen
+    empty_observation: ObservationT
     """The observation before the first step of an example."""
     no_files: Files
     """The files of an empty directory."""
@@ -123,7 +123,7 @@ class Scope(ABC, Generic[Seen, Files]):
         """Return the path, as in :meth:`by_name`, of the file that a corrupting operation changes."""
         raise NotImplementedError(f"{type(self).__name__} corrupts no files")
 
-    def corrupt(self, group: Group[Seen, Files], operation: Operation, name: Any) -> None:
+    def corrupt(self, group: Group[ObservationT, Files], operation: Operation, name: Any) -> None:
         """Corrupt a file of every unbatched participant of a group, and update the reference's files."""
         raise NotImplementedError(f"{type(self).__name__} corrupts no files")
 
@@ -137,7 +137,7 @@ class Scope(ABC, Generic[Seen, Files]):
         """Return the state that attribution tracks, at the beginning of an example; None if it tracks nothing."""
         del release
 
-    def is_reachable_by_broker(self, operation: Operation, tracked: Any, after: tuple[Seen, Files]) -> bool:
+    def is_reachable_by_broker(self, operation: Operation, tracked: Any, after: tuple[ObservationT, Files]) -> bool:
         """Return True if a broker can execute a step; called before :meth:`track`."""
         del operation, tracked, after
         return True
@@ -147,8 +147,8 @@ class Scope(ABC, Generic[Seen, Files]):
         operation: Operation,
         dialect: Dialect,
         tracked: Any,
-        before: tuple[Seen, Files],
-        after: tuple[Seen, Files],
+        before: tuple[ObservationT, Files],
+        after: tuple[ObservationT, Files],
         known: dict[Any, Any],
     ) -> tuple[str, ...]:
         """Return the clauses that a step of the reference exercises; called before :meth:`track`.
@@ -169,9 +169,9 @@ class Scope(ABC, Generic[Seen, Files]):
         clauses: tuple[str, ...],
         operation: Operation,
         dialect: Dialect,
-        seen: tuple[tuple[Seen, Files], tuple[Seen, Files]],
-        expected: tuple[Seen, Files],
-        actual: tuple[Seen, Files],
+        seen: tuple[tuple[ObservationT, Files], tuple[ObservationT, Files]],
+        expected: tuple[ObservationT, Files],
+        actual: tuple[ObservationT, Files],
     ) -> tuple[str, ...]:
         """Return the exercised clauses that a divergence implicates; by default all of them.
 
@@ -186,12 +186,12 @@ class Scope(ABC, Generic[Seen, Files]):
         del operation, dialect, seen, expected, actual
         return clauses
 
-    def track(self, tracked: Any, operation: Operation, observation: Seen) -> None:
+    def track(self, tracked: Any, operation: Operation, observation: ObservationT) -> None:
         """Update the tracked state with a step or with a corruption by the harness."""
         del tracked, operation, observation
 
 
-class Group(Generic[Seen, Files]):
+class Group(Generic[ObservationT, Files]):
     """Subjects whose releases behave alike, with the reference and the model that they are compared with.
 
     Attributes:
@@ -203,7 +203,13 @@ class Group(Generic[Seen, Files]):
     """
 
     def __init__(
-        self, scope: Scope[Seen, Files], release: str, subjects: list[Participant], directory: Path, *, model: bool
+        self,
+        scope: Scope[ObservationT, Files],
+        release: str,
+        subjects: list[Participant],
+        directory: Path,
+        *,
+        model: bool,
     ) -> None:
         self._scope = scope
         self.dialect = with_codecs_of(dialect_of(release), [subject.implementation for subject in subjects])
@@ -227,13 +233,13 @@ class Group(Generic[Seen, Files]):
 
 
 def grouped(
-    scope: Scope[Seen, Files],
+    scope: Scope[ObservationT, Files],
     participants: Iterable[Participant],
     releases: Iterable[str],
     scratch: Path,
     *,
     model: bool,
-) -> list[Group[Seen, Files]]:
+) -> list[Group[ObservationT, Files]]:
     """Return the subjects in groups whose releases behave alike, each with a reference; the newest dialect is last.
 
     Subjects that provide their compression libraries are in a separate group for their release, because these libraries

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Generic
 
-from conformance.lockstep.scope import Files, Group, Scope, Seen
+from conformance.lockstep.scope import Files, Group, ObservationT, Scope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _Groups = list[Group[Any, Any]]
 
 
-class SharedReferences(Generic[Seen, Files]):
+class SharedReferences(Generic[ObservationT, Files]):
     """References of all groups. Of groups that share, only the last one's reference executes; the others are idle.
 
     Args:
@@ -35,7 +35,7 @@ class SharedReferences(Generic[Seen, Files]):
         executing: The reference that is executing an operation; may be read from another thread.
     """
 
-    def __init__(self, scope: Scope[Seen, Files], groups: Sequence[Group[Seen, Files]]) -> None:
+    def __init__(self, scope: Scope[ObservationT, Files], groups: Sequence[Group[ObservationT, Files]]) -> None:
         self.executing: Participant | None = None
         self._scope = scope
         self._groups = groups
@@ -83,7 +83,7 @@ class SharedReferences(Generic[Seen, Files]):
 
     def _perform_together(self, operation: Operation, operations: Sequence[Operation]) -> None:
         waiting, self._together = self._together, []
-        seen: list[tuple[Seen, Files]] = []
+        seen: list[tuple[ObservationT, Files]] = []
         while waiting:
             groups = waiting.pop()
             last = groups[-1]

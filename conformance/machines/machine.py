@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from hypothesis.stateful import RuleBasedStateMachine
 
+from conformance.lockstep.decision import Decision
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
@@ -48,7 +50,7 @@ class Machine(RuleBasedStateMachine):
         scratch: Path,
         *,
         releases: Iterable[str] = (),
-        on_divergence: Callable[[Divergence], int] = lambda _: False,
+        on_divergence: Callable[[Divergence], Decision | bool] = lambda _: Decision.RAISE,
     ) -> Any:
         """Return a lockstep for this machine, with the arguments of ``Lockstep``."""
         return cls.lockstep_type(subjects, scratch, releases=releases, on_divergence=on_divergence)

@@ -54,7 +54,7 @@ def check_steps(machine: str, operations: Sequence[Operation]) -> None:
             argument is out of range.
     """
     if machine in KINDS and operations and operations[0].name != "open":
-        raise StepError(f"step 1 is {operations[0].name!r}; the first one opens a file")
+        raise StepError(f"step 1 is {operations[0].name!r}; the first step of a trace must open a file or a log")
     for number, operation in enumerate(operations, start=1):
         where = f"step {number}, {operation.name!r}"
         if machine in KINDS:

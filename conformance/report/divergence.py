@@ -160,30 +160,37 @@ def _both_sides(expected: str, actual: str) -> list[str]:
 
 
 def _states(machine: str, steps: Sequence[str], expected: Any, actual: Any) -> tuple[str, list[str]]:
-    mine, theirs = fields_of_state(machine, expected), fields_of_state(machine, actual)
-    if not mine and not theirs:
+    expected_fields, actual_fields = fields_of_state(machine, expected), fields_of_state(machine, actual)
+    if not expected_fields and not actual_fields:
         return "", _both_sides(format_value(expected), format_value(actual))
     closed = is_closed(steps)
-    what = ", ".join(differing(mine, theirs)) if mine and theirs else "one side is closed"
-    if mine and theirs and closed:
+    what = (
+        ", ".join(differing(expected_fields, actual_fields))
+        if expected_fields and actual_fields
+        else "one side is closed"
+    )
+    if expected_fields and actual_fields and closed:
         what += " (after closing, when the state need not be reported)"
     missing = [
         f"{side:12} {'closed' if closed else 'not open'}: no state"
         for side, value in (("expected", expected), ("actual", actual))
         if value is None
     ]
-    return what, [*missing, *(f"  {row}" for row in as_table(mine, theirs))]
+    return what, [*missing, *(f"  {row}" for row in as_table(expected_fields, actual_fields))]
 
 
 def _outcomes(machine: str, step: str, expected: Any, actual: Any) -> tuple[str, list[str]]:
     values = format_outcome(expected), format_outcome(actual)
-    mine, theirs = (fields_of_value(machine, step, value) for value in values)
-    if mine and theirs:
-        what = ", ".join(differing(mine, theirs))
-        if lines := on_two_lines(mine, theirs):
+    expected_fields, actual_fields = (fields_of_value(machine, step, value) for value in values)
+    if expected_fields and actual_fields:
+        what = ", ".join(differing(expected_fields, actual_fields))
+        if lines := on_two_lines(expected_fields, actual_fields):
             return what, _both_sides(*lines)
-        return what, [f"  {row}" for row in as_table(mine, theirs, whole=True)]
-    shown = (in_one_line(side) or format_value(value) for side, value in zip((mine, theirs), values, strict=True))
+        return what, [f"  {row}" for row in as_table(expected_fields, actual_fields, whole=True)]
+    shown = (
+        in_one_line(side) or format_value(value)
+        for side, value in zip((expected_fields, actual_fields), values, strict=True)
+    )
     return "", _both_sides(*shown)
 
 

@@ -152,20 +152,20 @@ def _flat(names: Names, value: Any, prefix: str) -> Iterator[tuple[str, Any]]:
 # -- two sides -----------------------------------------------------------------------------------------------------
 
 
-def differing(mine: dict[str, Any], theirs: dict[str, Any]) -> list[str]:
+def differing(expected: dict[str, Any], actual: dict[str, Any]) -> list[str]:
     """Return the names of the differing fields."""
-    both = dict.fromkeys((*mine, *theirs))
-    return [name for name in both if _shown(mine, name) != _shown(theirs, name)]
+    both = dict.fromkeys((*expected, *actual))
+    return [name for name in both if _shown(expected, name) != _shown(actual, name)]
 
 
-def on_two_lines(mine: dict[str, Any], theirs: dict[str, Any]) -> tuple[str, str] | None:
+def on_two_lines(expected: dict[str, Any], actual: dict[str, Any]) -> tuple[str, str] | None:
     """Return one line for each side, with a mark before differing fields; None if the sides have too many fields."""
-    if mine.keys() != theirs.keys() or len(mine) > _IN_ONE_LINE:
+    if expected.keys() != actual.keys() or len(expected) > _IN_ONE_LINE:
         return None
-    wrong = differing(mine, theirs)
-    cells = [[f"{name}={_shown(side, name)}" for name in mine] for side in (mine, theirs)]
+    wrong = differing(expected, actual)
+    cells = [[f"{name}={_shown(side, name)}" for name in expected] for side in (expected, actual)]
     widths = [max(map(len, pair)) for pair in zip(*cells, strict=True)]
-    marks = [MARK if name in wrong else " " for name in mine]
+    marks = [MARK if name in wrong else " " for name in expected]
     one, other = (
         " ".join(mark + cell.ljust(width) for mark, cell, width in zip(marks, side, widths, strict=True)).rstrip()
         for side in cells
@@ -178,19 +178,19 @@ def in_one_line(fields: dict[str, Any]) -> str:
     return " ".join(f"{name}={_shown(fields, name)}" for name in fields)
 
 
-def as_table(mine: dict[str, Any], theirs: dict[str, Any], *, whole: bool = False) -> list[str]:
+def as_table(expected: dict[str, Any], actual: dict[str, Any], *, whole: bool = False) -> list[str]:
     """Return both sides as a table with one field per line and a mark before differing fields.
 
     Args:
-        mine: the expected fields.
-        theirs: the actual fields.
+        expected: the expected fields.
+        actual: the actual fields.
         whole: True to show equal fields if there are few fields. Otherwise equal fields are only counted.
     """
-    wrong = set(differing(mine, theirs))
-    names = list(dict.fromkeys((*mine, *theirs)))
+    wrong = set(differing(expected, actual))
+    names = list(dict.fromkeys((*expected, *actual)))
     shown = names if whole and len(names) <= _IN_FULL else [name for name in names if name in wrong]
     rows = [("", "field", "expected", "actual")]
-    rows += [(MARK if name in wrong else "", name, _shown(mine, name), _shown(theirs, name)) for name in shown]
+    rows += [(MARK if name in wrong else "", name, _shown(expected, name), _shown(actual, name)) for name in shown]
     left = len(names) - len(shown)
     return [*_aligned(rows), *([f"  ({left} other field{'s are' if left > 1 else ' is'} equal)"] if left else [])]
 

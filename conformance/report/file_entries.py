@@ -54,8 +54,8 @@ def first_difference(machine: str, expected: Any, actual: Any) -> FileDifference
         return _listing(expected, actual)
     if not files:
         return None
-    (name, mine, theirs), *others = files
-    found = _of_file(machine, name, mine, theirs)
+    (name, expected_bytes, actual_bytes), *others = files
+    found = _of_file(machine, name, expected_bytes, actual_bytes)
     return found._replace(more=tuple(each for each, _, _ in others))
 
 
@@ -81,8 +81,12 @@ def _files(expected: Any, actual: Any) -> Iterator[tuple[str, bytes | None, byte
         ValueError: A content is not hexadecimal, or a list has no pairs.
     """
     if isinstance(expected, list) and isinstance(actual, list):
-        mine, theirs = ({str(name): _bytes(data) for name, data in side} for side in (expected, actual))
-        yield from ((n, mine.get(n), theirs.get(n)) for n in {**mine, **theirs} if mine.get(n) != theirs.get(n))
+        expected_files, actual_files = ({str(name): _bytes(data) for name, data in side} for side in (expected, actual))
+        yield from (
+            (n, expected_files.get(n), actual_files.get(n))
+            for n in {**expected_files, **actual_files}
+            if expected_files.get(n) != actual_files.get(n)
+        )
     elif expected != actual:
         yield "", _bytes(expected), _bytes(actual)
 
@@ -91,21 +95,21 @@ def _bytes(data: Any) -> bytes | None:
     return None if data is None else bytes.fromhex(data)
 
 
-def _of_file(machine: str, name: str, mine: bytes | None, theirs: bytes | None) -> FileDifference:
+def _of_file(machine: str, name: str, expected: bytes | None, actual: bytes | None) -> FileDifference:
     label = f"{name}: " if name else ""
-    if mine is None or theirs is None:
-        one, other = ("no file" if data is None else f"a file of {len(data)} bytes" for data in (mine, theirs))
+    if expected is None or actual is None:
+        one, other = ("no file" if data is None else f"a file of {len(data)} bytes" for data in (expected, actual))
         return FileDifference(f"{label}one side has no file", one, other)
-    pairs = enumerate(zip(mine, theirs, strict=False))
-    at = next((place for place, (a, b) in pairs if a != b), min(len(mine), len(theirs)))
+    pairs = enumerate(zip(expected, actual, strict=False))
+    at = next((place for place, (a, b) in pairs if a != b), min(len(expected), len(actual)))
     if name.endswith(".log") or ".log." in name:
-        where, sides = _batches(mine, theirs, at)
-    elif lines := _lines(mine, theirs):
+        where, sides = _batches(expected, actual, at)
+    elif lines := _lines(expected, actual):
         where, sides = lines
     else:
         layout = _LAYOUTS.get(_suffix(name)) if name else _OF_MACHINE.get(machine)
-        where, sides = _entries(layout, mine, theirs, at)
-    title = f"{label}expected {len(mine)} bytes, actual {len(theirs)}; first difference at byte {at}, in {where}"
+        where, sides = _entries(layout, expected, actual, at)
+    title = f"{label}expected {len(expected)} bytes, actual {len(actual)}; first difference at byte {at}, in {where}"
     return FileDifference(title, sides[0], sides[1])
 
 
@@ -116,32 +120,32 @@ def _suffix(name: str) -> str:
 # -- content at the difference -------------------------------------------------------------------------------------
 
 
-def _entries(layout: Layout | None, mine: bytes, theirs: bytes, at: int) -> tuple[str, list[str]]:
+def _entries(layout: Layout | None, expected: bytes, actual: bytes, at: int) -> tuple[str, list[str]]:
     """Return the name of the entry at a position, and its text on both sides; in an unknown format, a row of bytes."""
     size = _ROW if layout is None else layout.size
     start = at - at % size
-    rows = [data[start : start + size] for data in (mine, theirs)]
+    rows = [data[start : start + size] for data in (expected, actual)]
     if layout is None:
         return f"the bytes from {start}", [row.hex(" ") or _END for row in rows]
     return f"entry {start // size}", _decoded(layout, rows, [field.name for field in layout.fields])
 
 
-def _batches(mine: bytes, theirs: bytes, at: int) -> tuple[str, list[str]]:
+def _batches(expected: bytes, actual: bytes, at: int) -> tuple[str, list[str]]:
     """Return the name of the batch at a position, and its header on both sides, or the bytes after the header."""
     start = 0
-    while start + PREFIX.size <= len(mine):
-        end = start + LOG_OVERHEAD + int.from_bytes(mine[start + 8 : start + LOG_OVERHEAD])
+    while start + PREFIX.size <= len(expected):
+        end = start + LOG_OVERHEAD + int.from_bytes(expected[start + 8 : start + LOG_OVERHEAD])
         if at < end or end <= start + LOG_OVERHEAD:
             break
         start = end
-    base = int.from_bytes(mine[start : start + 8], signed=True)
-    where = f"the batch from byte {start}" + (f", base offset {base}" if start + 8 <= len(mine) else "")
-    magics = {data[start + 16] for data in (mine, theirs) if len(data) > start + 16}
+    base = int.from_bytes(expected[start : start + 8], signed=True)
+    where = f"the batch from byte {start}" + (f", base offset {base}" if start + 8 <= len(expected) else "")
+    magics = {data[start + 16] for data in (expected, actual) if len(data) > start + 16}
     layout = _OF_MAGIC[max(magics)] if magics and max(magics) < len(_OF_MAGIC) else None
     if layout is None or at >= start + layout.size:
-        row, sides = _entries(None, mine, theirs, at)
+        row, sides = _entries(None, expected, actual, at)
         return f"{where}, {row}", sides
-    rows = [data[start : start + layout.size] for data in (mine, theirs)]
+    rows = [data[start : start + layout.size] for data in (expected, actual)]
     names = [
         field.name
         for field in layout.fields
@@ -150,10 +154,10 @@ def _batches(mine: bytes, theirs: bytes, at: int) -> tuple[str, list[str]]:
     return where, _decoded(layout, rows, names)
 
 
-def _lines(mine: bytes, theirs: bytes) -> tuple[str, list[str]] | None:
+def _lines(expected: bytes, actual: bytes) -> tuple[str, list[str]] | None:
     """Return the number of the first line that differs, and this line on both sides; None if the files are not text."""
     try:
-        texts = [data.decode("ascii").split("\n") for data in (mine, theirs)]
+        texts = [data.decode("ascii").split("\n") for data in (expected, actual)]
     except UnicodeDecodeError:
         return None
     if not all(line.isprintable() for lines in texts for line in lines):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from conformance.events import Event, Sink
 
 
-class Together:
+class CombinedSink:
     """Sink that passes every event to several writers.
 
     Args:

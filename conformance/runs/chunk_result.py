@@ -20,8 +20,8 @@ FAILURES: Final = 200
 """The number of failures after which a program drops out of a machine, because each failure requires a new start."""
 _WAITED: Final = 67
 """The weight of a timeout after ten seconds, with which the third timeout is the last."""
-KEPT: Final = -1
-"""The number that regression traces have instead of a chunk number."""
+REGRESSION_TRACES: Final = -1
+"""The chunk number of the result of the regression traces."""
 
 Shown = tuple["Divergence", tuple["Operation", ...]]
 """A divergence, with the steps up to it."""
@@ -32,7 +32,7 @@ class ChunkResult:
     """Result of a chunk, or of all chunks up to some point.
 
     Attributes:
-        number: The number of the chunk; :data:`KEPT` for the regression traces.
+        number: The number of the chunk; :data:`REGRESSION_TRACES` for the regression traces.
         examples: The number of examples.
         steps: The number of operations of the examples.
         kinds: The steps of the newest dialect's reference, by kind.
@@ -42,20 +42,20 @@ class ChunkResult:
         excused: For each participant, the number of steps with a tolerated difference, by the description of the
             tolerance.
         lacking: For each participant, the requested operations that it does not have.
-        sightings: The buckets of the divergences that count.
+        buckets: The buckets of the divergences that count.
         expected: For each participant, the clauses of divergences that are expected or do not count.
-        met: The numbers of the expectations that a divergence has matched.
+        matched_expectations: The numbers of the expectations that a divergence has matched.
         waited: For each participant, the number of ``examples`` and ``steps`` that other participants executed instead.
         failed: For each participant, the number of examples that ended with a failure, by its signature.
-        departed: For each participant, the score that decides whether it drops out of the run. Failures count, and with
-            ``--fail-fast`` the first divergence.
+        dropout_scores: For each participant, the score that decides whether it drops out of the run. Failures count,
+            and with ``--fail-fast`` the first divergence.
         left: For each participant that has dropped out, the number of examples and steps until then.
         broken: A divergence of the reference itself, with which nothing can then be compared; or None.
         cut: True if the time was up.
         not_replayed: The number of regression traces that were not executed because the time was up.
     """
 
-    number: int = KEPT
+    number: int = REGRESSION_TRACES
     examples: int = 0
     steps: int = 0
     kinds: Counter[Kind] = field(default_factory=Counter)
@@ -64,12 +64,12 @@ class ChunkResult:
     credited: dict[str, Counter[str]] = field(default_factory=dict)
     excused: dict[str, Counter[str]] = field(default_factory=dict)
     lacking: dict[str, set[str]] = field(default_factory=dict)
-    sightings: Buckets = field(default_factory=Buckets)
+    buckets: Buckets = field(default_factory=Buckets)
     expected: dict[str, set[str]] = field(default_factory=dict)
-    met: set[int] = field(default_factory=set)
+    matched_expectations: set[int] = field(default_factory=set)
     waited: dict[str, Counter[str]] = field(default_factory=dict)
     failed: dict[str, Counter[str]] = field(default_factory=dict)
-    departed: dict[str, int] = field(default_factory=dict)
+    dropout_scores: dict[str, int] = field(default_factory=dict)
     left: dict[str, tuple[int, int]] = field(default_factory=dict)
     broken: Shown | None = None
     cut: bool = False
@@ -80,7 +80,7 @@ class ChunkResult:
 
         Args:
             chunk: The result of the chunk.
-            limit: The score at which a participant drops out, see ``departed``.
+            limit: The score at which a participant drops out, see ``dropout_scores``.
         """
         gone = self.gone(limit)
         self.number = chunk.number
@@ -98,11 +98,11 @@ class ChunkResult:
             for participant, names in theirs.items():
                 if participant not in gone:
                     mine.setdefault(participant, set()).update(names)
-        stayed = ((kind, sighting) for kind, sighting in chunk.sightings.items() if kind.participant not in gone)
-        self.sightings.merge(Buckets(stayed))
-        self.met |= chunk.met
-        for participant, times in chunk.departed.items():
-            self.departed[participant] = self.departed.get(participant, 0) + times
+        stayed = ((kind, bucket) for kind, bucket in chunk.buckets.items() if kind.participant not in gone)
+        self.buckets.merge(Buckets(stayed))
+        self.matched_expectations |= chunk.matched_expectations
+        for participant, times in chunk.dropout_scores.items():
+            self.dropout_scores[participant] = self.dropout_scores.get(participant, 0) + times
         for participant in self.gone(limit) - gone:
             self.left[participant] = self.examples, self.steps
         self.broken = self.broken or chunk.broken
@@ -119,11 +119,11 @@ class ChunkResult:
         """Count a failure of a participant, which ends the example for it."""
         name, text = divergence.participant, str(divergence.actual.text or "")
         self.failed.setdefault(name, Counter())[signature_of(divergence).removeprefix("bulk_")] += 1
-        self.departed[name] = self.departed.get(name, 0) + (_WAITED if text.startswith(WAITED) else 1)
+        self.dropout_scores[name] = self.dropout_scores.get(name, 0) + (_WAITED if text.startswith(WAITED) else 1)
 
     def gone(self, limit: int) -> set[str]:
         """Return the participants that have dropped out."""
-        return {participant for participant, times in self.departed.items() if times >= limit}
+        return {participant for participant, times in self.dropout_scores.items() if times >= limit}
 
 
 def is_over(evidence: ChunkResult, participants: Iterable[str], limit: int) -> bool:

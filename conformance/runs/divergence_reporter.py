@@ -22,6 +22,7 @@ from conformance.scratch import scratch_directory
 if TYPE_CHECKING:
     from conformance.events import Diverged, Sink
     from conformance.implementations.protocol import Implementation
+    from conformance.lockstep.decision import Decision
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
     from conformance.runs.chunk_result import ChunkResult
@@ -84,34 +85,34 @@ class DivergenceReporter:
             )
         if self.plan.stop_at_first:
             return [one for one in self._reported_when_found if one.machine == run.name]
-        found = deduplicate(run.name, evidence.sightings, run.specification, evidence.credited)
+        found = deduplicate(run.name, evidence.buckets, run.specification, evidence.credited)
         cases: dict[str, list[MinimizedDivergence]] = {}
         for one in found:
             if one.identity not in self._known:
                 cases.setdefault(one.identity.implementation, []).append(shrink_and_save(run, one, self.seed))
         own = [each for same in cases.values() for each in _group_by_root_cause(same)]
-        for case, others in sorted(own, key=lambda each: each[0].distinct.first):
+        for case, others in sorted(own, key=lambda each: each[0].unique.first):
             if not self._is_twin(case):
                 self._emit_group(case, others)
         return self._unique_for_machine(found)
 
     def _emit_group(self, case: MinimizedDivergence, others: list[tuple[MinimizedDivergence, str]]) -> None:
         """Queue a divergence with its related divergences."""
-        more = (_related_json(other.event, other.distinct.count, why) for other, why in others)
+        more = (_related_json(other.event, other.unique.count, why) for other, why in others)
         event = replace(case.event, related=(*case.event.related, *more))
-        case.distinct.told = frozenset(event.clauses)
-        for one in (case.distinct, *(other.distinct for other, _ in others)):
-            self._known[one.identity] = case.distinct
-        self._keep(case.distinct, event)
+        case.unique.reported_clauses = frozenset(event.clauses)
+        for one in (case.unique, *(other.unique for other, _ in others)):
+            self._known[one.identity] = case.unique
+        self._keep(case.unique, event)
 
     def _is_twin(self, case: MinimizedDivergence) -> bool:
         """Return True if a divergence in the other kind of index has the same root cause, and relate the two."""
-        for number, (told, event) in enumerate(self._events):
-            if told is not None and are_twins(told, case.distinct):
-                twin = _related_json(case.event, case.distinct.count, TWIN)
-                self._events[number] = told, replace(event, related=(*event.related, twin))
-                self._known[case.distinct.identity] = told
-                told.merge(case.distinct)
+        for number, (reported, event) in enumerate(self._events):
+            if reported is not None and are_twins(reported, case.unique):
+                twin = _related_json(case.event, case.unique.count, TWIN)
+                self._events[number] = reported, replace(event, related=(*event.related, twin))
+                self._known[case.unique.identity] = reported
+                reported.merge(case.unique)
                 return True
         return False
 
@@ -119,12 +120,12 @@ class DivergenceReporter:
         """Return the divergences of a machine, once per root cause. Related divergences count as occurrences."""
         mine: dict[Sameness, UniqueDivergence] = {}
         for one in found:
-            told = self._known[one.identity]
-            one.told = told.told
-            if one is not told:
-                told.merge(one)
-            known = mine.setdefault(told.identity, one)
-            if known is not one and known is not told:
+            reported = self._known[one.identity]
+            one.reported_clauses = reported.reported_clauses
+            if one is not reported:
+                reported.merge(one)
+            known = mine.setdefault(reported.identity, one)
+            if known is not one and known is not reported:
                 known.merge(one)
         return list(mine.values())
 
@@ -132,20 +133,20 @@ class DivergenceReporter:
         """With ``stop_at_first``, emit the first divergence of each participant that has dropped out."""
         if not self.plan.stop_at_first:
             return
-        told = {(one.machine, one.sighting.divergence.participant) for one in self._reported_when_found}
-        for kind, sighting in evidence.sightings.items():
-            if (run.name, kind.participant) not in told:
-                told.add((run.name, kind.participant))
-                (one,) = deduplicate(run.name, Buckets({kind: sighting}), run.specification, {})
+        reported = {(one.machine, one.representative.divergence.participant) for one in self._reported_when_found}
+        for kind, bucket in evidence.buckets.items():
+            if (run.name, kind.participant) not in reported:
+                reported.add((run.name, kind.participant))
+                (one,) = deduplicate(run.name, Buckets({kind: bucket}), run.specification, {})
                 self._reported_when_found.append(one)
                 self.count += 1
                 event = shrink_and_save(run, one, self.seed).event
-                one.told = frozenset(event.failure["clauses"])
+                one.reported_clauses = frozenset(event.failure["clauses"])
                 self.sink(event)
 
-    def _keep(self, distinct: UniqueDivergence | None, event: Diverged) -> None:
+    def _keep(self, unique: UniqueDivergence | None, event: Diverged) -> None:
         self.count += 1
-        self._events.append((distinct, event))
+        self._events.append((unique, event))
 
     def finish(self) -> None:
         """Emit all queued divergences; violations of MUST clauses come first."""
@@ -177,53 +178,53 @@ def _related_json(event: Diverged, occurrences: int, why: str) -> dict[str, Any]
     }
 
 
-def shrink_and_save(run: MachineRun, distinct: UniqueDivergence, seed: int) -> MinimizedDivergence:
+def shrink_and_save(run: MachineRun, unique: UniqueDivergence, seed: int) -> MinimizedDivergence:
     """Return a divergence with its event, after it is shrunk in a lockstep of the participant alone, and saved."""
-    divergence = distinct.sighting.divergence
+    divergence = unique.representative.divergence
     name = divergence.participant
     specification = run.specification(name)
     subject = next(subject for _, subject in run.subjects if subject.name == name)
-    shown = _alone(run, subject, distinct, run.plan.shrink_time)
+    shown = _alone(run, subject, unique, run.plan.shrink_time)
     event = as_event(run, shown, seed, specification)
     # The failing clause is the first clause of its level.
-    requirements = sorted(event.requirements, key=lambda one: (one[1] != "MUST", one[0] != distinct.clause))
+    requirements = sorted(event.requirements, key=lambda one: (one[1] != "MUST", one[0] != unique.clause))
     event = replace(
         event,
         requirements=tuple(requirements),
-        clause=distinct.clause,
-        releases=distinct.releases,
-        occurrences=distinct.count,
-        related=tuple(_other_forms(run, subject, distinct, seed)),
+        clause=unique.clause,
+        releases=unique.releases,
+        occurrences=unique.count,
+        related=tuple(_other_forms(run, subject, unique, seed)),
     )
-    return MinimizedDivergence(distinct, shown, event, partial(_first_difference, run, subject))
+    return MinimizedDivergence(unique, shown, event, partial(_first_difference, run, subject))
 
 
-def _alone(run: MachineRun, subject: Implementation, distinct: UniqueDivergence, seconds: float) -> DivergenceError:
+def _alone(run: MachineRun, subject: Implementation, unique: UniqueDivergence, seconds: float) -> DivergenceError:
     """Return the representative of a divergence, shrunk in a lockstep of the participant alone."""
-    divergence = distinct.sighting.divergence
+    divergence = unique.representative.divergence
 
-    def others(seen: Divergence) -> int:
-        return decide(seen, run.plan.level, tolerated=not distinct.matches_participant(seen))
+    def tolerate_others(found: Divergence) -> Decision:
+        return decide(found, run.plan.level, tolerated=not unique.matches_participant(found))
 
     lockstep = run.machine.new_lockstep(
-        [subject], run.scratch / "shrink", releases=[divergence.release], on_divergence=others
+        [subject], run.scratch / "shrink", releases=[divergence.release], on_divergence=tolerate_others
     )
     return _shrunk(
-        lockstep, DivergenceError(divergence, distinct.sighting.operations), distinct.matches_participant, seconds
+        lockstep, DivergenceError(divergence, unique.representative.operations), unique.matches_participant, seconds
     )
 
 
 def _other_forms(
-    run: MachineRun, subject: Implementation, distinct: UniqueDivergence, seed: int
+    run: MachineRun, subject: Implementation, unique: UniqueDivergence, seed: int
 ) -> Iterator[dict[str, Any]]:
     """Yield other forms of a divergence with their own steps. Their root cause may be the same or not."""
-    mine = distinct.sighting.divergence
-    for sighting, times in distinct.other_ways[:_WAYS]:
-        if sighting.divergence.participant != mine.participant:
+    mine = unique.representative.divergence
+    for bucket, times in unique.other_ways[:_WAYS]:
+        if bucket.divergence.participant != mine.participant:
             continue
-        other = replace(distinct, sighting=sighting, shape=signature_of(sighting.divergence))
+        other = replace(unique, representative=bucket, shape=signature_of(bucket.divergence))
         event = as_event(run, _alone(run, subject, other, min(run.plan.shrink_time, _SECONDS_OF_WAY)), seed)
-        yield _related_json(replace(event, clause=distinct.clause), times, ANOTHER_WAY)
+        yield _related_json(replace(event, clause=unique.clause), times, ANOTHER_WAY)
 
 
 def _first_difference(run: MachineRun, subject: Implementation, operations: tuple[Operation, ...]) -> Divergence | None:

@@ -23,7 +23,7 @@ def run_examples(
     limit: float | None,
     sink: Sink,
     workers: ChunkWorkers | None = None,
-    departed: Callable[[ChunkResult], None] = lambda _: None,
+    on_dropout: Callable[[ChunkResult], None] = lambda _: None,
 ) -> ChunkResult:
     """Replay the regression traces, then run chunks of examples, until the time is up; at least one of each.
 
@@ -33,7 +33,7 @@ def run_examples(
         limit: The maximum time in seconds; None for no limit.
         sink: A callback that receives progress events.
         workers: The worker pool; None to use only this process.
-        departed: A callback that receives the total after every chunk, in which a participant may have dropped out.
+        on_dropout: A callback that receives the total after every chunk, in which a participant may have dropped out.
     """
     started = time.monotonic()
     deadline = None if limit is None else started + limit
@@ -48,16 +48,16 @@ def run_examples(
         return total
     if run.plan.kept:
         kept, traces, diverged = run.replay_regression_traces(is_late)
-        total.add(kept, run.patience)
-        departed(total)
+        total.add(kept, run.max_failures)
+        on_dropout(total)
         if traces:
             sink(Replayed(run.name, traces, diverged))
     before = total.examples
     for chunk, evidence in _evidence_of(run, seed, wanted, workers, deadline, total):
-        total.add(evidence, run.patience)
-        departed(total)
+        total.add(evidence, run.max_failures)
+        on_dropout(total)
         total.cut = (total.cut or is_late()) and total.examples - before < wanted
-        over = is_over(total, names, run.patience)
+        over = is_over(total, names, run.max_failures)
         if chunk.ends_round or over:
             used = (time.monotonic() - started) / limit if limit else 0.0
             share = 1.0 if total.cut else max(chunk.done / wanted, min(1.0, used))
@@ -71,7 +71,7 @@ def _evidence_of(
     run: MachineRun, seed: int, wanted: int, workers: ChunkWorkers | None, deadline: float | None, total: ChunkResult
 ) -> Iterator[tuple[Chunk, ChunkResult]]:
     """Yield the chunks of a seed with their results, in order; stop early if the run must stop."""
-    if is_over(total, [subject.name for _, subject in run.subjects], run.patience):
+    if is_over(total, [subject.name for _, subject in run.subjects], run.max_failures):
         return
     chunks = chunks_of(run.name, wanted, seed)
     if workers is not None:

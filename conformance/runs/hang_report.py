@@ -98,20 +98,20 @@ def report_hang(
 
 @contextmanager
 def exit_on_hang(
-    traces: Path, tell: Callable[[HangReport], None], limit: float, shrink_time: float = SHRINK_SECONDS
+    traces: Path, on_report: Callable[[HangReport], None], limit: float, shrink_time: float = SHRINK_SECONDS
 ) -> Iterator[None]:
     """Watch the steps of an experiment. A hang is reported, and ends the process with exit code 1.
 
     Args:
         traces: The directory for traces.
-        tell: A callback that receives the report; it is called in another thread.
+        on_report: A callback that receives the report; it is called in another thread.
         limit: The maximum duration of a step in seconds.
         shrink_time: The maximum time in seconds for shrinking.
     """
 
     def give_up(hang: Hang) -> None:
         try:
-            tell(report_hang(hang, traces, limit, shrink_time))
+            on_report(report_hang(hang, traces, limit, shrink_time))
         finally:
             exit_process(1)
 

@@ -51,13 +51,13 @@ def events_of(run: MachineRun, hang: Hang, evidence: ChunkResult, seed: int, mac
     specification = run.specification(participant)
     reference = participant not in {subject.name for _, subject in run.subjects}
     machine = machine or run.name
-    told = as_event(run, hang.failure, seed, "" if reference else specification, machine)
-    events: list[Event] = [replace(told, signature=hang.shape)]
-    found = deduplicate(run.name, evidence.sightings, run.specification, evidence.credited)
+    event = as_event(run, hang.failure, seed, "" if reference else specification, machine)
+    events: list[Event] = [replace(event, signature=hang.shape)]
+    found = deduplicate(run.name, evidence.buckets, run.specification, evidence.credited)
     for one in found:
-        sighting = one.sighting
-        failure = Hang(sighting.divergence, sighting.operations).failure
-        event = as_event(run, failure, seed, run.specification(sighting.divergence.participant))
+        bucket = one.representative
+        failure = Hang(bucket.divergence, bucket.operations).failure
+        event = as_event(run, failure, seed, run.specification(bucket.divergence.participant))
         events.append(replace(event, clause=one.clause, releases=one.releases, occurrences=one.count))
     for result in results_of(run, evidence, found, time.monotonic() - run.started):
         mine = result.implementation == specification and result.release == hang.divergence.release

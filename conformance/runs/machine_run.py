@@ -23,14 +23,14 @@ from conformance.implementations.forms import is_server
 from conformance.lockstep.decision import Decision, can_continue
 from conformance.lockstep.divergence import DivergenceError
 from conformance.machines import MACHINES
-from conformance.runs.chunk_result import FAILURES, KEPT, ChunkResult
+from conformance.runs.chunk_result import FAILURES, REGRESSION_TRACES, ChunkResult
 from conformance.runs.chunks import CHUNK, Chunk, run_chunk
 from conformance.runs.determinism import without_local_constants
 from conformance.runs.divergences.signatures import signature_detail, signature_of
 from conformance.runs.gc_tuning import infrequent_gc
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.replay import replay_operations
-from conformance.runs.turns import Turns
+from conformance.runs.turns import TurnOrder
 
 if TYPE_CHECKING:
     from conformance.expectations import ExpectationTracker
@@ -64,10 +64,10 @@ class MachineRun:
     Attributes:
         subjects: The ``-i`` argument and the participant of each implementation, in the order of the plan.
         unsupported: The ``-i`` arguments and releases that this machine cannot test, with the reason.
-        turns: The schedule of the programs that take turns.
+        turn_order: The schedule of the programs that take turns.
         total: The results of all chunks so far.
         started: The time of creation on the monotonic clock.
-        patience: The score at which a participant drops out, see :attr:`ChunkResult.departed`.
+        max_failures: The score at which a participant drops out, see :attr:`ChunkResult.dropout_scores`.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class MachineRun:
         if not plan.model:
             self.lockstep.drop_models()
         self.lockstep.count_at(plan.level)
-        self.turns = Turns(self.subjects, self.lockstep.scope.rules)
+        self.turn_order = TurnOrder(self.subjects, self.lockstep.scope.rules)
         self._waiting: set[str] = set()
         self._number = self._steps_before = 0
         self._specifications = {subject.name: specification for specification, subject in self.subjects}
@@ -101,7 +101,7 @@ class MachineRun:
         # A machine is bound once, so that the examples do not change if a participant turns out to lack an operation.
         self._bound = self.machine.bind(self.lockstep)
         self._settings = plan.profile.settings(CHUNK)
-        self.patience = 1 if plan.stop_at_first else FAILURES
+        self.max_failures = 1 if plan.stop_at_first else FAILURES
         self._left_early: Counter[str] = Counter()
         self._sidelined: set[str] = set()
         self._evidence = ChunkResult()
@@ -159,12 +159,12 @@ class MachineRun:
                     if self._seen > before or self.lockstep.failure is not None:
                         differing.append(trace.id)
 
-        evidence = self._collect_result(KEPT, perform)
+        evidence = self._collect_result(REGRESSION_TRACES, perform)
         return evidence, tuple(performed), tuple(differing)
 
     @property
     def _seen(self) -> int:
-        return sum(sighting.count for sighting in self._evidence.sightings.values())
+        return sum(bucket.count for bucket in self._evidence.buckets.values())
 
     def _collect_result(self, number: int, perform: Callable[[], None]) -> ChunkResult:
         """Execute a function and return its result, without earlier results."""
@@ -175,7 +175,7 @@ class MachineRun:
             participant.unsupported.clear()
             excused_by(participant).clear()
         self._evidence = evidence = ChunkResult(number)
-        self._sidelined = {name for name, times in self._left_early.items() if times >= self.patience}
+        self._sidelined = {name for name, times in self._left_early.items() if times >= self.max_failures}
         self.lockstep.failure = None
         self._number = number * CHUNK
         try:
@@ -186,10 +186,10 @@ class MachineRun:
                 raise
             evidence.broken = failure.divergence, failure.operations
         self._note_waiting()
-        self._left_early.update(evidence.departed)
+        self._left_early.update(evidence.dropout_scores)
         evidence.examples, evidence.steps = statistics.examples - examples, statistics.steps - steps
         evidence.kinds = Counter(statistics.kinds) - kinds
-        if number != KEPT:
+        if number != REGRESSION_TRACES:
             evidence.drawn, evidence.drawn_kinds = evidence.examples, evidence.kinds.copy()
         for name, participant in self._participants.items():
             evidence.credited[name] = participant.credited - credited[name]
@@ -200,8 +200,8 @@ class MachineRun:
     def _begin_example(self) -> None:
         self._note_waiting()
         self._begin()
-        if self._evidence.number != KEPT:
-            self._waiting = self.turns.waiting(self._number)
+        if self._evidence.number != REGRESSION_TRACES:
+            self._waiting = self.turn_order.waiting(self._number)
         self._number += 1
         for name in self._sidelined | self._waiting:
             self.lockstep.skip_example(name)
@@ -225,12 +225,12 @@ class MachineRun:
         if known is not None:
             evidence.expected.setdefault(divergence.participant, set()).update(known)
         else:
-            evidence.sightings.record(divergence, self.lockstep.operations[: divergence.step + 1])
+            evidence.buckets.record(divergence, self.lockstep.operations[: divergence.step + 1])
             if divergence.is_failure:
                 evidence.note_failure(divergence)
             if self.plan.stop_at_first:
-                evidence.departed[divergence.participant] = 1
-            if evidence.departed.get(divergence.participant, 0) >= self.patience:
+                evidence.dropout_scores[divergence.participant] = 1
+            if evidence.dropout_scores.get(divergence.participant, 0) >= self.max_failures:
                 self._sidelined.add(divergence.participant)
         if divergence.participant not in self._sidelined and can_continue(divergence, self.plan.level):
             participant.exclude_step(self._doubtful(divergence))
@@ -249,7 +249,7 @@ class MachineRun:
         about = divergence.clauses, signature_of(divergence), self.name, specification, divergence.release
         numbers = self.ledger.match_all(*about, signature_detail(divergence))
         if numbers:
-            self._evidence.met.update(numbers)
+            self._evidence.matched_expectations.update(numbers)
             known = [self.ledger.expectations[number] for number in numbers]
             return {clause for clause in divergence.clauses if any(each.covers_clause(clause) for each in known)}
         if not divergence.counts(self.plan.level):

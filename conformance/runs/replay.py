@@ -51,9 +51,9 @@ def find_trace(name: str, directories: Iterable[Path]) -> Trace:
         TraceError: The trace does not exist, or cannot be read.
     """
     path = Path(name)
-    pack, wanted = (name, "") if path.suffix == SUFFIX else name.rpartition("#")[::2]
-    if pack.endswith(SUFFIX) and not Path(pack).is_dir():
-        return only_trace(Path(pack), wanted)
+    file_name, trace_id = (name, "") if path.suffix == SUFFIX else name.rpartition("#")[::2]
+    if file_name.endswith(SUFFIX) and not Path(file_name).is_dir():
+        return only_trace(Path(file_name), trace_id)
     if os.path.lexists(path) or path.suffix == ".json":
         if path.is_dir():
             raise TraceError(f"{path} is a directory, not a trace")
@@ -62,8 +62,8 @@ def find_trace(name: str, directories: Iterable[Path]) -> Trace:
         for file in sorted(directory.rglob("*.json")):
             if name in (file.stem, file.stem.rpartition("-")[2]):
                 return Trace.load(file)
-        for many in sorted(directory.rglob(f"*{SUFFIX}")):
-            if found := find_in_file(many, name):
+        for traces in sorted(directory.rglob(f"*{SUFFIX}")):
+            if found := find_in_file(traces, name):
                 return found
     raise TraceError(f"no trace {name!r}: neither a file nor the id of one that was recorded here")
 
@@ -72,7 +72,7 @@ def replay(
     trace: Trace,
     releases: Sequence[str],
     implementations: Sequence[str],
-    tell: Callable[[int, Operation, Observation | None, Divergence | None], None] = lambda *_: None,
+    on_step: Callable[[int, Operation, Observation | None, Divergence | None], None] = lambda *_: None,
     progress: Progress | None = None,
     wire: WireOptions | None = None,
     level: Level | None = None,
@@ -86,7 +86,7 @@ def replay(
         trace: The trace.
         releases: The releases whose dialects and classes are used.
         implementations: ``-i`` arguments such as ``"jvm"``; empty to execute only the reference and the model.
-        tell: A callback that receives every step: its number from 0, the operation, the reference's observation, and
+        on_step: A callback that receives every step: its number from 0, the operation, the reference's observation, and
             the divergence or None.
         progress: A callback that receives the progress of downloads.
         wire: The connection options of ``wire:`` brokers.
@@ -100,28 +100,28 @@ def replay(
         raise TraceError(f"unknown machine {trace.machine!r} of the trace; choose from {', '.join(MACHINES)}")
     if trace.machine in SERVER_MACHINES:
         for name, release in product(implementations, releases):
-            difference, steps = replay_on_server(trace, release, name, tell, progress, wire, _level(trace, level))
+            difference, steps = replay_on_server(trace, release, name, on_step, progress, wire, _level(trace, level))
             if difference is not None:
                 return Replayed("FAILED", difference, steps)
         return Replayed("FIXED", None, len(trace.operations))
     machine = MACHINES[trace.machine]
-    aside = _DivergenceHandler(trace, _level(trace, level))
+    handler = _DivergenceHandler(trace, _level(trace, level))
     subjects = [machine.subject(name, release, progress) for name in implementations for release in releases]
     with scratch_directory() as scratch:
-        lockstep = machine.new_lockstep(subjects, scratch, releases=releases, on_divergence=aside)
+        lockstep = machine.new_lockstep(subjects, scratch, releases=releases, on_divergence=handler)
         done = 0
 
-        def tell_and_count(number: int, operation: Operation, seen: Observation) -> None:
+        def report_step(number: int, operation: Operation, seen: Observation) -> None:
             nonlocal done
             lockstep.flush()
             _require_supported(lockstep, number)
-            tell(number, operation, seen, aside.earlier.get(number))
+            on_step(number, operation, seen, handler.earlier.get(number))
             done = number + 1
 
         try:
-            replay_operations(lockstep, trace.operations, tell_and_count)
+            replay_operations(lockstep, trace.operations, report_step)
         except DivergenceError as error:
-            tell(done, trace.operations[done], None, error.divergence)
+            on_step(done, trace.operations[done], None, error.divergence)
             return Replayed("FAILED", error.divergence, done + 1)
         except (TypeError, ValueError, LookupError, OSError) as error:
             # This happens only for a trace written by hand: check_steps has verified the steps of an index.
@@ -130,7 +130,7 @@ def replay(
                 f" {quoted(repr(error))}"
             ) from error
         _require_memory(lockstep)
-        first = aside.conclude()
+        first = handler.conclude()
     return Replayed("FIXED" if first is None else "FAILED", first, len(trace.operations))
 
 
@@ -146,15 +146,15 @@ class _DivergenceHandler:
         self._last = len(trace.operations) - 1
         self._recorded = trace.failure["step"] if trace.failure is not None else 0
         self.earlier: dict[int, Divergence] = {}
-        self._left: list[Divergence] = []
+        self._incomplete: list[Divergence] = []
 
     def __call__(self, divergence: Divergence) -> Decision:
-        stays = can_continue(divergence, self.level)
+        continues = can_continue(divergence, self.level)
         if not divergence.counts(self.level):
-            if divergence.step < self._last and not stays:
-                self._left.append(divergence)
-            return Decision.CONTINUE if stays else Decision.SKIP_EXAMPLE
-        if divergence.step >= self._recorded or not stays:
+            if divergence.step < self._last and not continues:
+                self._incomplete.append(divergence)
+            return Decision.CONTINUE if continues else Decision.SKIP_EXAMPLE
+        if divergence.step >= self._recorded or not continues:
             return Decision.RAISE
         self.earlier.setdefault(divergence.step, divergence)
         return Decision.CONTINUE
@@ -167,10 +167,11 @@ class _DivergenceHandler:
         """
         if self.earlier:
             return self.earlier[min(self.earlier)]
-        for each in self._left:
+        for each in self._incomplete:
             raise ToolError(
-                f"{each.participant} cannot continue after step {each.step + 1}: it differs in what does not count at"
-                f" level {self.level}, and the steps after it cannot be checked; --level observed stops there"
+                f"{each.participant} cannot execute the steps after step {each.step + 1}: it diverges there from "
+                "clauses that"
+                f" level {self.level} ignores; --level observed reports this divergence as FAILED"
             )
         return None
 
@@ -184,7 +185,7 @@ def _level(trace: Trace, level: Level | None) -> Level:
 def replay_operations(
     lockstep: Lockstep,
     operations: Iterable[Operation],
-    tell: Callable[[int, Operation, Observation], None] = lambda *_: None,
+    on_step: Callable[[int, Operation, Observation], None] = lambda *_: None,
 ) -> None:
     """Execute the operations as one example; compare directories after the same operations as the machines do.
 
@@ -198,7 +199,7 @@ def replay_operations(
             closed = operation.effect is not Effect.OPENS and (closed or operation.effect is not None)
             if closed or operation.name in _MOVING:
                 lockstep.compare_directories()
-            tell(number, operation, seen)
+            on_step(number, operation, seen)
 
 
 # The machines compare directories after an index or a segment has been released or moved, because an open one may have

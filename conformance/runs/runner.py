@@ -98,7 +98,7 @@ class _Runner:
         self.performed: dict[str, set[str]] = {}
         self.not_driven: list[NotDrivenError] = []
         self.uncovered: list[str] = []
-        self.told = DivergenceReporter(plan, self.seed, sink)
+        self.reported_clauses = DivergenceReporter(plan, self.seed, sink)
         self.machine: MachineRun | None = None
 
     def carry_out(self) -> bool:
@@ -130,11 +130,11 @@ class _Runner:
             self.give_up(error.hang, error.machine)
             return False
         finally:
-            self.told.finish()
+            self.reported_clauses.finish()
         if self.not_driven and all(result.unsupported for result in self.results):
             raise self.not_driven[0]
         servers = self._drive_servers()
-        return self._finish(servers and not self.told.count)
+        return self._finish(servers and not self.reported_clauses.count)
 
     def _drive(self, machine: str, machines_left: int, workers: ChunkWorkers | None) -> None:
         """Run one machine for its share of the remaining time."""
@@ -147,13 +147,18 @@ class _Runner:
             self.machine = its
             limit = None if left is None else left / machines_left
             evidence = run_examples(
-                its, self.seed, limit, self.sink, workers, lambda total: self.told.report_first_failures(its, total)
+                its,
+                self.seed,
+                limit,
+                self.sink,
+                workers,
+                lambda total: self.reported_clauses.report_first_failures(its, total),
             )
-            self.ledger.mark_matched(evidence.met)
+            self.ledger.mark_matched(evidence.matched_expectations)
             self.performed[machine] = {operation for operation, _, _ in evidence.kinds}
             self.not_driven += its.unsupported.values()
             seconds = time.monotonic() - started
-            found = self.told.found(its, evidence)
+            found = self.reported_clauses.found(its, evidence)
             for row in (*coverage_of(its, evidence), *tolerance_rows(its, evidence)):
                 self.sink(row)
             self.uncovered += filter(None, (missing_coverage(its, evidence),))
@@ -163,7 +168,7 @@ class _Runner:
 
     def give_up(self, hang: Hang, machine: str = "") -> None:
         """Report a hang, all divergences found before, and the results of each participant."""
-        self.told.finish()
+        self.reported_clauses.finish()
         if self.machine is not None:
             hang = self._shrunk(self.machine, hang, machine)
             for event in events_of(self.machine, hang, self.machine.total, self.seed, machine):

@@ -33,7 +33,7 @@ def replay_on_server(
     trace: Trace,
     release: str,
     implementation: str,
-    tell: Callable[[int, Operation, Observation | None, Divergence | None], None],
+    on_step: Callable[[int, Operation, Observation | None, Divergence | None], None],
     progress: Progress | None = None,
     options: WireOptions | None = None,
     level: Literal["must", "api", "observed"] = "observed",
@@ -62,12 +62,12 @@ def replay_on_server(
         try:
             for operation in operations:
                 lockstep.perform(operation)
-                tell(done, operation, _DONE, None)
+                on_step(done, operation, _DONE, None)
                 done += 1
             lockstep.finish()
         except DivergenceError as error:
             step = min(done, len(operations) - 1)
-            tell(step, operations[step], None, error.divergence)
+            on_step(step, operations[step], None, error.divergence)
             return error.divergence, step + 1
         except ExpectedStartFailureError as error:
             if done + 1 < len(operations):

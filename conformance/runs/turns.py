@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation
 
 
-class Turns:
-    """Programs of a machine that take turns.
+class TurnOrder:
+    """Order in which programs take turns to execute examples.
 
     Args:
         subjects: The ``-i`` argument and the participant of each.

@@ -83,7 +83,7 @@ def _details(run: MachineRun, evidence: ChunkResult, subject: Implementation) ->
             "regression traces": [evidence.not_replayed, evidence.examples - evidence.drawn + evidence.not_replayed],
             "examples": [max(0, wanted - evidence.drawn), wanted],
         }
-    partners = run.turns.partners(subject.name)
+    partners = run.turn_order.partners(subject.name)
     if partners > 1:
         details["takes_turns"] = partners
     if excused:
@@ -118,7 +118,7 @@ def _verdicts(
 ) -> dict[str, Verdict]:
     # Clauses of reported divergences, and implicated clauses that no other step exercised, diverge.
     diverging = {clause for clause in clauses if any(one.concerns(clause) for one in mine)}
-    at_stake = {clause for kind in evidence.sightings if kind.participant == subject.name for clause in kind.clauses}
+    at_stake = {clause for kind in evidence.buckets if kind.participant == subject.name for clause in kind.clauses}
     diverging |= {clause for clause in at_stake if not clauses.get(clause)}
     # A step that violates a guarantee may also differ in a way that does not count at the level.
     catalogue = load_clauses()
@@ -195,7 +195,7 @@ def _is_demanded(run: MachineRun, evidence: ChunkResult) -> bool:
     return (
         run.plan.demand_coverage
         and newest() in run.plan.releases
-        and not evidence.sightings
+        and not evidence.buckets
         and evidence.broken is None
         and evidence.drawn >= EXAMPLES.get(run.name, 0)
     )

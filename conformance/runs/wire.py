@@ -73,7 +73,7 @@ class WireRun(ServerRun):
         """Emit the divergences with different root causes, shrunk unless the broker is gone; return their number."""
         times = lockstep.statistics.occurrences
         found = list(group_by_root_cause(lockstep.differences.values()))
-        for first, sights in found:
+        for first, others in found:
             shown: DivergenceError = first
             if is_gone:
                 shown.shrinking = "the broker is gone: not shrunk"
@@ -88,7 +88,7 @@ class WireRun(ServerRun):
                     "trace": "",
                     "reason": because,
                 }
-                for each, because in sights
+                for each, because in others
             )
             event = replace(self.event(shown), clause=first.clause, signature=first.shape, related=related)
             self.context.sink(replace(event, occurrences=times[first.key]))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def lookup_command(
     path: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A partition, such as /data/orders-0, one of its files, or its disk.")
+        Path, typer.Argument(metavar="PATH", help="A partition, such as /data/orders-0, or one of its files.")
     ],
     release: ReleaseOption = None,
     remote: RemoteOption = None,
@@ -46,7 +46,7 @@ def lookup_command(
     explain: Annotated[bool, typer.Option("--explain", help="Print every step of the search.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object per line.")] = False,
 ) -> int:
-    """Return the result of the broker of these files, and explain the search; the files are only read.
+    """Look up an offset or a time as the broker of these files would, and explain the search; files are only read.
 
     If a broker is writing, the result is a snapshot of this moment. The high watermark is not in these files: records
     between it and the end of the log are found here, and not yet by a consumer. Exit code 1: an index that led to the

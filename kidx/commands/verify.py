@@ -333,6 +333,6 @@ def _verdict_line(result: Verification, *, harmful: bool) -> str:
     work = f"{files}, {counted(result.segments, 'segment')}, {counted(result.batches, 'batch')}"
     verdict = result.verdict.upper()
     if harmful:
-        said = f"though each single file is {result.verdict}"
-        verdict = f"{verdict}, DO NOT START" if result.exit_code else f"DO NOT START, {said}"
+        message = f"though each single file is {result.verdict}"
+        verdict = f"{verdict}, DO NOT START" if result.exit_code else f"DO NOT START, {message}"
     return f"{verdict}: {work} in {counted(result.partitions, 'partition')}"

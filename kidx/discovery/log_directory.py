@@ -75,14 +75,14 @@ def read_log_directory(directory: Path, found: Found) -> LogDirectory:
 
 
 def partition_in(
-    directory: Path, names: Iterable[str], about: LogDirectory, wanted: set[int] | None = None
+    directory: Path, names: Iterable[str], log_directory: LogDirectory, wanted: set[int] | None = None
 ) -> Partition:
     """Return the partition of a directory.
 
     Args:
         directory: path of the partition.
         names: names of the files in it.
-        about: contents of the log directory.
+        log_directory: checkpoints of its log directory.
         wanted: base offsets of the requested segments; None for all.
     """
     topic, number, state = parse_partition(directory.name) or (None, None, "")
@@ -104,7 +104,7 @@ def partition_in(
             frozenset(present[base]),
             is_last=following[base] is None,
             next_base_offset=following[base],
-            clean=about.clean,
+            clean=log_directory.clean,
         )
         for base in bases
         if wanted is None or base in wanted
@@ -116,7 +116,7 @@ def partition_in(
         for path in files.values()
     )
     leftovers = tuple(Leftover(directory / name, mark) for name in names if (mark := leftover_mark(name)) is not None)
-    start = about.start_offsets.get(key)
+    start = log_directory.start_offsets.get(key)
     if topic == METADATA_TOPIC and (of_snapshots := snapshot_start(names)) is not None:
         start = max(start or 0, of_snapshots)
     return Partition(
@@ -129,9 +129,9 @@ def partition_in(
         leftovers if wanted is None else (),
         directory / EPOCHS if EPOCHS in names and wanted is None else None,
         start,
-        about.recovery_points.get(key),
-        about.cleaned.get(key),
-        about.high_watermarks.get(key),
+        log_directory.recovery_points.get(key),
+        log_directory.cleaned.get(key),
+        log_directory.high_watermarks.get(key),
         complete=wanted is None,
         swaps=tuple(swaps_in(directory, names, topic, number)) if wanted is None else (),
     )

@@ -42,7 +42,7 @@ class _Walk:
     def __init__(self) -> None:
         self.found = Found()
         self._seen: set[Path] = set()
-        self._about: dict[Path, LogDirectory] = {}
+        self._log_directories: dict[Path, LogDirectory] = {}
 
     def along(self, paths: Iterable[str | os.PathLike[str]]) -> Found:
         """Return the contents of the paths."""
@@ -161,13 +161,13 @@ class _Walk:
             return
         bases = {int(path.name.partition(".")[0]) for path in wanted}
         # The requested file may be in a directory of any name.
-        about = self._log_directory(directory.parent)
-        self.found.partitions.append(partition_in(directory, listing.files, about, bases))
+        log_directory = self._log_directory(directory.parent)
+        self.found.partitions.append(partition_in(directory, listing.files, log_directory, bases))
 
     def _log_directory(self, directory: Path) -> LogDirectory:
-        if directory not in self._about:
-            self._about[directory] = read_log_directory(directory, self.found)
-        return self._about[directory]
+        if directory not in self._log_directories:
+            self._log_directories[directory] = read_log_directory(directory, self.found)
+        return self._log_directories[directory]
 
 
 def _is_directory(entry: os.DirEntry[str]) -> bool:

@@ -33,7 +33,7 @@ class Probe(NamedTuple):
 
     slot: int
     page: int
-    half: Literal["warm", "cold"]
+    section: Literal["warm", "cold"]
 
 
 ProbeCallback = Callable[[Probe], None]

@@ -62,7 +62,7 @@ def _index(name: str, visit: IndexVisit) -> Iterator[str]:
     if visit.entries:
         yield f"   [{_bar(visit, pages)}]  ○ cold page, ● warm page, ◆ where the entry lies"
     for number, probe in enumerate(visit.probes, 1):
-        yield f"   {number:>2}. slot {probe.slot:,}  page {probe.page:,}  {probe.half}"
+        yield f"   {number:>2}. slot {probe.slot:,}  page {probe.page:,}  {probe.section}"
     found = " ".join(f"{field} {value}" for field, value in zip(visit.found._fields, visit.found, strict=True))
     yield f"   → {f'slot {visit.slot:,}: ' if visit.slot >= 0 else 'no entry at or before the target: '}{found}"
 
@@ -75,7 +75,7 @@ def _bar(visit: IndexVisit, pages: int) -> str:
         return page * width // pages
 
     for probe in visit.probes:
-        marks[at(probe.page)] = "●" if probe.half == "warm" else "○"
+        marks[at(probe.page)] = "●" if probe.section == "warm" else "○"
     if visit.slot >= 0:
         marks[at(visit.slot * visit.entry_size // PAGE_BYTES)] = "◆"
     return "".join(marks)
@@ -149,7 +149,7 @@ def _index_data(visit: IndexVisit | None) -> dict[str, Any] | None:
         "slot": None if visit.slot < 0 else visit.slot,
         "found": visit.found._asdict(),
         "probes": [
-            {"slot": probe.slot, "page": probe.page, "half": "hot" if probe.half == "warm" else "cold"}
+            {"slot": probe.slot, "page": probe.page, "half": "hot" if probe.section == "warm" else "cold"}
             for probe in visit.probes
         ],
     }

@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 _FRAME: Final = 1
 
 
-def framed_message(release: str, home: str, value: bytes) -> tuple[str, Message, int, dict[str, Any]]:
+def framed_message(release: str, group: str, value: bytes) -> tuple[str, Message, int, dict[str, Any]]:
     """Return name, definition, version and fields of a message that begins with its type.
 
     Args:
         release: release that reads the message.
-        home: kind of the message: ``metadata`` for KRaft, or ``remote``.
+        group: kind of the message: ``metadata`` for KRaft, or ``remote``.
         value: the bytes.
 
     Raises:
@@ -38,7 +38,7 @@ def framed_message(release: str, home: str, value: bytes) -> tuple[str, Message,
             " supported)"
         )
     key, version = _small(reader, "type"), _small(reader, "version")
-    named = {message["key"]: (name, message) for name, message in definitions(home, release).items()}
+    named = {message["key"]: (name, message) for name, message in definitions(group, release).items()}
     if key not in named:
         raise MessageError(f"org.apache.kafka.common.errors.UnsupportedVersionException: Unknown metadata id {key}")
     name, message = named[key]

@@ -52,15 +52,15 @@ def _definitions() -> dict[str, dict[str, list[tuple[str, Message | None]]]]:
 
 
 @cache
-def definitions(home: str, release: str) -> dict[str, Message]:
+def definitions(group: str, release: str) -> dict[str, Message]:
     """Return the message definitions of a release by name; a release older than all definitions gets the oldest.
 
     Args:
-        home: ``metadata``, ``coordinator``, ``client`` or ``remote``.
+        group: ``metadata``, ``coordinator``, ``client`` or ``remote``.
         release: the Kafka release.
     """
     found = {}
-    histories = _definitions()[home]
+    histories = _definitions()[group]
     version = max(version_of(release), min(version_of(states[0][0]) for states in histories.values()))
     for name, states in histories.items():
         state = None

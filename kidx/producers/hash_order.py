@@ -40,28 +40,28 @@ def _sorted(keys: Iterable[int], buckets: int, *, scala: bool) -> list[int]:
     return sorted(hashes, key=lambda key: hashes[key] & mask)
 
 
-def in_hash_order(calls: Iterable[int], is_scala: IsScala) -> list[int]:
-    """Return the keys of a new table to which each missing key of ``calls`` is added (``computeIfAbsent``).
+def in_hash_order(keys: Iterable[int], is_scala: IsScala) -> list[int]:
+    """Return the keys of a new table in its iteration order, after each was added by ``computeIfAbsent``.
 
     Args:
-        calls: the keys.
+        keys: the keys in the order of the calls; some may repeat.
         is_scala: see :data:`IsScala`.
     """
-    given = list(calls)
+    given = list(keys)
     if len(set(given)) < 2:
         return given[:1]
     java, scala = _in_order(given, scala=False), _in_order(given, scala=True)
     return java if java == scala or not is_scala() else scala
 
 
-def _in_order(calls: Iterable[int], *, scala: bool) -> list[int]:
+def _in_order(keys: Iterable[int], *, scala: bool) -> list[int]:
     """Return the keys in the iteration order of one kind of table.
 
     ``computeIfAbsent`` of Java's table puts a new key before the others of its bucket, and checks the capacity before
     the insertion, not after it.
     """
     order, seen = HashOrder(lambda: scala), list[int]()
-    for key in calls:
+    for key in keys:
         if not scala and len(seen) > order.capacity:
             order.buckets *= 2
         if key not in seen:

@@ -248,14 +248,14 @@ class ProducerStateManager(ProducerState):
 
     # -- changes of the log ----------------------------------------------------------------------------------------
 
-    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], calls: Iterable[int]) -> None:
+    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], producer_ids: Iterable[int]) -> None:
         """Apply the changes of one append; new producers are added in the order of Kafka's hash table.
 
         Args:
             infos: changes by producer id.
-            calls: the producer id of every batch.
+            producer_ids: the producer id of every batch, in order.
         """
-        for producer in in_hash_order(calls, lambda: self.dialect.appends_in_scala_map):
+        for producer in in_hash_order(producer_ids, lambda: self.dialect.appends_in_scala_map):
             self.apply(infos[producer])
 
     def apply(self, info: ProducerAppendInfo) -> None:

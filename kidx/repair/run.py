@@ -303,5 +303,5 @@ def _verify_again(found: Found, result: Repair, verify: Verify, **options: Any) 
     left = [str(log.with_suffix(suffix)) for log, suffixes in still.repairs.items() for suffix in suffixes]
     for path in [*left, *map(str, still.epochs)]:
         if path not in known:
-            said = next((finding.message for finding in result.after.findings if finding.path == path), "")
-            result.remaining.append(RemainingFault(path, f"is still broken after its recovery: {said}"))
+            message = next((finding.message for finding in result.after.findings if finding.path == path), "")
+            result.remaining.append(RemainingFault(path, f"is still broken after its recovery: {message}"))

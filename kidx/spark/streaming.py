@@ -63,19 +63,20 @@ class StreamReader(LimitedStreamReader):
             _logger.warning("%s is not used: tasks are cut at maxPartitionBytes", UNUSED)
         self._reader = reader
         self._options = options
-        self._seen: Offsets = {}
-        self._found: dict[str, PartitionState] = {}
+        self._latest: Offsets = {}
+        self._partitions: dict[str, PartitionState] = {}
         self._target: dict[str, PartitionState] | None = None
-        self._passed: Offsets = {}
+        # Ends of micro-batches that an earlier version of kidx has read beyond their planned end.
+        self._already_read: Offsets = {}
         self._waiting = Waiting()
-        self._walked: dict[str, TransactionPosition] = {}
+        self._transaction_positions: dict[str, TransactionPosition] = {}
 
     def initialOffset(self) -> Offsets:  # noqa: N802 -- Spark's name
         """Return the start of a query without a checkpoint."""
         logs = chosen_partitions(self._options, Predicates())
         found = list_partitions(self._options, [str(log.key) for log in logs])
-        self._seen = {name: self._first(known) for name, known in found.items()}
-        return self._seen
+        self._latest = {name: self._first(known) for name, known in found.items()}
+        return self._latest
 
     def _first(self, known: PartitionState) -> int:
         start, key = self._options.start, known.log.key
@@ -89,18 +90,20 @@ class StreamReader(LimitedStreamReader):
         Raises:
             ToolError: data that was read no longer exists, and ``failOnDataLoss`` is true.
         """
-        before: Offsets = dict(self._seen if start is None else start)
-        self._found = found = (
-            list_partitions(self._options, before, self._walked) if self._target is None else self._target
+        before: Offsets = dict(self._latest if start is None else start)
+        self._partitions = found = (
+            list_partitions(self._options, before, self._transaction_positions)
+            if self._target is None
+            else self._target
         )
         ends = {name: self._end(name, known, before.get(name)) for name, known in found.items()}
         for name in before.keys() - ends.keys():
             if self._target is None or name not in list_partitions(self._options, [name]):
-                self._lose(f"{name} no longer exists")
+                self._report_data_loss(f"{name} no longer exists")
             else:
                 ends[name] = before[name]
-        self._seen = ends if takes_all(limit) else self._limited(before, ends, found)
-        return self._seen
+        self._latest = ends if takes_all(limit) else self._limited(before, ends, found)
+        return self._latest
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802 -- Spark's name
         """Return the limits in the options, as far as Spark must know them."""
@@ -108,7 +111,7 @@ class StreamReader(LimitedStreamReader):
 
     def reportLatestOffset(self) -> Offsets | None:  # noqa: N802 -- Spark's name
         """Return the current end of all readable data, for the query's progress."""
-        return {name: known.readable for name, known in self._found.items()} or None
+        return {name: known.readable for name, known in self._partitions.items()} or None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 -- Spark's name
         """Record the current end of the data as the end of the query."""
@@ -122,7 +125,7 @@ class StreamReader(LimitedStreamReader):
         """
         wanted = {name: last for name, last in end.items() if start.get(name) != last}
         for name in start.keys() - end.keys():
-            self._lose(f"{name} no longer exists")
+            self._report_data_loss(f"{name} no longer exists")
         # latestOffset has applied the isolation level to the end already.
         found = list_partitions(replace(self._options, isolation="read_uncommitted"), wanted) if wanted else {}
         counter = Counter()
@@ -133,7 +136,7 @@ class StreamReader(LimitedStreamReader):
                 if first < last:
                     splits += plan_range(found[name].log, first, last, self._options, Predicates(), counter)
             else:
-                self._lose(f"{name} no longer exists")
+                self._report_data_loss(f"{name} no longer exists")
         return [InputPartition(task) for task in share_out(splits, self._options, counter)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -145,7 +148,9 @@ class StreamReader(LimitedStreamReader):
         if before is None:
             return known.readable
         if known.end < before:
-            self._lose(f"{name} was read up to offset {before}, and ends at {known.end}: it was deleted and re-created")
+            self._report_data_loss(
+                f"{name} was read up to offset {before}, and ends at {known.end}: it was deleted and re-created"
+            )
             return known.readable
         return max(before, known.readable)
 
@@ -153,23 +158,25 @@ class StreamReader(LimitedStreamReader):
         """Return the planned offsets that can be read."""
         if first is None:
             if known.start > 0:
-                self._lose(f"{name} is new and begins at offset {known.start} instead of 0")
+                self._report_data_loss(f"{name} is new and begins at offset {known.start} instead of 0")
             return known.start, last
         if first > last:
             # Earlier versions of kidx planned such micro-batches while a broker was writing, and read up to ``first``.
             if known.end < first:
-                self._lose(f"the offset of {name} was changed from {first} to {last}: it was deleted and re-created")
+                self._report_data_loss(
+                    f"the offset of {name} was changed from {first} to {last}: it was deleted and re-created"
+                )
             else:
-                self._passed[name] = first
+                self._already_read[name] = first
             return last, last
-        first = max(first, self._passed.get(name, first))
+        first = max(first, self._already_read.get(name, first))
         if known.start > first:
-            self._lose(f"{name} begins at offset {known.start}; offset {first} was deleted")
+            self._report_data_loss(f"{name} begins at offset {known.start}; offset {first} was deleted")
         if known.end < last:
-            self._lose(f"{name} ends at offset {known.end}, before {last}")
+            self._report_data_loss(f"{name} ends at offset {known.end}, before {last}")
         return max(first, known.start), min(last, known.end)
 
-    def _lose(self, what: str) -> None:
+    def _report_data_loss(self, what: str) -> None:
         if self._options.fail_on_data_loss:
             raise ToolError(f"{what}: some data may have been missed (failOnDataLoss=false continues)")
         _logger.warning("data loss: %s", what)

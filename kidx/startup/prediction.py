@@ -111,7 +111,7 @@ def predict(
         clean=clean,
         mixed=tuple(path for broker in brokers for path in broker.mixed),
         doubted=doubted(result, clean),
-        lost=tuple(Blocker(path, said, ALREADY_LOST) for path, said in already_lost(result).items()),
+        lost=tuple(Blocker(path, message, ALREADY_LOST) for path, message in already_lost(result).items()),
         is_default=release is None,
         without_metadata=any(broker.without_metadata for broker in brokers),
         is_damaged=any(path.suffix == LOG and path.exists() for path in faulty),

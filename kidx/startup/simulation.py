@@ -123,10 +123,10 @@ def try_load(
 
 def _failed(error: Exception, text: str, view: Path, directory: Path) -> Loaded:
     """Return the effect of an exception: an I/O error takes the log directory offline, others end the broker."""
-    said = text.replace(str(view), str(directory))
+    message = text.replace(str(view), str(directory))
     if isinstance(error, SegmentOffsetOverflowError):
-        return Loaded(unknown=f"recovery would split a segment: {said}")
-    return Loaded(fatal=said) if isinstance(error, KidxError) else Loaded(failed=said)
+        return Loaded(unknown=f"recovery would split a segment: {message}")
+    return Loaded(fatal=message) if isinstance(error, KidxError) else Loaded(failed=message)
 
 
 def _is_too_large(path: Path) -> bool:

@@ -104,4 +104,4 @@ def query_partition(log: PartitionLog, query: Callable[[PartitionLog], Answer], 
     try:
         return retry_while_changing(log, query, if_removed)
     except (KidxError, OSError) as error:
-        raise ToolError(f"{log.key} in {log.store.name_of(log.directory)}: {error}") from error
+        raise ToolError(f"cannot read {log.key} in {log.store.name_of(log.directory)}: {error}") from error

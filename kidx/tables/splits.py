@@ -158,7 +158,7 @@ def _splits_of(log: PartitionLog, options: ReadOptions, predicates: Predicates, 
             raise
         except (KidxError, OSError) as error:
             if options.fail_on_data_loss:
-                raise ToolError(f"the transactions of {log.key}: {error}") from error
+                raise ToolError(f"cannot read the transactions of {log.key}: {error}") from error
             stable = None
         if stable is not None:
             end = stable if end is None else min(end, stable)

@@ -84,12 +84,12 @@ def _check_falls(verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
     corrupt: dict[str, Verdict] = {}
     for (segment, one), (_, other) in pairwise(changes):
         if other.epoch < one.epoch and other.start_offset > one.start_offset:
-            said = (
+            message = (
                 f"the batch at offset {one.start_offset} has leader epoch {one.epoch}, and the one at "
                 f"{other.start_offset} has {other.epoch}: an epoch never falls, so that one of them is corrupt, which "
                 "no checksum shows"
             )
-            reporter.add(segment.log, _CLAUSE, "broken", said, segment.base_offset, offset=one.start_offset)
+            reporter.add(segment.log, _CLAUSE, "broken", message, segment.base_offset, offset=one.start_offset)
             corrupt[str(segment.log)] = "broken"
     return corrupt
 
@@ -106,9 +106,11 @@ def _check_beginning(
     if partition.start_offset is None and partition.topic != METADATA_TOPIC and entries:
         epoch, start = entries[0]
         if start < first:
-            said = f"epoch {epoch} of {partition.name} begins at offset {start}, but its log at {first}: the segments"
+            message = (
+                f"epoch {epoch} of {partition.name} begins at offset {start}, but its log at {first}: the segments"
+            )
             effect = "before are missing, although no broker has deleted them, and their records are lost here"
-            reporter.add(path, "LG-5", "sound", f"{said} {effect}", offset=start)
+            reporter.add(path, "LG-5", "sound", f"{message} {effect}", offset=start)
 
 
 def _check_order(path: Path, entries: Sequence[EpochEntry], reporter: PartitionReporter) -> None:
@@ -139,10 +141,12 @@ def _check_later(
         later = (each for each in changes if each.start_offset >= entry.start_offset)
         wrong = next((each for each in later if each.epoch < entry.epoch), None)
         if wrong is not None:
-            said = f"leader epoch {entry.epoch} begins at offset {entry.start_offset}, but offset {wrong.start_offset}"
+            message = (
+                f"leader epoch {entry.epoch} begins at offset {entry.start_offset}, but offset {wrong.start_offset}"
+            )
             effect = "the checkpoint belongs to another partition, or was changed, and followers truncate wrongly"
             reporter.add(
-                path, _CLAUSE, "broken", f"{said} has epoch {wrong.epoch}: {effect}", offset=entry.start_offset
+                path, _CLAUSE, "broken", f"{message} has epoch {wrong.epoch}: {effect}", offset=entry.start_offset
             )
             return
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 
-KEPT: Final = 20
+MAX_LISTED_BATCHES: Final = 20
 """Maximum number of batches that are kept for each kind of trouble; the others are only counted."""
 
 _OFFSET_FACTS: Final = np.dtype(
@@ -284,7 +284,7 @@ class Gatherer:
         numbers = np.flatnonzero(mask)
         self.log.counts[kind] += len(numbers)
         kept = self.log.troubles.setdefault(kind, [])
-        for number in numbers[: KEPT - len(kept)]:
+        for number in numbers[: MAX_LISTED_BATCHES - len(kept)]:
             row = rows[number]
             places = (row[name] for name in ("position", "size", "base_offset", "last_offset", "magic"))
             kept.append(Trouble._make([*map(int, places), int(before[number])]))

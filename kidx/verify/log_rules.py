@@ -125,33 +125,33 @@ def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: 
     next_offset = facts.last_offset + 1 if facts.batches else facts.base_offset
     place = {"position": tail.valid_bytes, "offset": next_offset}
     if tail.kind == "corrupt":
-        said = (
+        message = (
             f"the length of the batch at {tail.valid_bytes} is impossible, so {counted(left, 'byte')} from there on "
             "cannot be read"
         )
     elif tail.kind == "zeros":
-        said = f"the file ends with {counted(left, 'byte')} of zeros"
+        message = f"the file ends with {counted(left, 'byte')} of zeros"
     else:
-        said = f"the file ends with {counted(left, 'byte')}, no whole batch"
+        message = f"the file ends with {counted(left, 'byte')}, no whole batch"
     hidden = _hidden(reporter, tail)
     if hidden:
         first, last = hidden[0], hidden[-1]
-        said += (
+        message += (
             f", though {counted(len(hidden), 'whole batch')} with offsets {first.base_offset} to {last.last_offset} "
             f"{'follows' if len(hidden) == 1 else 'follow'}, from byte {first.position} on"
         )
     if may_grow and tail.kind != "corrupt" and not hidden:
         reporter.add(
-            _SUFFIX, "RB-4", "sound", f"{said}: reserved space, or a batch that is not written completely", **place
+            _SUFFIX, "RB-4", "sound", f"{message}: reserved space, or a batch that is not written completely", **place
         )
     elif may_grow:
-        reporter.add(_SUFFIX, "RB-4", "broken", f"{said}: a recovery would remove them", **place)
+        reporter.add(_SUFFIX, "RB-4", "broken", f"{message}: a recovery would remove them", **place)
     else:
         effect = "a consumer gets an error" if tail.kind == "corrupt" else "the log ends too early"
         reporter.add(
             _SUFFIX,
             "RB-4",
             "broken",
-            f"{said}, in a segment that is finished: {effect} at offset {next_offset}",
+            f"{message}, in a segment that is finished: {effect} at offset {next_offset}",
             **place,
         )

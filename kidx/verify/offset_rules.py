@@ -54,12 +54,14 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
     findings.check_base()
     for slot in np.flatnonzero(~found["at_batch"]):
         around = int(found["around_position"][slot])
-        said = f"inside the batch at {around}" if around >= 0 else f"after the last batch, at {facts.log.last_position}"
+        message = (
+            f"inside the batch at {around}" if around >= 0 else f"after the last batch, at {facts.log.last_position}"
+        )
         effect = "the fetch fails or finds nothing" if around >= 0 else "nothing is found there"
         findings.add(
             slot,
             "SEG-5",
-            f"offset {offsets[slot]} points at byte {positions[slot]}, {said}: "
+            f"offset {offsets[slot]} points at byte {positions[slot]}, {message}: "
             f"a consumer at offset {offsets[slot]} starts reading there, and {effect}",
             expected="the start of a batch",
         )

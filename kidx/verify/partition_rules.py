@@ -65,8 +65,8 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
             )
             changed[str(log)] = "broken"
         elif ended < base and (compacted or base <= cleaned_to):
-            said = f"offsets {ended} to {base - 1} are in no segment: compaction leaves such gaps"
-            reporter.add(log, "LG-5", "sound", said, base, offset=ended)
+            message = f"offsets {ended} to {base - 1} are in no segment: compaction leaves such gaps"
+            reporter.add(log, "LG-5", "sound", message, base, offset=ended)
             changed[str(log)] = "sound"
         elif ended < base:
             _report_gap(one, ended, base, reporter, changed)
@@ -114,8 +114,8 @@ def check_lost_logs(partition: Partition, verdicts: Sequence[SegmentVerdict], re
         if is_gone or any(first <= base <= last for first, last in covered) or not any(map(_has_entries, paths)):
             continue
         others = ", ".join(path.suffix for path in paths)
-        said = f"there is no such file, though there are its {others}: its records are lost{_beside(log)}"
-        reporter.add(log, "LG-5", "missing", said, base, offset=base)
+        message = f"there is no such file, though there are its {others}: its records are lost{_beside(log)}"
+        reporter.add(log, "LG-5", "missing", message, base, offset=base)
         reporter.files.append(FileVerdict(str(log), "missing"))
 
 
@@ -169,8 +169,8 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
     path = partition.directory.parent / START_OFFSETS
     if partition.topic == METADATA_TOPIC:
         if start is not None and start > first.base_offset:
-            said = f"the log starts at {start}, with its oldest snapshot: a broker does not read earlier records"
-            reporter.add(first.log, "LG-12", "sound", said, first.base_offset, offset=start)
+            message = f"the log starts at {start}, with its oldest snapshot: a broker does not read earlier records"
+            reporter.add(first.log, "LG-12", "sound", message, first.base_offset, offset=start)
     elif start is not None and start > end:
         reporter.add(
             path,

@@ -105,9 +105,9 @@ def _pairs(local: Found, remote: RemoteDirectory, result: Verification) -> Itera
         try:
             stored = remote.of(partition.topic, partition.partition, topic_id_in(partition.directory))
         except (OSError, ToolError) as error:
-            said = f"its remote segments cannot be found: {error}"
+            message = f"its remote segments cannot be found: {error}"
             where = str(partition.directory), partition.topic, partition.partition, None, partition.directory.name
-            result.findings.append(Finding(*where, _CLAUSE, "unreadable", message=said))
+            result.findings.append(Finding(*where, _CLAUSE, "unreadable", message=message))
             continue
         if stored is not None:
             yield partition, stored
@@ -178,12 +178,12 @@ class _PartitionChecks:
     def without_remote_segments(self, url: str) -> Finding:
         """Return the finding about a partition without remote segments; ``url`` is the place of remote storage."""
         here, first = self.here, self.start
-        said = (
+        message = (
             f"the log begins with offset {first} and its first local segment with {self.local_start}, and {url} has no "
             "remote segment of this partition: a consumer never gets the records between"
         )
         where = str(here.directory), here.topic, here.partition, first, here.directory.name
-        return Finding(*where, _CLAUSE, "missing", offset=first, message=said)
+        return Finding(*where, _CLAUSE, "missing", offset=first, message=message)
 
     def lineage(self) -> dict[int, int]:
         """Return the start offset of each leader epoch of the local log; empty if the checkpoint cannot be read."""
@@ -196,11 +196,11 @@ class _PartitionChecks:
     def is_complete(self, segment: StoredSegment, partition: StoredPartition) -> bool:
         """Return True if a broker counts the segment as copied; report the files that it lacks."""
         if segment.is_absent:
-            said = (
+            message = (
                 f"{TOPIC} says that this segment was copied, but remote storage has no file of it: a consumer never "
                 "gets its records"
             )
-            self._add(segment, LOG, "missing", said)
+            self._add(segment, LOG, "missing", message)
             return True
         if not segment.missing:
             return True
@@ -236,11 +236,11 @@ class _PartitionChecks:
             if noted is None or not verdict.batches or noted.last_offset == verdict.last_offset:
                 continue
             expected, actual = f"offset {noted.last_offset}", f"offset {verdict.last_offset}"
-            said = (
+            message = (
                 f"{TOPIC} has {expected} as the segment's last one, but its log ends with {actual}: a broker misses "
                 "records"
             )
-            self._add(segment, LOG, "broken", said, expected=expected, actual=actual)
+            self._add(segment, LOG, "broken", message, expected=expected, actual=actual)
 
     def is_own(self, segment: StoredSegment, verdict: SegmentVerdict, lineage: Mapping[int, int]) -> bool:
         """Return True if the segment belongs to the local log; report a segment of a diverged log."""
@@ -255,8 +255,8 @@ class _PartitionChecks:
         logged = dict(reversed(verdict.epochs))
         if is_within(logged, verdict.last_offset + 1, lineage, _LOG_END_UNKNOWN):
             return True  # its checkpoint is wrong, which is a finding; its batches are not
-        said = "its leader epochs differ from the local log: it is from a diverged log, and no broker reads it"
-        self._add(segment, LOG, "sound", said)
+        message = "its leader epochs differ from the local log: it is from a diverged log, and no broker reads it"
+        self._add(segment, LOG, "sound", message)
         return False
 
     def check_offsets(
@@ -269,11 +269,11 @@ class _PartitionChecks:
             if end is not None and base > end:
                 self._report_gap(partition, end, base)
             elif end is not None and self.start < base < end:
-                said = f"the previous segment reaches offset {end - 1}: a broker reads this segment from {base} on"
-                self._add(segment, LOG, "sound", said, offset=base)
+                message = f"the previous segment reaches offset {end - 1}: a broker reads this segment from {base} on"
+                self._add(segment, LOG, "sound", message, offset=base)
             if verdict.readable and not verdict.batches:
-                said = "it has no batch, and a broker copies no such segment: a consumer gets none of its records"
-                self._add(segment, LOG, "broken", said, offset=base)
+                message = "it has no batch, and a broker copies no such segment: a consumer gets none of its records"
+                self._add(segment, LOG, "broken", message, offset=base)
             end = max(end or 0, verdict.last_offset + 1) if verdict.batches else None
         if end is not None and self.local_start is not None and end < self.local_start:
             self._report_gap(partition, end, self.local_start)

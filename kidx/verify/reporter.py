@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kidx.findings import Finding, Verdict, worst
-from kidx.verify.facts import KEPT
+from kidx.verify.facts import MAX_LISTED_BATCHES
 
 if TYPE_CHECKING:
     from kidx.discovery import Segment
@@ -31,7 +31,7 @@ class Reporter:
         """Add a finding about the file with a suffix; ``place`` has further fields of the finding."""
         key = (suffix, clause, verdict)
         self._counts[key] += 1
-        if self._counts[key] <= KEPT:
+        if self._counts[key] <= MAX_LISTED_BATCHES:
             self._findings.setdefault(suffix, []).append(self._row(suffix, clause, verdict, message, **place))
 
     def _row(self, suffix: str, clause: str, verdict: Verdict, message: str, **place: Any) -> Finding:
@@ -51,6 +51,6 @@ class Reporter:
         """Return the kept findings, and one finding with the number of the others for each kind."""
         rows = [finding for findings in self._findings.values() for finding in findings]
         for (suffix, clause, verdict), count in self._counts.items():
-            if count > KEPT:
-                rows.append(self._row(suffix, clause, verdict, f"{count - KEPT} more of this kind"))
+            if count > MAX_LISTED_BATCHES:
+                rows.append(self._row(suffix, clause, verdict, f"{count - MAX_LISTED_BATCHES} more of this kind"))
         return tuple(rows)

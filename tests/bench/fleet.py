@@ -22,7 +22,7 @@ from rich.console import Console
 
 from conformance.scratch import scratch_directory
 from kidx.spark import fleet
-from kidx.spark.fleet.sizing import KEPT
+from kidx.spark.fleet.sizing import VERDICT_BYTES
 from kidx.spark.starting import FEW_ROWS, start_session
 from kidx.verify import verify_paths
 from tests.bench.segments import template, write_segment
@@ -121,7 +121,7 @@ def measure(spark, root: Path, segments: int) -> list[str]:
         ", ".join(f"{step:.1f}" for step in result.seconds.values()),
         work,
         f"{peak(os.getpid()):.0f} + {peak(jvm):.0f}",
-        f"{sum(kept) / segments:.0f} ({KEPT})",
+        f"{sum(kept) / segments:.0f} ({VERDICT_BYTES})",
     ]
 
 

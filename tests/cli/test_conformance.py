@@ -526,7 +526,7 @@ GOOD = {"format": "kidx-trace", "version": 2, "machine": "offset", "release": "4
         (GOOD | {"title": 7}, "title is 7"),
         (GOOD | {"steps": [{"op": "nothing"}]}, "unknown operation 'nothing'"),
         (GOOD | {"steps": [{"op": "open"}]}, "operation 'open' takes kind, path"),
-        (GOOD | {"steps": [{"op": "lookup", "target": 1}]}, "the first one opens a file"),
+        (GOOD | {"steps": [{"op": "lookup", "target": 1}]}, "the first step of a trace must open"),
         (GOOD | {"steps": [OPEN, {"op": "lookup", "target": "1"}]}, "step 2, 'lookup': target is '1'"),
         (
             GOOD | {"steps": [OPEN, {"op": "maybe_append", "timestamp": 1, "offset": 1, "skip_full_check": False}]},

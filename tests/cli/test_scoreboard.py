@@ -46,9 +46,9 @@ def test_a_board_of_conforming_runs_is_green_and_printed(typed, made):
     ("names", "said"),
     [
         (["no/such/place"], "no report at no/such/place"),
-        (["=x"], "is not LABEL=NAME"),
+        (["=x"], "is not LABEL=REPORT or LABEL=IMPL"),
         (["subject:none"], "unknown subject 'none'"),
-        ([RIGHT, "--machine", "broker"], "cannot be driven by broker"),
+        ([RIGHT, "--machine", "broker"], "cannot be tested by the machine broker"),
         ([RIGHT, "--skip-feature", "transactions"], "--skip-feature requires -i wire:HOST:PORT"),
     ],
 )

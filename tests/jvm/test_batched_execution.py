@@ -240,7 +240,7 @@ def test_a_script_that_cannot_run_is_no_agreement(tmp_path: Path) -> None:
             return super().__bytes__()[:10]
 
     subject = JvmIndex("4.4.0")
-    followers = JvmIndex.followers(1, [(subject, 0)])
+    followers = JvmIndex.batch_group(1, [(subject, 0)])
     subject.begin(tmp_path)
     followers.begin()
     script = Cut(1, INDEX)

@@ -320,7 +320,7 @@ def test_a_text_of_a_segment_is_compared_in_java(tmp_path: Path) -> None:
 def test_java_reports_the_step_that_it_executes(tmp_path: Path) -> None:
     """The watchdog needs it for a step that hangs."""
     subject = JvmLog("4.4.0")
-    followers = JvmLog.followers(1, [(subject, 0)])
+    followers = JvmLog.batch_group(1, [(subject, 0)])
     subject.begin(tmp_path)
     followers.begin()
     script = followers.script()

@@ -71,7 +71,7 @@ def shortened(lockstep, error):
     def what(divergence):
         return divergence.participant, divergence.against, divergence.aspects
 
-    return shrink(error.operations, still, needed=lambda found: found.operations).shown
+    return shrink(error.operations, still, needed=lambda found: found.operations).result
 
 
 @some_or_all

@@ -64,11 +64,11 @@ def power_failure(scratch):
     appends = [Operation("append_as_leader", ([{"records": [[0, 100 + n]]}], 0)) for n in range(3)]
     opened = Operation("open_log", (settings, 0, 0, True, 1000))
     life = explorer.recorder.perform([opened, *appends, Operation("close_log", (True,))])
-    judge = Judge(life, explorer.opener)
+    classify = Judge(life, explorer.opener)
     *_, last = moments(life)
     for loss in losses(last.disk, 64, Random(0)):  # noqa: S311
         failure = Failure(last, loss, last.restarts[0])
-        for promise, text in judge.judge(failure, lockstep=True).items():
+        for promise, text in classify.classify(failure, lockstep=True).items():
             return power_loss.of_crash_state(Finding(signature_of(life, failure, promise), life, failure, text))
     raise AssertionError("no power failure was found")
 
@@ -154,7 +154,7 @@ def test_a_long_trace_is_several_methods(tmp_path):
     assert not said(source, "4.4.0", tmp_path / "same")
 
 
-@pytest.mark.parametrize("name", ["LogDriver", "Members", "Stage", "HashMap", "Reply"])
+@pytest.mark.parametrize("name", ["LogDriver", "Members", "LogEnvironment", "HashMap", "Reply"])
 def test_a_name_of_another_class_of_the_test_is_rejected(name, tmp_path):
     with pytest.raises(ToolError, match="the test has another class"):
         write_reproducer(tmp_path / f"{name}.java", regression_trace("log", "97e3b596615b"), "4.4.0", "jvm")

@@ -12,7 +12,7 @@ from thorough_params import thorough_except
 
 from conformance.clauses import load_clauses
 from conformance.clauses.machines import FILE_MACHINES
-from conformance.experiments.mutation.hunting import MAX_EXAMPLES, search_kill
+from conformance.experiments.mutation.kill_search import MAX_EXAMPLES, search_kill
 from conformance.experiments.mutation.measuring import chosen_mutants, measure
 from conformance.implementations.mutants import MUTANTS, implementation_of, mutant
 from conformance.implementations.mutants.planting import FragmentError
@@ -91,7 +91,7 @@ def test_results_are_in_order_and_a_survivor_is_named():
     few = chosen_mutants(("forgets-the-length-check", "never-full"))
     measured = measure(few, (1, 2), limit=1, jobs=1)
     assert [each.mutant for each in measured] == list(few)
-    assert [[each.seed for each in row.hunts] for row in measured] == [[1, 2], [1, 2]]
+    assert [[each.seed for each in row.searches] for row in measured] == [[1, 2], [1, 2]]
     survivor = next(row for row in measured if row.survived)
     assert (survivor.median, survivor.worst) == (None, None)
     assert json.loads(json.dumps(survivor.to_json()))["survived"] is True
@@ -104,7 +104,7 @@ def test_a_mutant_is_an_implementation_of_its_release():
 
 
 def test_an_unknown_mutant_is_one_clear_line():
-    with pytest.raises(ToolError, match="no mutant 'nobody'"):
+    with pytest.raises(ToolError, match="unknown mutant 'nobody'"):
         mutant("nobody")
     with pytest.raises(ToolError, match="no mutant of the offset machine is called nobody"):
         chosen_mutants(("nobody",), ("offset",))

@@ -34,13 +34,13 @@ WRAPPED = ("fsync", "fdatasync", "write", "pwrite", "ftruncate", "posix_fallocat
 class Watch:
     """Counter of writing calls, which kills the process before the call with a given number."""
 
-    def __init__(self, deadly):
-        self.deadly, self.calls = deadly, []
-        sys.addaudithook(self.heard)
+    def __init__(self, fatal_call):
+        self.fatal_call, self.calls = fatal_call, []
+        sys.addaudithook(self.on_audit_event)
         for name in WRAPPED:
             setattr(os, name, self.wrapped(name, getattr(os, name)))
 
-    def heard(self, event, arguments):
+    def on_audit_event(self, event, arguments):
         writes = (
             event == "open" and isinstance(arguments[2], int) and arguments[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
         )
@@ -55,20 +55,20 @@ class Watch:
         return call
 
     def note(self, name, *arguments):
-        if len(self.calls) == self.deadly:
+        if len(self.calls) == self.fatal_call:
             os.kill(os.getpid(), signal.SIGKILL)
         self.calls.append([name, *(str(argument) for argument in arguments)])
 
 
-def repair(directory, deadly):
+def repair(directory, fatal_call):
     """Repair in a child process; return True if it finished, and the calls that it made."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         os.close(reader)
-        watch = Watch(deadly)
+        watch = Watch(fatal_call)
         code = repair_paths([directory], release=RELEASE, processes=1).exit_code
-        calls, watch.deadly = json.dumps(watch.calls), -1
+        calls, watch.fatal_call = json.dumps(watch.calls), -1
         with os.fdopen(writer, "w") as file:
             file.write(calls)
         os._exit(code)
@@ -100,24 +100,24 @@ def main(damaged):
         shutil.copytree(damaged, place)
         ended = repair(place, number)
 
-        def say(what, number=number):
+        def report(what, number=number):
             problems.append(f"before call {number}, {calls[number]}: {what}")
 
         if ended is not None:
-            say("was not killed")
+            report("was not killed")
         after = content(place)
         for path, data in before.items():
             if path not in indexes and after.get(path) != data:
-                say(f"{path} is not what it was")
+                report(f"{path} was changed")
             if path in indexes and after.get(path) not in (data, repaired.get(path)):
-                say(f"{path} is neither the old file nor the new one")
+                report(f"{path} is neither the old file nor the new one")
             if path in indexes and data not in (after.get(path), after.get(path.with_name(f"{path.name}.old"))):
-                say(f"the old {path} is lost")
+                report(f"the old {path} is lost")
         repair_paths([place], release=RELEASE, processes=1)
         if (verdict := verify_paths([place], release=RELEASE, processes=1).verdict) not in ("exact", "sound"):
-            say(f"{verdict} after another repair")
+            report(f"{verdict} after another repair")
         if content(place) != repaired:
-            say("another repair comes to something else")
+            report("another repair has another result")
         shutil.rmtree(place)
     names = sorted(map(str, changed))
     print(json.dumps({"calls": calls, "problems": problems, "changed": names, "whole": str(whole)}))  # noqa: T201 -- for the test

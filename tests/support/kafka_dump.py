@@ -36,7 +36,7 @@ class _Streams:
         system.setOut(printer(self.out, True, "UTF-8"))
         system.setErr(printer(self.err, True, "UTF-8"))
 
-    def taken(self) -> tuple[str, str]:
+    def take(self) -> tuple[str, str]:
         texts = bytes(self.out.toByteArray()).decode(), bytes(self.err.toByteArray()).decode()
         self.out.reset()
         self.err.reset()
@@ -64,7 +64,7 @@ def kafka_dump(release: str, *arguments: str) -> Dumped:
         TypeError: The release has no such class.
     """
     streams = _streams()
-    streams.taken()
+    streams.take()
     jpype = start_jvm()
     thread = jpype.JClass("java.lang.Thread").currentThread()
     before = thread.getContextClassLoader()
@@ -76,4 +76,4 @@ def kafka_dump(release: str, *arguments: str) -> Dumped:
         error = str(thrown.getClass().getSimpleName())
     finally:
         thread.setContextClassLoader(before)
-    return Dumped(*streams.taken(), error)
+    return Dumped(*streams.take(), error)

@@ -19,12 +19,12 @@ def difference(*clauses, release="4.4.0", operation="lookup", aspects=("outcome"
 
 
 def distinct(*seen, held=(), machine="offset"):
-    sightings = Buckets()
+    buckets = Buckets()
     for divergence, times in seen:
         for _ in range(times):
-            sightings.record(divergence, [Operation("open"), divergence.operation])
+            buckets.record(divergence, [Operation("open"), divergence.operation])
     counts = {f"mine {release}": Counter(dict(held)) for release in ("3.9.1", "4.4.0")}
-    return deduplicate(machine, sightings, lambda _: "mine", counts)
+    return deduplicate(machine, buckets, lambda _: "mine", counts)
 
 
 def test_an_operation_that_is_always_wrong_is_one_divergence_of_its_general_clause():
@@ -80,7 +80,7 @@ def test_releases_and_variants_of_a_clause_are_one_divergence_newest_first():
         (difference("AI-44a", release="3.9.1"), 4), (difference("AI-44b", release="4.4.0"), 4), held={"AI-7": 9}
     )
     assert found.releases == ("4.4.0", "3.9.1")
-    assert found.sighting.divergence.release == "4.4.0"
+    assert found.representative.divergence.release == "4.4.0"
 
 
 def test_aspects_are_separate_divergences():
@@ -112,8 +112,8 @@ def test_a_bucket_is_represented_by_its_shortest_then_earliest_steps():
     theirs.record(difference("OI-7"), short)
     theirs.record(difference("OI-7"), [Operation("open"), Operation("entry")])
     mine.merge(theirs)
-    ((_, sighting),) = mine.items()
-    assert (sighting.count, list(sighting.operations)) == (3, short)
+    ((_, bucket),) = mine.items()
+    assert (bucket.count, list(bucket.operations)) == (3, short)
 
 
 CLOSED, OFFSET = Outcome("closed", None), Outcome("invalid_offset", None)
@@ -121,10 +121,10 @@ CLOSED, OFFSET = Outcome("closed", None), Outcome("invalid_offset", None)
 
 def seen_after(*pairs):
     """Return the one divergence of occurrences, each with its number of steps."""
-    sightings = Buckets()
+    buckets = Buckets()
     for divergence, steps in pairs:
-        sightings.record(divergence, [Operation("open")] * (steps - 1) + [divergence.operation])
-    (found,) = deduplicate("offset", sightings, lambda _: "mine", {})
+        buckets.record(divergence, [Operation("open")] * (steps - 1) + [divergence.operation])
+    (found,) = deduplicate("offset", buckets, lambda _: "mine", {})
     return found
 
 
@@ -133,22 +133,22 @@ def test_a_bucket_is_represented_by_its_gravest_occurrence():
     kind = difference("OI-3", operation="append", expected=OFFSET, actual=CLOSED)
     accepted = difference("OI-3", operation="append", expected=OFFSET)
     found = seen_after((kind, 2), (kind, 3), (accepted, 9))
-    assert found.sighting.divergence is accepted
-    assert [(sighting.divergence, times) for sighting, times in found.other_ways] == [(kind, 2)]
+    assert found.representative.divergence is accepted
+    assert [(bucket.divergence, times) for bucket, times in found.other_ways] == [(kind, 2)]
 
 
 def test_a_wrong_answer_stands_for_a_missing_one():
     nothing = difference("OI-7", actual=Outcome(None, None))
     wrong = difference("OI-7")
     found = seen_after((nothing, 2), (wrong, 9))
-    assert found.sighting.divergence is wrong
+    assert found.representative.divergence is wrong
 
 
 def test_an_occurrence_without_special_circumstances_represents_equal_ones():
     empty = difference("AI-31", "OI-7")
     among_entries = difference("OI-7")
     found = seen_after((empty, 2), (among_entries, 5))
-    assert found.sighting.divergence is among_entries
+    assert found.representative.divergence is among_entries
     assert found.other_ways == []
     assert not found.matches_participant(empty)
     assert found.matches_participant(difference("OI-7", actual=Outcome(None, 3)))
@@ -158,5 +158,5 @@ def test_different_bytes_are_graver_than_a_different_error():
     kind = difference("OI-3", operation="append", expected=OFFSET, actual=CLOSED)
     bytes_too = difference("OI-3", operation="append", expected=OFFSET, actual=CLOSED, aspects=("outcome", "bytes"))
     found = seen_after((kind, 2), (bytes_too, 9))
-    assert found.sighting.divergence is bytes_too
+    assert found.representative.divergence is bytes_too
     assert not found.matches_participant(kind)

@@ -94,7 +94,9 @@ def test_a_slow_program_drops_out_with_its_third_failure():
 def test_results_after_it_dropped_out_do_not_count():
     total = ChunkResult()
     for number in range(3):
-        chunk = ChunkResult(number, examples=10, steps=50, departed={"mine": 2}, failed={"mine": Counter({"a": 2})})
+        chunk = ChunkResult(
+            number, examples=10, steps=50, dropout_scores={"mine": 2}, failed={"mine": Counter({"a": 2})}
+        )
         total.add(chunk, 4)
     assert total.examples == 30
     assert total.left == {"mine": (20, 100)}

@@ -50,9 +50,9 @@ def test_which_divergences_count_at_level_must(clauses, options, counts):
 
 
 def distinct(one):
-    sightings = Buckets()
-    sightings.record(one, [OPEN, one.operation])
-    (found,) = deduplicate("offset", sightings, lambda _: "mine", {})
+    buckets = Buckets()
+    buckets.record(one, [OPEN, one.operation])
+    (found,) = deduplicate("offset", buckets, lambda _: "mine", {})
     return found
 
 
@@ -128,7 +128,7 @@ def test_a_replay_ignores_divergences_below_its_level():
 def test_steps_that_an_implementation_has_not_executed_are_not_fixed():
     """Its file has no zeros that would count as entries in the fourth step, so that it has left."""
     trace = Trace("offset", "4.4.0", STEPS, provenance={"level": "must"})
-    with pytest.raises(ToolError, match="cannot continue after step 4"):
+    with pytest.raises(ToolError, match="cannot execute the steps after step 4"):
         replay(trace, ["4.4.0"], [OFF_BY_ONE])
 
 
@@ -137,11 +137,11 @@ def test_a_replay_continues_to_the_recorded_step():
     failure = {"step": 3, "participant": "mine", "release": "4.4.0", "against": "kidx", "aspects": ["outcome"]}
     said = []
 
-    def tell(number, _operation, seen, found):
+    def on_result(number, _operation, seen, found):
         said.append((number, seen is not None, found is not None))
 
     rest = {"expected": None, "actual": None, "clauses": ["OI-7"]}
-    found = replay(Trace("offset", "4.4.0", steps, failure | rest), ["4.4.0"], [OFF_BY_ONE], tell)
+    found = replay(Trace("offset", "4.4.0", steps, failure | rest), ["4.4.0"], [OFF_BY_ONE], on_result)
     assert (found.verdict, found.steps, found.divergence.step) == ("FAILED", 4, 3)
     assert said[2:] == [(2, True, True), (3, False, True)]
     later = Trace("offset", "4.4.0", (*steps[:3], Operation("flush")), failure | rest)

@@ -571,7 +571,7 @@ def test_ti_6_an_offset_out_of_range_is_detected_after_the_timestamp_is_written(
     assert play.file == timestamps((1, 1)) + struct.pack(">qqi", 2, 3, 3) + bytes(16)
     assert play.state() == (2, 4, False, 48, (3, 3))
     assert play("truncate").state == (0, 4, False, 48, (-1, 0))
-    assert play.refused("maybe_append", 5, 5, False) is None, "a truncation puts the pen back"
+    assert play.refused("maybe_append", 5, 5, False) is None, "a truncation resets the write position"
 
 
 @pytest.mark.parametrize(("release", "error"), [("4.3.1", "invalid_argument"), ("4.4.0", None)])

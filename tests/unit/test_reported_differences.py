@@ -7,7 +7,7 @@ import pytest
 from conformance.errors import ToolError
 from conformance.events import Diverged, Event, RunFinished
 from conformance.report.divergence import format_divergence
-from conformance.report.together import Together
+from conformance.report.together import CombinedSink
 from conformance.runs import divergence_event, divergence_reporter
 from conformance.runs.plan import Plan
 from conformance.runs.profiles import PROFILES
@@ -76,7 +76,7 @@ class TestTogether:
                 broken()
             seen.append(event)
 
-        together = Together([fails_at_differences, seen.append])
+        together = CombinedSink([fails_at_differences, seen.append])
         footer = RunFinished("diverges", 1, 0.1)
         for event in (self.EVENT, self.EVENT, footer):
             together(event)
@@ -88,7 +88,7 @@ class TestTogether:
         def full(_event):
             raise ToolError("cannot write the report out/events.ndjson: No space left on device")
 
-        together = Together([full])
+        together = CombinedSink([full])
         together(self.EVENT)
         together(self.EVENT)
         assert together.failures == ["cannot write the report out/events.ndjson: No space left on device"]
@@ -98,4 +98,4 @@ class TestTogether:
             raise BrokenPipeError
 
         with pytest.raises(BrokenPipeError):
-            Together([closed])(self.EVENT)
+            CombinedSink([closed])(self.EVENT)

@@ -15,8 +15,8 @@ from conformance.experiments.results.history import (
     Edition,
     PastDivergence,
     PastRow,
+    changes_of,
     load_history,
-    news_of,
     text_of,
     with_edition,
 )
@@ -41,7 +41,7 @@ def edition(number, *rows):
 
 def test_news_are_differences_from_the_last_result_of_the_same_implementation():
     history = [edition(1, row(TIME)), edition(2, row(label="other")), edition(3, row(OFFSET))]
-    (news,) = news_of(history[2], history)
+    (news,) = changes_of(history[2], history)
     assert news.before == history[0].rows[0]
     assert (news.appeared, news.gone) == ((OFFSET,), (TIME,))
     assert news.areas == (("offset index", "conforms", "differs"), ("time index", "differs", "conforms"))
@@ -49,16 +49,16 @@ def test_news_are_differences_from_the_last_result_of_the_same_implementation():
 
 def test_a_divergence_that_nothing_looked_for_has_not_gone():
     history = [edition(1, row(TIME)), edition(2, row(time_index="not-run"))]
-    (news,) = news_of(history[1], history)
+    (news,) = changes_of(history[1], history)
     assert news.gone == ()
     assert news.areas == (("time index", "differs", "not-run"),)
 
 
 def test_the_first_result_and_an_unchanged_one():
     history = [edition(1, row(TIME)), edition(2, row(TIME))]
-    assert news_of(history[0], history)[0].before is None
-    assert "the first result" in results_page(history[0], news_of(history[0], history), history)
-    page = results_page(history[1], news_of(history[1], history), history)
+    assert changes_of(history[0], history)[0].before is None
+    assert "the first result" in results_page(history[0], changes_of(history[0], history), history)
+    page = results_page(history[1], changes_of(history[1], history), history)
     assert "Nothing: every implementation has the results that it had before." in page
 
 
@@ -90,7 +90,7 @@ def test_a_file_that_is_no_history_is_one_clear_line(text, said, tmp_path):
 
 def test_hostile_names_are_text_on_the_page_and_in_badges():
     shown = edition(1, row(dataclasses.replace(TIME, means=HOSTILE, shape=HOSTILE), label=HOSTILE))
-    page = results_page(shown, news_of(shown, [shown]), [shown])
+    page = results_page(shown, changes_of(shown, [shown]), [shown])
     made = badges(shown.rows)
     for text in (page, *made, *made.values()):
         assert "<b>" not in text

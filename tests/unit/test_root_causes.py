@@ -35,11 +35,11 @@ def difference(operation, pair, *clauses, step=1, fields=(), arguments=()):
 
 def case(divergence, *before, attempt=lambda _: None):
     """Make a machine's result for one bucket, with the results of variants of its steps."""
-    sightings = Buckets()
+    buckets = Buckets()
     operations = (OPEN, *before, divergence.operation)
-    sightings.record(divergence, operations)
+    buckets.record(divergence, operations)
     held = {"mine 4.4.0": Counter(divergence.clauses)}
-    (distinct,) = deduplicate("offset", sightings, lambda _: "mine", held)
+    (distinct,) = deduplicate("offset", buckets, lambda _: "mine", held)
     event = Diverged("offset", {"clauses": []}, (), (), "", "")
     return MinimizedDivergence(distinct, DivergenceError(divergence, operations), event, attempt)
 
@@ -47,9 +47,9 @@ def case(divergence, *before, attempt=lambda _: None):
 def sights(*cases):
     """Return the operations of the related divergences of each unique divergence."""
     for number, each in enumerate(cases):
-        each.distinct.first = number
+        each.unique.first = number
     return {
-        one.distinct.operation + ":" + one.distinct.identity.aspect: [other.distinct.operation for other, _ in others]
+        one.unique.operation + ":" + one.unique.identity.aspect: [other.unique.operation for other, _ in others]
         for one, others in group_by_root_cause(cases)
     }
 
@@ -137,7 +137,7 @@ def test_single_operations_of_an_earlier_step_explain_nothing():
 def test_a_divergence_of_single_operations_does_not_explain_one_that_they_show_too():
     first = difference("append", WRONG_BYTES, "OI-3", step=2)
     both = case(difference("bulk_append", REFUSED, "OI-23b", arguments=BULK), attempt=lambda _: first)
-    both.distinct.shapes.add("append: outcome ok -> io")
+    both.unique.shapes.add("append: outcome ok -> io")
     assert len(sights(case(first), both)) == 2
 
 
@@ -225,9 +225,9 @@ def test_related_divergences_are_reported_saved_and_found_by_their_clauses():
 def test_a_divergence_of_both_kinds_of_index_in_the_same_releases_is_one(clause, aspect, release, expected):
     def distinct(machine, clause, aspect="outcome", release="4.4.0"):
         divergence = replace(difference("lookup", ((aspect,), (None, (0, 0)), (None, (1, 0))), clause), release=release)
-        sightings = Buckets()
-        sightings.record(divergence, (OPEN, divergence.operation))
-        (found,) = deduplicate(machine, sightings, lambda _: "mine", {})
+        buckets = Buckets()
+        buckets.record(divergence, (OPEN, divergence.operation))
+        (found,) = deduplicate(machine, buckets, lambda _: "mine", {})
         return found
 
     assert are_twins(distinct("offset", "OI-7"), distinct("time", clause, aspect, release)) is expected
@@ -241,7 +241,7 @@ def test_the_same_steps_in_a_file_of_another_name_are_the_same_divergence():
         opening = OPEN._replace(args=("offset", f"{base:020d}.index", base, 24, True))
         divergence = difference("lookup", answer, *clauses)
         found = case(divergence)
-        return replace(found, shown=DivergenceError(divergence, (opening, divergence.operation)))
+        return replace(found, minimized=DivergenceError(divergence, (opening, divergence.operation)))
 
     assert sights(in_file(0, "OI-7"), in_file(-5, "AI-31")) == {"lookup:outcome": ["lookup"]}
     other = (("outcome",), (None, (0, 0)), (None, (1, 1)))

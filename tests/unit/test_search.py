@@ -95,7 +95,7 @@ def test_a_probe_returns_slot_page_and_half(tmp_path):
     with offset_index(tmp_path / "a", 2000) as index:
         assert index.lookup(10 * 975 + 5, probes.append) == (10 * 974 + 10, 974)
     assert probes[:3] == [Probe(975, 1, "warm"), Probe(0, 0, "cold"), Probe(488, 0, "cold")]
-    assert {probe.half for probe in probes[1:-1]} == {"cold"}
+    assert {probe.section for probe in probes[1:-1]} == {"cold"}
     assert [probe.slot for probe in probes[3:]] == [732, 854, 915, 945, 960, 968, 972, 974, 975]
 
 
@@ -242,7 +242,7 @@ def test_a_watched_search_gives_the_same_answer(tmp_path):
             assert index.lookup(target, probes.append) == index.lookup(target)
             assert index.ceiling(target, probes.append) == index.ceiling(target)
     assert {probe.slot for probe in probes} == {0, 2, 3}
-    assert {probe.half for probe in probes} == {"warm"}  # so few entries are all in the last 8192 bytes
+    assert {probe.section for probe in probes} == {"warm"}  # so few entries are all in the last 8192 bytes
 
 
 class Compared(list):

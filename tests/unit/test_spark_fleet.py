@@ -22,7 +22,7 @@ from kidx.spark.fleet.output import reason_of_spark
 from kidx.spark.fleet.places import Place
 from kidx.spark.fleet.replicas import Replica, compare_replicas
 from kidx.spark.fleet.report import render_report
-from kidx.spark.fleet.sizing import MOST, SMALLEST, tasks_of
+from kidx.spark.fleet.sizing import MAX_TASKS, SMALLEST, tasks_of
 from kidx.spark.fleet.summary import Count, Summary
 from kidx.spark.fleet.tables import LISTING, VERDICTS
 from kidx.spark.fleet.work import settle_rows, verify_rows
@@ -329,7 +329,7 @@ def test_a_partition_is_counted_in_every_way():
 def test_the_model_of_sizes_has_tasks_neither_too_small_nor_too_many():
     assert tasks_of(1000) == 1
     assert tasks_of(40_000 << 20) * SMALLEST >= 40_000 << 20
-    assert tasks_of(10**15) == MOST
+    assert tasks_of(10**15) == MAX_TASKS
 
 
 def test_an_error_of_a_store_names_its_file(data, monkeypatch):

@@ -275,7 +275,7 @@ def test_a_step_that_no_machine_records_is_rejected(operation, said):
 
 
 def test_the_first_step_opens_a_file():
-    with pytest.raises(StepError, match="the first one opens a file"):
+    with pytest.raises(StepError, match="the first step of a trace must open"):
         check_steps("offset", [Operation("remove_file"), OPEN])
     check_steps("offset", [])
 

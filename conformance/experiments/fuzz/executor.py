@@ -115,7 +115,7 @@ def _deadline(seconds: int) -> Iterator[None]:
     """
 
     def ring(_number: int, _frame: FrameType | None) -> NoReturn:
-        raise HangError(f"no end after {seconds} s")
+        raise HangError(f"did not return within {seconds} s")
 
     before = signal.signal(signal.SIGALRM, ring)
     signal.alarm(seconds)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.experiments.fuzz.probes import MACHINE_OF, PROBES
 from conformance.experiments.fuzz.seed_files import BASE_OFFSET
-from conformance.implementations.jvm.cases import CaseWriter, asked
+from conformance.implementations.jvm.cases import CaseWriter, without_state
 from conformance.implementations.jvm.index import INDEX
 from conformance.implementations.jvm.segment import JvmSegment
 from conformance.implementations.jvm.step_batch import Language
@@ -109,7 +109,7 @@ class ReferenceCases:
 
     def _encoded(self, operation: Operation) -> bytes:
         request = self._language.step(operation)
-        return asked(request) if operation.name in QUERYING else request
+        return without_state(request) if operation.name in QUERYING else request
 
     def _encoded_without_reply(self, operation: Operation, names: tuple[str, ...]) -> bytes:
         writer = CaseWriter()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hypothesis import HealthCheck, Phase, given, settings
 
 from conformance.experiments.fuzz.mutations import contents, every_flip, mutated
-from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult, Tell, peak_bytes
+from conformance.experiments.fuzz.plan import FindingCallback, FuzzPlan, FuzzResult, peak_bytes
 from conformance.lockstep.divergence import CRASH_ASPECT, failure_json
 from conformance.operations.trace import Trace
 from conformance.runs.sameness import Sameness
@@ -42,7 +42,7 @@ class Run:
         format_name: The format.
         executor: A factory of the executor for one content in lockstep.
         corpus: The corpus of the format.
-        tell: A callback that receives a description of every finding.
+        on_finding: A callback that receives a description of every finding.
         choose_inputs: A function that chooses the inputs, or None for random mutations.
     """
 
@@ -52,7 +52,7 @@ class Run:
         format_name: str,
         executor: Callable[[], CaseExecutor],
         corpus: Corpus,
-        tell: Tell,
+        on_finding: FindingCallback,
         choose_inputs: InputChooser | None = None,
     ) -> None:
         self.plan = plan
@@ -61,7 +61,7 @@ class Run:
         self.choose_inputs = choose_inputs
         self.result = FuzzResult(format_name)
         self.rng = random.Random(plan.seed)  # noqa: S311 -- nothing secret
-        self.tell = tell
+        self.on_finding = on_finding
         self.seen: set[object] = set()
         self._make_executor = executor
         self._examiner: CaseExecutor | None = None
@@ -157,7 +157,7 @@ class Run:
         trace = Trace(self.executor.machine, self.plan.releases[-1], tuple(operations), difference, kind, provenance)
         path = trace.save(self.plan.findings)
         self.result.findings[kind] = str(path)
-        self.tell(f"{self.format_name}: {kind}: {crash or ''}\n  replay: conformance replay {path}")
+        self.on_finding(f"{self.format_name}: {kind}: {crash or ''}\n  replay: conformance replay {path}")
 
 
 class BatchedRun(Run):
@@ -168,7 +168,7 @@ class BatchedRun(Run):
         format_name: The format.
         executor: A factory of the executor.
         corpus: The corpus.
-        tell: A callback for findings.
+        on_finding: A callback for findings.
         batches: The batched executor of contents.
     """
 
@@ -178,10 +178,10 @@ class BatchedRun(Run):
         format_name: str,
         executor: Callable[[], CaseExecutor],
         corpus: Corpus,
-        tell: Tell,
+        on_finding: FindingCallback,
         batches: BatchedExecutor,
     ) -> None:
-        super().__init__(plan, format_name, executor, corpus, tell)
+        super().__init__(plan, format_name, executor, corpus, on_finding)
         self._batches = batches
         share = _BATCH // (_MORE_THAN_AN_INDEX if format_name == "log" else 1)
         self._size = max(_SMALLEST_BATCH, share // (len(plan.releases) * len(plan.implementations)))

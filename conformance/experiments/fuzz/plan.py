@@ -83,8 +83,8 @@ class FuzzResult:
         )
 
 
-Tell = Callable[[str], None]
-"""Callback that receives a line for the user."""
+FindingCallback = Callable[[str], None]
+"""Callback that receives the description of a finding."""
 
 
 def peak_bytes() -> int:

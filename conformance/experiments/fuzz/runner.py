@@ -15,7 +15,7 @@ from conformance.experiments.fuzz.batches import BatchedExecutor
 from conformance.experiments.fuzz.corpus import Corpus
 from conformance.experiments.fuzz.executor import CaseExecutor
 from conformance.experiments.fuzz.format_run import BatchedRun, InputChooser, Run
-from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult, Tell, peak_bytes
+from conformance.experiments.fuzz.plan import FindingCallback, FuzzPlan, FuzzResult, peak_bytes
 from conformance.experiments.fuzz.probes import MACHINE_OF
 from conformance.experiments.fuzz.seed_files import SEEDS
 from conformance.implementations.spec import parse_spec
@@ -25,12 +25,14 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
 
-def fuzz(plan: FuzzPlan, tell: Tell = lambda _: None, progress: Progress | None = None) -> list[FuzzResult]:
+def fuzz(
+    plan: FuzzPlan, on_finding: FindingCallback = lambda _: None, progress: Progress | None = None
+) -> list[FuzzResult]:
     """Run a plan, its formats one after another, each with an equal share of the time.
 
     Args:
         plan: The plan.
-        tell: A callback that receives a description of every finding.
+        on_finding: A callback that receives a description of every finding.
         progress: A callback that is called while jars are downloaded.
 
     Raises:
@@ -41,7 +43,7 @@ def fuzz(plan: FuzzPlan, tell: Tell = lambda _: None, progress: Progress | None 
     for number, format_name in enumerate(plan.formats):
         left = plan.max_time - (time.monotonic() - started)
         share = left / (len(plan.formats) - number)
-        results.append(fuzz_format(plan, format_name, share, tell, progress))
+        results.append(fuzz_format(plan, format_name, share, on_finding, progress))
     return results
 
 
@@ -49,7 +51,7 @@ def fuzz_format(
     plan: FuzzPlan,
     format_name: str,
     seconds: float,
-    tell: Tell = lambda _: None,
+    on_finding: FindingCallback = lambda _: None,
     progress: Progress | None = None,
     choose_inputs: InputChooser | None = None,
     on_start: Callable[[FuzzResult], None] = lambda _: None,
@@ -60,7 +62,7 @@ def fuzz_format(
         plan: The plan, as for :func:`fuzz`.
         format_name: The format.
         seconds: The time limit.
-        tell: A callback, as for :func:`fuzz`.
+        on_finding: A callback, as for :func:`fuzz`.
         progress: A callback, as for :func:`fuzz`.
         choose_inputs: A function that chooses the inputs, such as a coverage-guided fuzzer, or None for random
             mutations.
@@ -91,9 +93,9 @@ def fuzz_format(
             (scratch / "batches").mkdir()
             batches = BatchedExecutor(format_name, plan.releases, plan.implementations, scratch / "batches", progress)
             stack.callback(batches.close)
-            run = BatchedRun(plan, format_name, executor, corpus, tell, batches)
+            run = BatchedRun(plan, format_name, executor, corpus, on_finding, batches)
         else:
-            run = Run(plan, format_name, executor, corpus, tell, choose_inputs)
+            run = Run(plan, format_name, executor, corpus, on_finding, choose_inputs)
         on_start(run.result)
         run.flip_every_bit(seeds[0], started + seconds)
         run.mutate(started + seconds)

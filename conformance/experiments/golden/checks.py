@@ -153,15 +153,15 @@ def _replay_findings(corpus: Corpus, partition: Partition) -> Iterator[Finding]:
         yield from (Finding("replay", f"{partition.name}/{name}", "the broker has no such file") for name in left)
 
 
-def _differences(theirs: Path, names: Iterable[str], ours: Path, label: str) -> Iterator[Finding]:
+def _differences(recorded: Path, names: Iterable[str], replayed: Path, label: str) -> Iterator[Finding]:
     for name in names:
-        path, subject = ours / name, f"{label}/{name}"
+        path, subject = replayed / name, f"{label}/{name}"
         if not path.exists():
             yield Finding("replay", subject, "kidx has no such file")
         elif name == EPOCHS:
-            if read_epochs(path) != read_epochs(theirs / name):
-                yield Finding("replay", subject, f"{read_epochs(path)}, the broker {read_epochs(theirs / name)}")
-        elif (mine := path.read_bytes()) != (its := (theirs / name).read_bytes()):
+            if read_epochs(path) != read_epochs(recorded / name):
+                yield Finding("replay", subject, f"{read_epochs(path)}, the broker {read_epochs(recorded / name)}")
+        elif (mine := path.read_bytes()) != (its := (recorded / name).read_bytes()):
             pairs = enumerate(zip(mine, its, strict=False))
             at = next((place for place, (one, other) in pairs if one != other), min(len(mine), len(its)))
             yield Finding("replay", subject, f"{len(mine)} bytes, the broker {len(its)}; they differ from {at} on")
@@ -183,10 +183,12 @@ def check_answers(corpus: Corpus) -> list[Finding]:
 def _answer_findings(partition: Partition, log: UnifiedLog, how: str) -> Iterator[Finding]:
     for level, answers in partition.answers.items():
         for answer in answers:
-            ours = _answer(log, answer.target, level, partition.leader_epoch)
-            if ours != answer:
+            replayed = _answer(log, answer.target, level, partition.leader_epoch)
+            if replayed != answer:
                 clause = _SPECIAL.get(answer.target, _ORDINARY)
-                message = f"target {answer.target}, {level}: {ours.to_json()[1:]}, the broker {answer.to_json()[1:]}"
+                message = (
+                    f"target {answer.target}, {level}: {replayed.to_json()[1:]}, the broker {answer.to_json()[1:]}"
+                )
                 yield Finding(clause, f"{partition.name} {how}", message)
 
 

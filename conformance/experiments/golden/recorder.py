@@ -37,7 +37,7 @@ def record(
     seed: int = 0,
     broker: Choice = "auto",
     progress: Callable[[FetchStep], None] | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    on_activity: Callable[[str], None] = lambda _: None,
 ) -> Corpus:
     """Record a corpus of a release.
 
@@ -47,7 +47,7 @@ def record(
         seed: seed of the plan.
         broker: backend of the broker, a container or a local process.
         progress: called with the progress of fetching jars.
-        tell: called with a line of text for each activity.
+        on_activity: called with a line of text for each activity.
 
     Raises:
         ToolError: the release is not locked, the directory cannot hold a corpus, or kafka-python is missing.
@@ -61,8 +61,8 @@ def record(
         directory = Path(scratch) / target.name
         directory.mkdir()
         with new_broker(release, broker, config=config, mode=mode, progress=progress) as started:
-            tell(f"{release}: {started.backend} {started.mode} broker ready after {started.ready_seconds:.1f} s")
-            recorder = _Recorder(started, directory, tell)
+            on_activity(f"{release}: {started.backend} {started.mode} broker ready after {started.ready_seconds:.1f} s")
+            recorder = _Recorder(started, directory, on_activity)
             partitions = recorder.run(plan)
             corpus = Corpus(
                 target,
@@ -112,10 +112,10 @@ class _Log:
 
 
 class _Recorder:
-    def __init__(self, broker: Broker, directory: Path, tell: Callable[[str], None]) -> None:
+    def __init__(self, broker: Broker, directory: Path, on_activity: Callable[[str], None]) -> None:
         self._broker = broker
         self._directory = directory
-        self._tell = tell
+        self._on_activity = on_activity
         self._client: Client | None = None
         self._logs: list[_Log] = []
         self._sequences: dict[str, int] = {}
@@ -160,7 +160,7 @@ class _Recorder:
                 self._end(log, step)
             else:
                 self._restart()
-        self._tell(f"{self._broker.release}: {topic.name}: {len(log.kinds)} appends")
+        self._on_activity(f"{self._broker.release}: {topic.name}: {len(log.kinds)} appends")
 
     def _append(self, log: _Log, step: Append) -> None:
         name, fields = log.topic.name, {}
@@ -208,7 +208,7 @@ class _Recorder:
             levels = ("read_uncommitted", "read_committed")
         for level in levels:
             log.answers[level] = tuple(self._connected.answers(name, targets(timestamps), level, version=self.version))
-        self._tell(f"{self._broker.release}: {name}: {sum(map(len, log.answers.values()))} answers")
+        self._on_activity(f"{self._broker.release}: {name}: {sum(map(len, log.answers.values()))} answers")
 
     def _batches(self, log: _Log) -> Iterator[RecordBatch]:
         for path in sorted((self._broker.log_dir / log.name).glob("*.log")):

@@ -239,9 +239,9 @@ class _Experiment:
             return
         topic.reference.become_leader(epoch)
         predicted = topic.reference.answers(targets, "read_uncommitted")
-        for mine, its in zip(predicted, answers, strict=True):
-            if mine != its:
-                self._note(topic, f"target {its.target}", mine.to_json()[1:], its.to_json()[1:])
+        for expected, its in zip(predicted, answers, strict=True):
+            if expected != its:
+                self._note(topic, f"target {its.target}", expected.to_json()[1:], its.to_json()[1:])
                 break
         self._compare_files(topic, "after the start")
 
@@ -280,9 +280,9 @@ class _Experiment:
 
     def _compare_files(self, topic: _Topic, moment: str) -> None:
         assert topic.reference is not None
-        ours, theirs = topic.reference.files(), self.running.files(topic.name)
-        names = {name for name in {*ours, *theirs} if name.endswith(COMPARED)}
-        differ = sorted(name for name in names if ours.get(name) != theirs.get(name))
+        expected, actual = topic.reference.files(), self.running.files(topic.name)
+        names = {name for name in {*expected, *actual} if name.endswith(COMPARED)}
+        differ = sorted(name for name in names if expected.get(name) != actual.get(name))
         self._note(topic, f"files {moment}", [], differ)
 
     def _note(self, topic: _Topic, what: str, expected: Any, actual: Any) -> None:

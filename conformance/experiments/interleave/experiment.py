@@ -120,7 +120,9 @@ class Interrupter:
         self._drivers: dict[str, Any] = {}
         self._locks_matter = False
         if not any(pair.violations for pair in self.explore_scenario("planted", PLANTED)):
-            raise ToolError(f"the race planted next to Kafka {release} is not detected, so no result can be trusted")
+            raise ToolError(
+                f"cannot trust any result for Kafka {release}: a race that is planted for comparison was not detected"
+            )
 
     def explore(self, kinds: Sequence[str] = KINDS, seed: int = 0, examples: int = 1) -> Iterator[Pair]:
         """Yield the result of every pair of operations, in scenarios that are drawn from a seed."""
@@ -140,7 +142,10 @@ class Interrupter:
             self.release, self._scratch / "unlocked", self._progress, self._build, change=without_monitors
         )
         if not unlocked.interrupt(APPENDS, stop_at_first=True).violations:
-            raise ToolError(f"a log of Kafka {self.release} without locks is not detected, so no result can be trusted")
+            raise ToolError(
+                f"cannot trust any result for logs of Kafka {self.release}: races were not detected after removing all"
+                " its locks"
+            )
         self._locks_matter = True
 
     def explore_scenario(self, kind: str, scenario: Scenario) -> Iterator[Pair]:

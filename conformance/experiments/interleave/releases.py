@@ -50,8 +50,10 @@ class Search(NamedTuple):
             if pair.violations and self.directory is not None:
                 shown = shrunk(pair.case, interrupter)
                 if shown is None:
-                    beside = f"{pair.case.first} beside {pair.case.others}"
-                    raise ToolError(f"cannot reproduce in two threads the torn pair {beside} of Kafka {release}")
+                    operations = f"{pair.case.first} with {pair.case.others}"
+                    raise ToolError(
+                        f"cannot reproduce with two threads that {operations} is not atomic in Kafka {release}"
+                    )
                 content = trace.document(shown, release, row["clause"])
                 row["trace"] = str(save_json(content, self.directory, "interleaving", "interleaving"))
             rows.append(row)

@@ -1,4 +1,4 @@
-"""Markdown page of what is atomic in each release."""
+"""Markdown page about the atomicity of operations in each release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Table of what a broker's readers see through a log, by the place where they ask, and by what other threads do."""
+"""Table of the results that readers get from a log, by the offsets that they read and by the work of other threads."""
 
 from __future__ import annotations
 

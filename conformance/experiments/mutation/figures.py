@@ -43,10 +43,10 @@ def figures_to(
         versions = {"kidx": version("kidx")}
         write(RunStarted((), (), tuple(dict.fromkeys(machines)), profile, "observed", seed, versions, now))
 
-        def tell(row: Measured) -> None:
+        def on_result(row: Measured) -> None:
             write(row)
             if row.passed is False:
                 failing.append(row)
 
-        yield tell
+        yield on_result
         write(RunFinished("diverges" if failing else "conforms", 0, time.monotonic() - started))

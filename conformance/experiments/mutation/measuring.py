@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.clauses.machines import DEFAULT_MACHINES
 from conformance.errors import ToolError
-from conformance.experiments.mutation.hunting import MAX_EXAMPLES, KillResult, search_kill
+from conformance.experiments.mutation.kill_search import MAX_EXAMPLES, KillResult, search_kill
 from conformance.implementations.mutants import MUTANTS, Mutant
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S, exit_process, watch_steps
 from conformance.runs.hangs import WorkerHangError, load_hang, save_hang
@@ -33,31 +33,31 @@ class MutantScore:
 
     Attributes:
         mutant: the mutant.
-        hunts: one result for each seed, in the order of the seeds.
+        searches: one result for each seed, in the order of the seeds.
     """
 
     mutant: Mutant
-    hunts: tuple[KillResult, ...]
+    searches: tuple[KillResult, ...]
 
     @property
     def survived(self) -> bool:
         """True if the mutant survived with at least one seed."""
-        return any(hunt.examples is None for hunt in self.hunts)
+        return any(search.examples is None for search in self.searches)
 
     @property
     def median(self) -> float | None:
         """Median, over the seeds, of the examples until the mutant was killed; None if it survived."""
-        return None if self.survived else median(hunt.examples or 0 for hunt in self.hunts)
+        return None if self.survived else median(search.examples or 0 for search in self.searches)
 
     @property
     def worst(self) -> int | None:
         """Maximum, over the seeds, of the examples until the mutant was killed; None if it survived."""
-        return None if self.survived else max(hunt.examples or 0 for hunt in self.hunts)
+        return None if self.survived else max(search.examples or 0 for search in self.searches)
 
     @property
     def figures(self) -> dict[str, int | float | str]:
         """Machine, examples until the kill (or ``survived``) for each seed, and their median and maximum."""
-        seeds = {f"seed {hunt.seed}": hunt.examples or "survived" for hunt in self.hunts}
+        seeds = {f"seed {search.seed}": search.examples or "survived" for search in self.searches}
         middle = "survived" if self.median is None else f"{self.median:g}"
         return {"machine": self.mutant.machine, **seeds, "median": middle, "worst": self.worst or "survived"}
 
@@ -73,7 +73,7 @@ class MutantScore:
             "survived": self.survived,
             "median": self.median,
             "worst": self.worst,
-            "hunts": [asdict(hunt) for hunt in self.hunts],
+            "hunts": [asdict(search) for search in self.searches],
         }
 
 
@@ -105,7 +105,7 @@ def measure(
     profile: str = "ci",
     limit: int = MAX_EXAMPLES,
     jobs: int | None = None,
-    tell: Callable[[KillResult], None] = lambda _: None,
+    on_result: Callable[[KillResult], None] = lambda _: None,
     step_timeout: float = STEP_TIMEOUT_S,
 ) -> list[MutantScore]:
     """Search for every mutant with every seed, in worker processes.
@@ -116,7 +116,7 @@ def measure(
         profile: profile that sets the steps per example.
         limit: maximum number of examples, for each mutant and seed.
         jobs: number of worker processes; the number of processors if None.
-        tell: callback that receives each result.
+        on_result: callback that receives each result.
         step_timeout: maximum duration of a step in seconds.
 
     Raises:
@@ -132,21 +132,21 @@ def measure(
     with TemporaryDirectory(prefix="kidx-") as directory, WorkerPool(workers, context) as pool:
         messages = Path(directory)
         options |= {"step_timeout": step_timeout, "messages": messages}
-        hunts = [pool.submit(_hunt_by_name, mutant.name, seed, options) for seed in seeds for mutant in mutants]
-        for future in as_completed(hunts):
+        searches = [pool.submit(_search_by_name, mutant.name, seed, options) for seed in seeds for mutant in mutants]
+        for future in as_completed(searches):
             try:
                 ended = future.result()
             except BrokenProcessPool:
                 for message in messages.iterdir():
-                    if (told := load_hang(message)) is not None:
-                        raise WorkerHangError(message.name, told[1]) from None
+                    if (report := load_hang(message)) is not None:
+                        raise WorkerHangError(message.name, report[1]) from None
                 raise
             found[ended.mutant, ended.seed] = ended
-            tell(ended)
+            on_result(ended)
     return [MutantScore(mutant, tuple(found[mutant.name, seed] for seed in seeds)) for mutant in mutants]
 
 
-def _hunt_by_name(name: str, seed: int, options: dict[str, Any]) -> KillResult:
+def _search_by_name(name: str, seed: int, options: dict[str, Any]) -> KillResult:
     """Search for a mutant in a worker. A step that hangs is written to a file and ends the process."""
     mutant, own = MUTANTS[name], dict(options)
     messages, step_timeout = own.pop("messages"), own.pop("step_timeout")

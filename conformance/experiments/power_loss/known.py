@@ -1,4 +1,4 @@
-"""Known causes in Kafka's releases, each with its clause, by what must be lost."""
+"""Known causes of broken guarantees after a power failure: the clause of each, and what must be lost for it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Known:
-    """Known cause.
+    """Known cause of a broken guarantee.
 
     Attributes:
         clause: clause of the cause; it applies to the releases that have the cause.

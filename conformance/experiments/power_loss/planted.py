@@ -1,8 +1,9 @@
-"""Planted defects of a life: missing or misplaced syncs, and checkpoints that are too far ahead.
+"""Planted defects: missing or misplaced syncs, and checkpoints that are too far ahead.
 
-Each changes the record of what Kafka's classes did, as if their code were wrong in one place. A sync does not change
-what the process sees, so the record of the defective code would differ only in that place. A missing sync of only the
-offset index is not planted: lookups then begin at an earlier position, and hardly any state of a disk shows it.
+Each changes a *life*, the record of what Kafka's classes did in one process, as if their code were wrong in one place.
+A sync does not change what the process sees, so the record of the defective code would differ only in that place. A
+missing sync of only the offset index is not planted: lookups then begin at an earlier position, and hardly any state of
+a disk shows it.
 """
 
 from __future__ import annotations

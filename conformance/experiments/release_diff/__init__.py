@@ -19,7 +19,7 @@ from conformance.experiments.release_diff.difference import Difference
 from conformance.experiments.release_diff.document import to_json
 from conformance.experiments.release_diff.error_texts import TextChange
 from conformance.experiments.release_diff.event_stream import events_of
-from conformance.experiments.release_diff.expected import judge, load_expected
+from conformance.experiments.release_diff.expected import classify, load_expected
 from conformance.experiments.release_diff.implicated import ImplicatedClauses
 from conformance.experiments.release_diff.markdown import to_markdown
 from conformance.experiments.release_diff.sides import Plan
@@ -31,11 +31,11 @@ __all__ = [
     "ImplicatedClauses",
     "Plan",
     "TextChange",
+    "classify",
     "compare",
     "describe",
     "describe_texts",
     "events_of",
-    "judge",
     "load_expected",
     "to_json",
     "to_markdown",

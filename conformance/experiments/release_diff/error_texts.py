@@ -130,4 +130,4 @@ def shortened(
         return wording, implicated_by_step(old.release, new.release, mine.clauses[-1], theirs.clauses[-1])
 
     found = shrink(operations, shows, seconds=_SECONDS)
-    return None if found is None else (found.operations, found.shown)
+    return None if found is None else (found.operations, found.result)

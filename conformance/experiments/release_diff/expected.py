@@ -56,7 +56,7 @@ class Entry:
         return self.signature == signature_text(difference)
 
 
-class Judged(NamedTuple):
+class ClassifiedDifferences(NamedTuple):
     """Expected differences, new differences, and stale entries."""
 
     expected: tuple[Difference | TextChange, ...]
@@ -104,8 +104,10 @@ def _entry(path: Path, number: int, entry: Any) -> Entry:
     return Entry(**{"clause": "", "signature": "", "machine": "", **entry})
 
 
-def judge(comparison: Comparison, entries: tuple[Entry, ...]) -> Judged:
+def classify(comparison: Comparison, entries: tuple[Entry, ...]) -> ClassifiedDifferences:
     """Classify differences as expected or new, and find the stale entries."""
     found = [(one, [entry for entry in entries if entry.matches(one)]) for one in comparison.all]
     stale = tuple(entry for entry in entries if not any(entry in of for _, of in found))
-    return Judged(tuple(one for one, of in found if of), tuple(one for one, of in found if not of), stale)
+    return ClassifiedDifferences(
+        tuple(one for one, of in found if of), tuple(one for one, of in found if not of), stale
+    )

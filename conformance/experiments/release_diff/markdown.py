@@ -12,27 +12,27 @@ from kidx.printable import printable, printable_lines
 if TYPE_CHECKING:
     from conformance.experiments.release_diff.comparison import Comparison
     from conformance.experiments.release_diff.difference import Difference
-    from conformance.experiments.release_diff.expected import Judged
+    from conformance.experiments.release_diff.expected import ClassifiedDifferences
 
 _WORDS = 200
 
 
-def to_markdown(comparison: Comparison, judged: Judged | None) -> str:
+def to_markdown(comparison: Comparison, classified: ClassifiedDifferences | None) -> str:
     """Return the verdict, a table with a row for each difference, and the steps of each, which are folded.
 
     Args:
         comparison: The result of the comparison.
-        judged: The expected differences, or None without expectations.
+        classified: The expected differences, or None without expectations.
     """
     old, new = (side.label for side in comparison.plan.sides)
-    lines = [f"### conformance diff: {_cell(old)} → {_cell(new)}", "", _verdict(comparison, judged), ""]
+    lines = [f"### conformance diff: {_cell(old)} → {_cell(new)}", "", _verdict(comparison, classified), ""]
     if comparison.all:
-        expected = () if judged is None else judged.expected
+        expected = () if classified is None else classified.expected
         lines += ["| | machine | difference | clauses or signature |", "| --- | --- | --- | --- |"]
         lines += [_row(one, "expected" if any(one is other for other in expected) else "new") for one in comparison.all]
         lines.append("")
-    if judged is not None and judged.stale:
-        lines += ["Entries that no difference matches:", "", *(f"* {_cell(str(e))}" for e in judged.stale), ""]
+    if classified is not None and classified.stale:
+        lines += ["Entries that no difference matches:", "", *(f"* {_cell(str(e))}" for e in classified.stale), ""]
     for difference in comparison.differences:
         text = printable_lines(describe(difference)).replace("```", "'''")
         folded = f"<details><summary>{_cell(headline(difference))}</summary>"
@@ -41,12 +41,12 @@ def to_markdown(comparison: Comparison, judged: Judged | None) -> str:
     return "\n".join([*lines, ""])
 
 
-def _verdict(comparison: Comparison, judged: Judged | None) -> str:
-    if judged is None:
+def _verdict(comparison: Comparison, classified: ClassifiedDifferences | None) -> str:
+    if classified is None:
         return f"**{len(comparison.all)} differences**" if comparison.all else "**Nothing differs**"
-    if not judged.new and not judged.stale:
-        return f"**All expected**: {len(judged.expected)} differences, each with its entry"
-    return f"**{len(judged.new)} new, {len(judged.stale)} stale**, {len(judged.expected)} expected"
+    if not classified.new and not classified.stale:
+        return f"**All expected**: {len(classified.expected)} differences, each with its entry"
+    return f"**{len(classified.new)} new, {len(classified.stale)} stale**, {len(classified.expected)} expected"
 
 
 def _row(one: Difference | TextChange, state: str) -> str:

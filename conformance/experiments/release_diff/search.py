@@ -63,6 +63,11 @@ class Search:
         scratch: An empty directory.
         sink: A callback that receives progress events.
         progress: A callback that is called while jars are downloaded.
+
+    Attributes:
+        subject: The new side's classes, which are compared with the reference in the old side's dialect.
+        control: The old side's classes. If they diverge from the same reference, the rest of the example does not
+            count.
     """
 
     def __init__(
@@ -100,9 +105,10 @@ class Search:
         self._perform, self.lockstep.perform = self.lockstep.perform, self._execute_while_compared
         self.bound: Any = kind.bind(self.lockstep)
         self._ledger = ExpectationTracker(load_expectations())
-        self._stops_at_all = False
-        self._uncontrolled = -1
-        self._left = -1
+        self._raises_all = False  # True while a difference is shrunk: every divergence then ends the example
+        # The numbers of the examples in which this has happened last.
+        self._control_diverged = -1
+        self._dropped_out = -1
         self._first_new: int | None = None
         self.not_replayed = 0
 
@@ -110,14 +116,14 @@ class Search:
 
     def _is_known(self, divergence: Divergence) -> bool:
         """Return True if a difference is known, or if it does not count because the control has diverged."""
-        if self._stops_at_all:
+        if self._raises_all:
             return False
         example = self.lockstep.statistics.examples
         if divergence.participant == self.control.name:
-            self._uncontrolled = example
+            self._control_diverged = example
             return self._ledger.match(divergence.clauses, self.name, "jvm", self.old) is not None
-        if self._uncontrolled == example:
-            self._left = example
+        if self._control_diverged == example:
+            self._dropped_out = example
             return True
         places = self.known.get(self._key(divergence, self.lockstep.operations))
         if places is None:
@@ -134,16 +140,16 @@ class Search:
 
     def _can_continue(self, divergence: Divergence) -> bool:
         """Return True if the new side can continue after a known difference."""
-        if divergence.participant == self.control.name or self._left == self.lockstep.statistics.examples:
+        if divergence.participant == self.control.name or self._dropped_out == self.lockstep.statistics.examples:
             return False
         if not can_continue(divergence):
-            self._left = self.lockstep.statistics.examples
+            self._dropped_out = self.lockstep.statistics.examples
             return False
         return True
 
     def _execute_while_compared(self, operation: Operation) -> Any:
         """Execute a step, unless the new side has dropped out of the example: then there is nothing to compare."""
-        if self._left == self.lockstep.statistics.examples:
+        if self._dropped_out == self.lockstep.statistics.examples:
             return self.lockstep.primary.observation
         return self._perform(operation)
 
@@ -177,9 +183,9 @@ class Search:
 
         seed, wanted = self.plan.seed, self.plan.max_examples
         found = self._replay_regression_traces(seed, is_late) if self.plan.kept else []
-        insists, wanted = wanted is not None, PROFILE.examples if wanted is None else wanted
+        has_fixed_number, wanted = wanted is not None, PROFILE.examples if wanted is None else wanted
         done = level = rounds = 0
-        while done < wanted and (insists or level < len(STEPS_PER_EXAMPLE)):
+        while done < wanted and (has_fixed_number or level < len(STEPS_PER_EXAMPLE)):
             if rounds and is_late():
                 break
             planned = min(round_of(self.name), wanted - done)
@@ -192,7 +198,7 @@ class Search:
             else:
                 found.append(new)
                 done += max(1, min(planned, (self._first_new or 0) - before))
-            share = done / wanted if insists else max(done / wanted, level / len(STEPS_PER_EXAMPLE))
+            share = done / wanted if has_fixed_number else max(done / wanted, level / len(STEPS_PER_EXAMPLE))
             self.sink(Progressed(self.name, self.lockstep.statistics.examples, self.lockstep.statistics.steps, share))
         return found
 
@@ -238,9 +244,9 @@ class Search:
             )
         key = self._key(divergence, failure.operations)
         operations = failure.operations
-        short = shrink(operations, lambda candidate: self._again(candidate, key))
+        short = shrink(operations, lambda candidate: self._reproduce(candidate, key))
         if short is not None:
-            operations, divergence = short.operations, short.shown
+            operations, divergence = short.operations, short.result
         self.known.setdefault(key, {})[place_of(self.name, divergence)] = None
         unobserved: tuple[str, ...] = ()
         if divergence.aspects == ("state",):
@@ -259,9 +265,9 @@ class Search:
         trace = new_trace(self.name, self.old, operations, failure, title, seed=seed, profile=PROFILE.name)
         return trace.save(self.plan.traces)
 
-    def _again(self, operations: Sequence[Operation], key: Sameness) -> Divergence | None:
+    def _reproduce(self, operations: Sequence[Operation], key: Sameness) -> Divergence | None:
         """Return the difference if the last of the operations, and no earlier one, differs with the same key."""
-        self._stops_at_all = True
+        self._raises_all = True
         try:
             with self.lockstep.example():
                 for operation in operations:
@@ -270,8 +276,8 @@ class Search:
                     self.lockstep.perform(operation)
         except DivergenceError as error:
             divergence = error.divergence
-            ours = divergence.participant == self.subject.name and divergence.step == len(operations) - 1
-            return divergence if ours and self._key(divergence, operations) == key else None
+            is_own = divergence.participant == self.subject.name and divergence.step == len(operations) - 1
+            return divergence if is_own and self._key(divergence, operations) == key else None
         finally:
-            self._stops_at_all = False
+            self._raises_all = False
         return None

@@ -120,7 +120,7 @@ def load_history(path: Path) -> list[Edition]:
         try:
             edition = msgspec.json.decode(line, type=Edition)
         except (msgspec.DecodeError, UnicodeEncodeError) as error:
-            raise ToolError(f"line {number} of the history {path} is no edition of results: {error}") from error
+            raise ToolError(f"line {number} of the history {path} has no valid results: {error}") from error
         if (edition.format, edition.version) != (FORMAT, VERSION):
             raise ToolError(f"line {number} of the history {path} is of another format or version")
         editions.append(edition)
@@ -138,7 +138,7 @@ def text_of(history: Iterable[Edition]) -> str:
 
 
 @dataclass(frozen=True)
-class News:
+class ResultChange:
     """Difference between two results of an implementation.
 
     Attributes:
@@ -156,18 +156,18 @@ class News:
     areas: tuple[tuple[str, str, str], ...] = ()
 
 
-def news_of(edition: Edition, history: Sequence[Edition]) -> list[News]:
+def changes_of(edition: Edition, history: Sequence[Edition]) -> list[ResultChange]:
     """Return the changes of each row of an edition since the last earlier result of the same row."""
     earlier = [each for each in history if each.id != edition.id and each.started <= edition.started]
-    return [_news(row, [each.row(row.label, row.release) for each in earlier]) for row in edition.rows]
+    return [_change(row, [each.row(row.label, row.release) for each in earlier]) for row in edition.rows]
 
 
-def _news(row: PastRow, earlier: Iterable[PastRow | None]) -> News:
+def _change(row: PastRow, earlier: Iterable[PastRow | None]) -> ResultChange:
     before = next((each for each in reversed(list(earlier)) if each is not None), None)
     if before is None:
-        return News(row, None)
+        return ResultChange(row, None)
     old, new = ({each.key: each for each in one.divergences} for one in (before, row))
-    return News(
+    return ResultChange(
         row,
         before,
         tuple(each for key, each in new.items() if key not in old),

@@ -16,7 +16,7 @@ from kidx.printable import counted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from conformance.experiments.results.history import Edition, News, PastRow
+    from conformance.experiments.results.history import Edition, PastRow, ResultChange
 
 _COLORS: Final = {"conforms": "blue", "differs": "red", "excused": "orange"}
 _MOST_EDITIONS: Final = 20
@@ -58,12 +58,12 @@ def baseline_page() -> str:
     return _BASELINE.format(name=NAME, count=len(rows), table="\n".join(lines))
 
 
-def results_page(edition: Edition | None, news: Sequence[News], history: Sequence[Edition]) -> str:
+def results_page(edition: Edition | None, changes: Sequence[ResultChange], history: Sequence[Edition]) -> str:
     """Return the page of an edition.
 
     Args:
         edition: The edition; None if there are no results yet.
-        news: The changes since earlier results.
+        changes: The changes since earlier results.
         history: All editions, the oldest first.
     """
     if edition is None:
@@ -71,7 +71,7 @@ def results_page(edition: Edition | None, news: Sequence[News], history: Sequenc
     lines = [
         f"## New in the results of {text(edition.started)}",
         "",
-        *_news(news),
+        *_all_changes(changes),
         "",
         "## Implementations",
         "",
@@ -92,20 +92,20 @@ def _named(row: PastRow) -> str:
     return f"{text(row.label)}, compared with Kafka {text(row.release)}"
 
 
-def _news(news: Sequence[News]) -> Iterator[str]:
-    lines = [f"- **{_named(each.row)}**: {line}" for each in news for line in _changes(each)]
+def _all_changes(changes: Sequence[ResultChange]) -> Iterator[str]:
+    lines = [f"- **{_named(each.row)}**: {line}" for each in changes for line in _changes(each)]
     yield from lines or ["Nothing: every implementation has the results that it had before."]
 
 
-def _changes(news: News) -> Iterator[str]:
-    if news.before is None:
+def _changes(changes: ResultChange) -> Iterator[str]:
+    if changes.before is None:
         yield "the first result."
-    for found in news.appeared:
+    for found in changes.appeared:
         what = _what(found.clause, found.shape)
         yield f"✗ a new divergence in {text(found.area)}, {what}. {text(found.means)}"
-    for found in news.gone:
+    for found in changes.gone:
         yield f"✓ no longer diverges in {text(found.area)}, {_what(found.clause, found.shape)}."
-    for area, old, new in news.areas:
+    for area, old, new in changes.areas:
         yield f"{text(area)} was {text(old)}, and is {text(new)}."
 
 
@@ -186,8 +186,8 @@ def _badge(row: PastRow, area: str) -> str:
         return svg_badge(label, f"{conforms} of {clauses} · {about}", color)
     state = row.areas[area]
     count = sum(each.area == area for each in row.divergences)
-    said = counted(count, "divergence") if state == "differs" and count else state
-    return svg_badge(label, f"{said} · {about}", _COLORS.get(state, "grey"))
+    message = counted(count, "divergence") if state == "differs" and count else state
+    return svg_badge(label, f"{message} · {about}", _COLORS.get(state, "grey"))
 
 
 def _file_name(name: str) -> str:

@@ -121,7 +121,7 @@ def check_all_sequences(
     implementations: Sequence[str] = ("jvm",),
     *,
     progress: Progress | None = None,
-    tell: Callable[[int], None] = lambda _: None,
+    on_progress: Callable[[int], None] = lambda _: None,
 ) -> SequenceResult:
     """Execute every sequence with the reference, the model and every implementation of every release.
 
@@ -131,7 +131,7 @@ def check_all_sequences(
         releases: releases whose dialects and classes are used.
         implementations: ``-i`` arguments such as ``"jvm"``.
         progress: callback that receives the progress of fetching jars.
-        tell: callback that periodically receives the number of finished sequences.
+        on_progress: callback that periodically receives the number of finished sequences.
 
     Raises:
         ToolError: an implementation is not available here.
@@ -150,5 +150,5 @@ def check_all_sequences(
             except DivergenceError as failure:
                 return SequenceResult(kind, done, lockstep.statistics.steps, shrink_divergence(lockstep, failure))
             if done % 100 == 0:
-                tell(done)
+                on_progress(done)
         return SequenceResult(kind, done, lockstep.statistics.steps)

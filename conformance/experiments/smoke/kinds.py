@@ -85,8 +85,8 @@ def expect_ok(outcome: Outcome, what: str) -> None:
     if outcome.error == "unsupported":
         raise NotJudgedError(f"{what} is unsupported.")
     if outcome.error is not None:
-        said = f"{what} was rejected although it is valid: {outcome}"
-        raise CheckFailedError(f"{said}. Are the arguments read by their names?")
+        message = f"{what} was rejected although it is valid: {outcome}"
+        raise CheckFailedError(f"{message}. Are the arguments read by their names?")
 
 
 def expect_state(session: AdapterSession) -> None:

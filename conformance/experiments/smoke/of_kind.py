@@ -21,7 +21,7 @@ from conformance.implementations.try_out import INDEX_REQUESTS, SIZE
 KindCheck = Callable[[str, AdapterSession, Path], None]
 
 
-def _life(kind: str, session: AdapterSession, _: Path) -> None:
+def _basic_calls(kind: str, session: AdapterSession, _: Path) -> None:
     open_new(session, kind)
     expect_ok(session.ask(*OF_KIND[kind].append(7)), "The first append")
     expect_ok(session.ask(*OF_KIND[kind].read(7)), "Looking up what was appended")
@@ -29,7 +29,7 @@ def _life(kind: str, session: AdapterSession, _: Path) -> None:
     expect_ok(session.ask("close"), "Closing")
 
 
-def _file_where_told(kind: str, session: AdapterSession, directory: Path) -> None:
+def _writes_to_given_path(kind: str, session: AdapterSession, directory: Path) -> None:
     name = open_new(session, kind)
     expect_ok(session.ask(*OF_KIND[kind].append(7)), "The first append")
     found = sorted(entry.name for entry in directory.iterdir())
@@ -45,12 +45,12 @@ def _file_where_told(kind: str, session: AdapterSession, directory: Path) -> Non
         )
 
 
-def _goes_on(kind: str, session: AdapterSession, _: Path) -> None:
+def _continues_after_error(kind: str, session: AdapterSession, _: Path) -> None:
     open_new(session, kind)
     expect_ok(session.ask(*OF_KIND[kind].append(7)), "The first append")
     refusals = [session.ask(*provocation) for provocation in OF_KIND[kind].provocations]
     if all(outcome.error in (None, "unsupported") for outcome in refusals):
-        raise NotJudgedError("It rejected nothing: the implementation is wrong, as a run will show.")
+        raise NotJudgedError("It accepted every invalid call, so no error was checked; `conformance run` reports this.")
     open_new(session, kind, "1")
     expect_ok(session.ask(*OF_KIND[kind].append(7)), "An append to a new index after an error")
     expect_state(session)
@@ -71,7 +71,7 @@ def _every_operation(kind: str, session: AdapterSession, _: Path) -> None:
             session.state()
 
 
-def _tells_corruption(kind: str, session: AdapterSession, directory: Path) -> None:
+def _reports_corruption(kind: str, session: AdapterSession, directory: Path) -> None:
     """Open and check a file that Kafka considers corrupt."""
     name = open_new(session, kind)
     expect_ok(session.ask(*OF_KIND[kind].append(7)), "The first append")
@@ -88,8 +88,8 @@ def _tells_corruption(kind: str, session: AdapterSession, directory: Path) -> No
     if outcome.error == "unsupported":
         raise NotJudgedError("sanity_check is unsupported.")
     if outcome.error != "corrupt":
-        said = "accepted it" if outcome.error is None else f"reported {outcome.error}, not corrupt"
-        raise NotJudgedError(f"For a corrupt file, it {said}: the implementation is wrong, as a run will show.")
+        result = "accepted it" if outcome.error is None else f"reported {outcome.error}, not corrupt"
+        raise NotJudgedError(f"It was given a corrupt file and {result}; `conformance run` reports this.")
     open_new(session, kind, "1")
     expect_ok(session.ask(*OF_KIND[kind].append(7)), "An append to a new index after a corrupt one")
     expect_state(session)
@@ -105,11 +105,11 @@ def _reopen_after_kill(kind: str, session: AdapterSession, _: Path) -> None:
 
 
 OF_ALL: Final[tuple[tuple[str, KindCheck], ...]] = (
-    ("opens, appends, looks up and closes", _life),
-    ("writes its bytes to the file at the given path", _file_where_told),
+    ("opens, appends, looks up and closes", _basic_calls),
+    ("writes its bytes to the file at the given path", _writes_to_given_path),
     ("keeps integers of 64 bits", keeps_long_numbers),
-    ("continues after an error", _goes_on),
-    ("reports a corrupt file, and continues", _tells_corruption),
+    ("continues after an error", _continues_after_error),
+    ("reports a corrupt file, and continues", _reports_corruption),
     ("answers every operation, or declares it unsupported", _every_operation),
 )
 OF_PROCESSES: Final[tuple[tuple[str, KindCheck], ...]] = (

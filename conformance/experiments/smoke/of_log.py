@@ -50,35 +50,35 @@ def _done(outcome: Outcome, what: str) -> Any:
 def _open(session: LogSession, directory: Path) -> Path:
     path = directory / TOPIC_DIRECTORY
     path.mkdir(exist_ok=True)
-    _done(session.tell(messages.OpenLog(str(path), *LOG.opening.args)), "A new log")
+    _done(session.send(messages.OpenLog(str(path), *LOG.opening.args)), "A new log")
     return path
 
 
 def _append(session: LogSession, batches: list[dict[str, Any]] = _BATCH) -> bytes:
     data = encode(batches)
-    _done(session.tell(messages.Append("follower", data, 0, False)), "Appending a batch as a follower")
+    _done(session.send(messages.Append("follower", data, 0, False)), "Appending a batch as a follower")
     return data
 
 
 def _state(session: LogSession) -> LogState:
-    reply = session.tell(messages.State())
+    reply = session.send(messages.State())
     if reply.error is not None:
         raise CheckFailedError(f"An open log returns its state; it returned {reply}.")
     return cast("LogState", reply.value)
 
 
-def _life(session: LogSession, directory: Path) -> None:
+def _basic_calls(session: LogSession, directory: Path) -> None:
     _open(session, directory)
     _append(session)
-    _done(session.tell(messages.ListOffsets([1000, -1])), "Asking for offsets")
+    _done(session.send(messages.ListOffsets([1000, -1])), "ListOffsets")
     if _state(session).end_offset != 1:
-        raise CheckFailedError("The end offset after a batch of one record, whose offset is 0, is 1.")
-    _done(session.tell(messages.Close(prepared=True)), "Closing")
+        raise CheckFailedError("After one batch of one record with offset 0, the end offset must be 1.")
+    _done(session.send(messages.Close(prepared=True)), "Closing")
 
 
-def _files_where_told(session: LogSession, directory: Path) -> None:
+def _writes_to_given_path(session: LogSession, directory: Path) -> None:
     if "segments" not in session.capabilities:
-        raise NotJudgedError("It does not keep Kafka's segments and files.")
+        raise NotJudgedError("It does not declare the capability segments, so its files are not checked.")
     path = _open(session, directory)
     data = _append(session)
     file = path / f"{0:020d}.log"
@@ -96,48 +96,46 @@ def _keeps_long_numbers(session: LogSession, directory: Path) -> None:
         _keeps_long_offsets(session)
         return
     _append(session, [{"base": int(not is_declared), "epoch": 0, "records": [[0, FIRST_LOST]]}])
-    (found,) = _done(session.tell(messages.ListOffsets([FIRST_LOST])), "Asking for a timestamp")
+    (found,) = _done(session.send(messages.ListOffsets([FIRST_LOST])), "A lookup by timestamp")
     if found is None or found[0] != FIRST_LOST:
         double = found is not None and found[0] in {int(float(FIRST_LOST)), int(math.nextafter(FIRST_LOST, 0))}
-        said = "it looks as if your JSON library uses doubles" if double or found is None else "another number came"
-        raise CheckFailedError(f"The timestamp {FIRST_LOST} comes back as {found}: {said}.")
+        hint = ": it looks as if your JSON library uses doubles" if double or found is None else ""
+        raise CheckFailedError(f"A lookup of the timestamp {FIRST_LOST} returned {found}{hint}.")
 
 
 def _finds_by_time(session: LogSession) -> bool:
     """Return True if a record with an ordinary timestamp is found."""
     _append(session)
-    (found,) = _done(session.tell(messages.ListOffsets([1000])), "Asking for a timestamp")
+    (found,) = _done(session.send(messages.ListOffsets([1000])), "A lookup by timestamp")
     return found is not None and found[0] >= 0
 
 
 def _keeps_long_offsets(session: LogSession) -> None:
     """Check long numbers by the end offset of a log without lookups by time."""
     no_lookups = f"It has no lookups by time ({TIME_LOOKUPS} is not declared)"
-    told = session.tell(messages.TruncateFully(FIRST_LOST))
-    if told.error is not None:
-        raise NotJudgedError(f"{no_lookups} and no truncate_fully: none of its replies holds a number so large.")
+    outcome = session.send(messages.TruncateFully(FIRST_LOST))
+    if outcome.error is not None:
+        raise NotJudgedError(f"{no_lookups} and no truncate_fully, so no reply can contain so large a number.")
     end = _state(session).end_offset
     if end != FIRST_LOST:
-        raise CheckFailedError(
-            f"{no_lookups}. Restarted at the offset {FIRST_LOST}, the log says that it ends at {end}."
-        )
+        raise CheckFailedError(f"{no_lookups}. After truncate_fully({FIRST_LOST}) the end offset is {end}.")
 
 
-def _goes_on(session: LogSession, directory: Path) -> None:
+def _continues_after_error(session: LogSession, directory: Path) -> None:
     _open(session, directory)
     _append(session)
-    told = session.tell(messages.Append("follower", encode(_BATCH), 0, False))
-    if told.error is None:
-        raise NotJudgedError("An existing offset was appended again: a run will show it.")
+    outcome = session.send(messages.Append("follower", encode(_BATCH), 0, False))
+    if outcome.error is None:
+        raise NotJudgedError("It accepted an offset twice, so no error was checked; `conformance run` reports this.")
     _state(session)
 
 
 def _every_request(session: LogSession, directory: Path) -> None:
     _open(session, directory)
     for operation in LOG.operations[:-1]:
-        session.tell(messages.REQUESTS[operation.name](*operation.args))
+        session.send(messages.REQUESTS[operation.name](*operation.args))
         _state(session)
-    _done(session.tell(messages.Close(prepared=True)), "Closing")
+    _done(session.send(messages.Close(prepared=True)), "Closing")
 
 
 def _opens_again(session: LogSession, directory: Path) -> None:
@@ -150,16 +148,16 @@ def _opens_again(session: LogSession, directory: Path) -> None:
 
 def _declares_the_unknown(session: LogSession, directory: Path) -> None:
     _open(session, directory)
-    if session.tell_unknown().error != "unsupported":
+    if session.send_unknown().error != "unsupported":
         raise CheckFailedError('An operation that the implementation does not have is answered {"unsupported": true}.')
 
 
 LogCheck = Callable[[LogSession, Path], None]
 OF_LOGS: Final[tuple[tuple[str, LogCheck], ...]] = (
-    ("opens, appends, looks up and closes", _life),
-    ("writes its batches to the files in the given directory", _files_where_told),
+    ("opens, appends, looks up and closes", _basic_calls),
+    ("writes its batches to the files in the given directory", _writes_to_given_path),
     ("keeps integers of 64 bits", _keeps_long_numbers),
-    ("continues after an error", _goes_on),
+    ("continues after an error", _continues_after_error),
     ("answers every request, or declares it unsupported", _every_request),
     ("opens its directory again after it was killed", _opens_again),
     ("declares an operation that it does not know as unsupported", _declares_the_unknown),

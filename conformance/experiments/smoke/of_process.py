@@ -17,7 +17,7 @@ def declares_the_unknown(kind: str, session: AdapterSession, _: Path) -> None:
     """Check that the program replies "unsupported" to an operation that no version of the protocol has."""
     assert isinstance(session, ProcessSession)
     open_new(session, kind)
-    if session.tell_unknown().error != "unsupported":
+    if session.send_unknown().error != "unsupported":
         raise CheckFailedError('An operation that the implementation does not have is answered {"unsupported": true}.')
 
 

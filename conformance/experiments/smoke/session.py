@@ -116,7 +116,7 @@ class ProcessSession:
                 self.ask("close")
             self._kind, path, *rest = arguments
             arguments = (self._kind, str(self._directory / path), *rest)
-        outcome = self.tell(index_messages.REQUESTS[name](*arguments))
+        outcome = self.send(index_messages.REQUESTS[name](*arguments))
         if name in ("open", "close", "delete"):
             self._open = name == "open" and outcome.error is None
         return outcome
@@ -125,12 +125,12 @@ class ProcessSession:
         """See :class:`AdapterSession`."""
         line = self._say(index_messages.State(), self.deadline)
         with self.well_formed():
-            told = index_messages.state_from(self._kind, json.loads(line))
-        if told.error is None:
-            return cast("State", told.value)
-        return None if told.error == "unsupported" else told
+            outcome = index_messages.state_from(self._kind, json.loads(line))
+        if outcome.error is None:
+            return cast("State", outcome.value)
+        return None if outcome.error == "unsupported" else outcome
 
-    def tell(self, request: Request, ok: Any = UNSET) -> Outcome:
+    def send(self, request: Request, ok: Any = UNSET) -> Outcome:
         """Send a request; return the outcome in its reply.
 
         Args:
@@ -145,9 +145,9 @@ class ProcessSession:
         with self.well_formed():
             return outcome_from(self.version, type(request), json.loads(line), ok)
 
-    def tell_unknown(self) -> Outcome:
+    def send_unknown(self) -> Outcome:
         """Send a request that no version of the protocol has."""
-        return self.tell(_Unknown(), Any)
+        return self.send(_Unknown(), Any)
 
     def kill(self) -> None:
         """End the process with SIGKILL."""

@@ -1,4 +1,4 @@
-"""Cases from operation: files of other partitions, links, ``.kafka_cleanshutdown``, KRaft's log, odd names."""
+"""Cases seen in production: files of other partitions, links, ``.kafka_cleanshutdown``, KRaft's log, odd names."""
 
 from __future__ import annotations
 

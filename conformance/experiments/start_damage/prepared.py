@@ -139,4 +139,5 @@ def _fill(client: Client, broker: LocalBroker, partitions: int, first: int, segm
             )
             appended = client.append(topic, data, partition=partition)
             if appended.error is not None or appended.offset != 2 * number:
-                raise BrokerError(f"{topic}-{partition}: {appended}", broker.log)
+                reason = appended.error or f"the first offset is {appended.offset}, not {2 * number}"
+                raise BrokerError(f"cannot append to {topic}-{partition}: {reason}", broker.log)

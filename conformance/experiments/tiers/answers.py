@@ -34,7 +34,7 @@ _PATIENT: Final = {"broker.session.timeout.ms": 600_000}
 """Settings of a broker that is not restarted: however busy the machine is, the broker is not fenced."""
 
 
-class Answered(NamedTuple):
+class AnswerCounts(NamedTuple):
     """Counts of one release.
 
     Attributes:
@@ -102,7 +102,7 @@ def answer_release(
     seed: int,
     report: Callable[[str], None] = lambda _: None,
     seconds: float | None = None,
-) -> Answered:
+) -> AnswerCounts:
     """Compare the responses of a broker until enough of them were given across tiers, or the time is over.
 
     Args:
@@ -137,7 +137,7 @@ def answer_release(
                 report(f"{release}: {counts.answers} responses across tiers; {counts.late_fetches} late fetches")
         # A clean stop of 3.9 waits until the deletion of the topics is noted in a topic that it no longer serves.
         kafka.kill()
-    return Answered(
+    return AnswerCounts(
         release,
         seed,
         counts.topics,

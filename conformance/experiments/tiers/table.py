@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.report.markdown_escape import table
 
 if TYPE_CHECKING:
-    from conformance.experiments.tiers.answers import Answered
+    from conformance.experiments.tiers.answers import AnswerCounts
     from conformance.experiments.tiers.experiment import Tried
 
 _LEGEND: Final = """\
@@ -79,13 +79,13 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def merged(old: Iterable[dict[str, Any]], counts: Iterable[Answered]) -> list[dict[str, Any]]:
+def merged(old: Iterable[dict[str, Any]], counts: Iterable[AnswerCounts]) -> list[dict[str, Any]]:
     """Return the objects of earlier results with the counts of their releases."""
     by_release = {each.release: each.to_json() for each in counts}
     return [each | ({"answers": by_release[each["release"]]} if each["release"] in by_release else {}) for each in old]
 
 
-def counts_text(counts: Answered) -> str:
+def counts_text(counts: AnswerCounts) -> str:
     """Return the counts of one release in a line."""
     found = counts.to_json()
     return f"{counts.release}: " + ", ".join(f"{text} {_text(name, found)}" for name, text in _COUNTED)

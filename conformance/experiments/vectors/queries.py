@@ -25,7 +25,7 @@ SPECIAL: Final = (-1, -2, -3, -4, -5, -6, -7)
 """Special targets of ListOffsets: all that some release knows, and -7, which none knows."""
 
 
-class Asked(NamedTuple):
+class Queries(NamedTuple):
     """Steps that query files.
 
     Attributes:
@@ -39,31 +39,35 @@ class Asked(NamedTuple):
     queries: tuple[Operation, ...]
 
 
-def queries_of(machine: str, history: Sequence[Operation], files: Mapping[str, bytes]) -> Asked:
+def queries_of(machine: str, history: Sequence[Operation], files: Mapping[str, bytes]) -> Queries:
     """Return the queries about the files that a history has written; without queries if no file can be opened."""
     opened = next((step for step in reversed(history) if step.effect is Effect.OPENS), None)
     if opened is None:
-        return Asked(0, (), ())
+        return Queries(0, (), ())
     if machine in ("log", "cleaned"):
         logs = [files[name] for name in sorted(files) if name.endswith(".log")]
-        again = Operation("open_log", (opened.args[0], 0, 0, True, opened.args[4]))
+        reopening = Operation("open_log", (opened.args[0], 0, 0, True, opened.args[4]))
         targets = [*SPECIAL, *_around(_sample(sorted({t for log in logs for t in _timestamps(log)}), 40)), LONG_MAX]
-        asked = (*(Operation("list_offsets", ([target],)) for target in dict.fromkeys(targets)), _snapshot())
-        return Asked(0, (again, Operation("update_high_watermark", (LONG_MAX,))), asked) if logs else Asked(0, (), ())
+        queries = (*(Operation("list_offsets", ([target],)) for target in dict.fromkeys(targets)), _snapshot())
+        return (
+            Queries(0, (reopening, Operation("update_high_watermark", (LONG_MAX,))), queries)
+            if logs
+            else Queries(0, (), ())
+        )
     if machine == "segment":
         base, *settings = opened.args[:4]
         name = f"{base:020d}.log"
         if name not in files:
-            return Asked(base, (), ())
-        again = Operation("open_segment", (base, *settings, True, 0, False, "", opened.args[8]))
-        return Asked(base, (again,), tuple(_of_segment(base, files[name])))
+            return Queries(base, (), ())
+        reopening = Operation("open_segment", (base, *settings, True, 0, False, "", opened.args[8]))
+        return Queries(base, (reopening,), tuple(_of_segment(base, files[name])))
     kind, _, base, size, _ = opened.args
     if len(files) != 1:
-        return Asked(base, (), ())
+        return Queries(base, (), ())
     ((path, content),) = files.items()
     of_kind = {"offset": _of_offset_index, "time": _of_time_index, "transaction": _of_transaction_index}[kind]
-    again = Operation("open", (kind, path, base, size, True))
-    return Asked(base, (again,), (Operation("sanity_check"), *of_kind(base, content)))
+    reopening = Operation("open", (kind, path, base, size, True))
+    return Queries(base, (reopening,), (Operation("sanity_check"), *of_kind(base, content)))
 
 
 def _snapshot() -> Operation:

@@ -29,14 +29,14 @@ class JvmBatchGroup:
     def __init__(self, language: Language, rules: int, members: Sequence[tuple[Any, int]]) -> None:
         self._language = language
         self._rules = rules
-        self._followers = driver_class("Followers")(rules, int(most_open_files() * _SHARE))
+        self._executors = driver_class("BatchExecutors")(rules, int(most_open_files() * _SHARE))
         for member, mine in members:
-            self._followers.add(member.driver, mine)
-        self.begin = self._followers.begin
-        self.finish = self._followers.finish
-        self.stopped_at = self._followers.stoppedAt
-        self.resume = self._followers.resume
-        self.performing = self._followers.executing
+            self._executors.add(member.driver, mine)
+        self.begin = self._executors.begin
+        self.finish = self._executors.finish
+        self.stopped_at = self._executors.stoppedAt
+        self.resume = self._executors.resume
+        self.performing = self._executors.executing
 
     def script(self) -> StepBatch:
         """Return a new batch; see the protocol."""
@@ -44,4 +44,4 @@ class JvmBatchGroup:
 
     def start(self, script: StepBatch, *, alone: bool) -> None:
         """Start to execute a batch; see the protocol."""
-        self._followers.start(bytes(script), script.steps, alone)
+        self._executors.start(bytes(script), script.steps, alone)

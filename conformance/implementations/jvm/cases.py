@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-ASKED: Final = 1000
-"""Number that is added to the number of an operation that changes nothing; its reply has no state."""
+WITHOUT_STATE: Final = 1000
+"""Number that is added to the number of a read-only operation, so that its reply has no state."""
 AS_WRITTEN: Final = -2
 """Value that replaces the length of an expected content: the content that was written last is expected."""
 
@@ -31,9 +31,9 @@ _AS_WRITTEN: Final = _LONG.pack(AS_WRITTEN)
 _named: Final = lru_cache(maxsize=256)(lambda code, name: step(code, (), name.encode()))
 
 
-def asked(request: bytes) -> bytes:
-    """Return the beginning of a step for a reply without a state, from the beginning of a step for a reply with one."""
-    return _LONG.pack(_LONG.unpack_from(request)[0] + ASKED) + request[_LONG.size :]
+def without_state(request: bytes) -> bytes:
+    """Return a request for a reply without the state, from the same request for a reply with it."""
+    return _LONG.pack(_LONG.unpack_from(request)[0] + WITHOUT_STATE) + request[_LONG.size :]
 
 
 class CaseWriter:
@@ -133,8 +133,8 @@ class JvmCases:
         """Execute the cases of a buffer.
 
         Returns:
-            A row per case: the first differing step, from 0 on, or -1; and 1 if it has reached code that no earlier
-            case has reached, else 0.
+            A row per case: the number (from 0) of the first differing step, or -1; and 1 if the case reached code that
+            no earlier case reached, else 0.
         """
         return np.array(self._cases.execute(buffer.shared, count), np.int32).reshape(count, 2)
 
@@ -152,5 +152,8 @@ class JvmCases:
         return int(self._cases.executing())
 
     def begun(self) -> int:
-        """Return how many operations of that case have begun, without those on files; another thread may call this."""
+        """Return the number of operations that the case in progress has begun, without writes and comparisons of files.
+
+        Another thread may call this.
+        """
         return int(self._cases.begun())

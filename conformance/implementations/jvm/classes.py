@@ -168,7 +168,7 @@ class JvmClasses(Generic[ObservationType]):
     # -- batched execution ----------------------------------------------------------------------------------------
 
     @classmethod
-    def followers(cls, rules: int, members: Sequence[tuple[Self, int]]) -> JvmBatchGroup:
+    def batch_group(cls, rules: int, members: Sequence[tuple[Self, int]]) -> JvmBatchGroup:
         """Return the group of all members (see :class:`conformance.implementations.protocol.BatchedImplementation`)."""
         return JvmBatchGroup(Language(cls.step_of, cls.encode_reply), rules, members)
 

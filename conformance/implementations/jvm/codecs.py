@@ -42,9 +42,9 @@ class JvmCodecs:
         found = self._codecs.decompress(codec, data, magic, by_record, MAX_BORROWED_BYTES)
         if found is None:
             return None
-        told = bytes(found)
-        ending, size, count = _HEAD.unpack_from(told)
-        blocks = struct.unpack_from(f">{count}I", told, _HEAD.size)
+        decoded = bytes(found)
+        ending, size, count = _HEAD.unpack_from(decoded)
+        blocks = struct.unpack_from(f">{count}I", decoded, _HEAD.size)
         start = _HEAD.size + 4 * count
         end = start + size
-        return DecompressedStream(told[start:end], StreamEnd(ending), told[end:].decode() or None, blocks)
+        return DecompressedStream(decoded[start:end], StreamEnd(ending), decoded[end:].decode() or None, blocks)

@@ -62,7 +62,7 @@ def interruptible_classes(
     jars = jars_of(release, progress, build)
     classes = list(kafkas_classes(jars, INTERRUPTED))
     if not classes:
-        raise ToolError(f"Kafka {release} has none of the classes that are known")
+        raise ToolError(f"Kafka {release} has none of the classes whose locks can be interrupted")
     changed = False
     for name, data in (*classes, *own_classes("Racy.class")):
         original = data
@@ -72,7 +72,7 @@ def interruptible_classes(
             original = class_file(node)
         write_class(directory, name, bytes(_interruptible().of(java_bytes(original))))
     if change is not None and not changed:
-        raise ToolError(f"Kafka {release} has nothing that the planted race changes")
+        raise ToolError(f"cannot plant a race in Kafka {release}: no class has the code to be changed")
     for name, data in own_classes("Switch*.class"):
         write_class(directory, name, data)
     return class_loader([directory, *jars])

@@ -165,7 +165,10 @@ class JournalledClasses:
         jars = jars_of(release, progress, build)
         self._instrument(jars, directory)
         if not self.sites:
-            raise ToolError(f"none of Kafka's classes of {release} syncs a file: they are not the known ones")
+            raise ToolError(
+                f"cannot record the syncs of Kafka {release}: none of the classes that sync in known releases syncs "
+                "a file"
+            )
         for name, data in own_classes("Journal*.class"):
             write_class(directory, name, data)
         self.loader = class_loader([directory, *jars])

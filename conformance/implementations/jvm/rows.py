@@ -1,10 +1,12 @@
 """Rows of numbers that represent values of a type: Java adds them to a reply (``Reply.java``), and Python reads them.
 
-=============================== ===================================================== ``int``, ``bool``
-one number ``str``                         the two halves of an id of Kafka ``T | None``                    0; or 1 and
-the numbers of ``T`` ``tuple[T, ...]``               the number of elements, and the numbers of each ``tuple[T, U]``, a
-NamedTuple   the numbers of its fields ===============================
-=====================================================
+=============================== =====================================================
+``int``, ``bool``               one number
+``str``                         the two halves of an id of Kafka
+``T | None``                    0; or 1 and the numbers of ``T``
+``tuple[T, ...]``               the number of elements, and the numbers of each
+``tuple[T, U]``, a NamedTuple   the numbers of its fields
+=============================== =====================================================
 
 Every step of a lockstep needs a row. For speed, encoders and decoders are compiled from the types, like the methods of
 a NamedTuple.

@@ -61,12 +61,12 @@ def step(code: int, arguments: Sequence[int] = (), content: bytes = b"") -> byte
         struct.error: An argument is not a 64-bit integer.
     """
     count = len(arguments)
-    beginning = _beginning(count).pack(code, count, *arguments, len(content))
-    return beginning + content + _PADDING[-len(content) % 8] if content else beginning
+    header = _header(count).pack(code, count, *arguments, len(content))
+    return header + content + _PADDING[-len(content) % 8] if content else header
 
 
 @cache
-def _beginning(count: int) -> struct.Struct:
+def _header(count: int) -> struct.Struct:
     return struct.Struct(f"={count + 3}q")
 
 
@@ -96,7 +96,7 @@ class StepBatch:
         self._language = language
         self._parts: list[bytes] = []
         self._files: list[Mapping[str, bytes | None]] = [{}] * rules
-        self._told: list[Any] = [_Unset.UNSET] * rules
+        self._contents: list[Any] = [_Unset.UNSET] * rules
         self._name: Any = _Unset.UNSET
         self.steps = 0
 
@@ -119,51 +119,51 @@ class StepBatch:
             self._begin(self._language.step(operation))
         except struct.error:
             raise ValueError(f"{operation} has an argument that Java's types cannot hold") from None
-        is_named_so, self._name = self._name == name, name
+        has_same_name, self._name = self._name == name, name
         before = None
-        for number, mine in enumerate(expected):
-            if before is not None and mine == before:
+        for number, result in enumerate(expected):
+            if before is not None and result == before:
                 self._parts.append(_AS_BEFORE)
-                self._files[number], self._told[number] = self._files[number - 1], self._told[number - 1]
+                self._files[number], self._contents[number] = self._files[number - 1], self._contents[number - 1]
                 continue
-            before = observation, content = mine
+            before = observation, content = result
             reply = self._language.reply(operation, observation)
             if reply is None:
-                self._never(number)
+                self._match_no_reply(number)
                 continue
-            told = is_named_so and content is self._told[number]  # as after most lookups
-            self._expect(number, reply, self._files[number] if told else by_name(content, name), content)
+            is_unchanged = has_same_name and content is self._contents[number]  # as after most lookups
+            self._expect(number, reply, self._files[number] if is_unchanged else by_name(content, name), content)
 
     def overwrite(self, name: str, contents: Sequence[bytes | None]) -> None:
         """Add a step that replaces the content of a file, for each set of rules; None removes the file."""
         self._begin(step(WRITE, (), name.encode()))
-        self._tell(contents)
+        self._pass_contents(contents)
 
     def compare_listings(self, listings: Sequence[Sequence[str]]) -> None:
         """Add a check that these are the sorted names of all files, for each set of rules."""
         self._begin(step(LIST))
-        self._tell(["\0".join(names).encode() for names in listings])
+        self._pass_contents(["\0".join(names).encode() for names in listings])
 
-    def _begin(self, beginning: bytes) -> None:
-        self._parts.append(beginning)
+    def _begin(self, request: bytes) -> None:
+        self._parts.append(request)
         self.steps += 1
 
-    def _tell(self, contents: Sequence[bytes | None]) -> None:
+    def _pass_contents(self, contents: Sequence[bytes | None]) -> None:
         """Add the content of a step of the harness, for each set of rules, in the form of a reply without files."""
         for number, content in enumerate(contents):
             self._parts += (*content_parts(content), _NO_FILES)
             self._forget(number)
 
-    def _expect(self, number: int, reply: bytes, files: Mapping[str, bytes | None], told: Any) -> None:
+    def _expect(self, number: int, reply: bytes, files: Mapping[str, bytes | None], contents: Any) -> None:
         """Add reply and files for a set of rules; files are omitted if they are as in the previous step."""
         before = self._files[number]
-        was_told = self._told[number] is not _Unset.UNSET
-        if was_told and (files is before or files == before):
+        was_written = self._contents[number] is not _Unset.UNSET
+        if was_written and (files is before or files == before):
             self._parts += (_LONG(len(reply)), reply, _PADDING[-len(reply) % 8], _UNCHANGED)
-            self._told[number] = told
+            self._contents[number] = contents
             return
         parts = [*content_parts(reply)]
-        named_as_before = was_told and tuple(files) == tuple(before)
+        named_as_before = was_written and tuple(files) == tuple(before)
         parts.append(_NAMED_AS_BEFORE if named_as_before else _LONG(len(files)))
         for name, content in files.items():
             if not named_as_before:
@@ -171,16 +171,16 @@ class StepBatch:
             if before.get(name, _Unset.UNSET) == content:
                 parts.append(_UNCHANGED)
             elif content is not None and len(content) > _LARGEST:
-                self._never(number)
+                self._match_no_reply(number)
                 return
             else:
                 parts += content_parts(content)
         self._parts += parts
-        self._files[number], self._told[number] = files, told
+        self._files[number], self._contents[number] = files, contents
 
-    def _never(self, number: int) -> None:
+    def _match_no_reply(self, number: int) -> None:
         self._parts.append(_NEVER)
         self._forget(number)
 
     def _forget(self, number: int) -> None:
-        self._files[number], self._told[number] = {}, _Unset.UNSET
+        self._files[number], self._contents[number] = {}, _Unset.UNSET

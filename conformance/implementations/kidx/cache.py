@@ -173,7 +173,7 @@ class ReferenceCache(SharedReference):
             cache.resize(max_size)
 
     def _pass_time(self, milliseconds: int, tidies: bool) -> None:
-        del tidies
+        del tidies  # True if the cache evicts expired entries now, which :meth:`perform` does
         self._opened()
         self._now += milliseconds
 

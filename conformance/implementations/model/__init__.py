@@ -12,7 +12,7 @@ If an operation has no such meaning, the model abstains (``perform`` returns Non
 * a file that the harness corrupted, until an ``open`` passes its bytes;
 * arguments beyond Kafka's own types, files of more than 64 MiB, and an index after a failed ``open``.
 
-The model follows an operation that fails halfway, because the result has a meaning, too: the pen (see
+The model follows an operation that fails halfway, because the result has a meaning, too: the write position (see
 :class:`~.slots.SlotIndex`) is no longer at the end of the entries.
 
 Modules: :mod:`.slots` is common to offset and time index. :mod:`.offset_index`, :mod:`.time_index` and

@@ -9,7 +9,7 @@ class Dialect(NamedTuple):
     """Behaviour of one group of releases.
 
     Attributes:
-        misplaced: The error of an append while the pen is not at the end of the entries (OI-6).
+        misplaced: The error of an append while the write position is not at the end of the entries (OI-6).
         trims_when_closed: True if ``trim`` and ``close`` try to trim even if the file is unmapped (AI-16).
         unmaps_to_resize: True if the file is unmapped before it is resized (KAFKA-19390), so that a failed resize
             leaves a closed index.

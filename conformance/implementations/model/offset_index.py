@@ -1,4 +1,4 @@
-"""Meaning of an offset index: ascending offsets, each with a position in the log."""
+"""Model of an offset index: ascending offsets, each with a position in the log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class OffsetIndex(SlotIndex):
         self.last = self.keys[-1] if self.count else self.base_offset
 
     @property
-    def remembered(self) -> tuple[int, ...]:
+    def last_entry(self) -> tuple[int, ...]:
         """Last offset."""
         return (self.last,)
 
@@ -84,15 +84,15 @@ class OffsetIndex(SlotIndex):
             return CLOSED
         if not self.writable:
             return READ_ONLY
-        if self.pen != count * 8:
+        if self.write_position != count * 8:
             return self._append_elsewhere(offset, ENTRY.pack(relative, position))
-        ENTRY.pack_into(self.data, self.pen, relative, position)
+        ENTRY.pack_into(self.data, self.write_position, relative, position)
         self.push(offset, position)
         self.last = offset
         return OK
 
     def _append_elsewhere(self, offset: int, entry: bytes) -> Outcome:
-        """Append after a failed resize has moved the pen: the entry is written and counted, and only then rejected."""
+        """Append after a failed resize has moved the write position: the entry is counted, and only then rejected."""
         self.put(entry)
         self.count += 1
         self.last = offset

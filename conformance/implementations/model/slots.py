@@ -42,10 +42,10 @@ class Opening(NamedTuple):
 
 
 class SlotIndex(ABC):
-    """List of entries, its capacity, and the pen: the position of the byte at which the next entry will be written.
+    """List of entries, its capacity, and the position in the file at which the next entry will be written.
 
-    The pen is normally at the end of the entries. An operation that fails halfway may leave it elsewhere, until a
-    truncation moves it back. The entries are always the contents of the slots of the file.
+    The write position is normally at the end of the entries. An operation that fails halfway may leave it elsewhere,
+    until a truncation moves it back. The entries are always the contents of the slots of the file.
 
     Attributes:
         data: The bytes of the file while the index is open.
@@ -54,7 +54,7 @@ class SlotIndex(ABC):
         values: The values of these entries.
         count: The number of entries, according to the index.
         length: The length of the file, as the index last set or read it.
-        pen: The position of the next entry in the file.
+        write_position: The position of the next entry in the file.
         mapped: True if the index is open.
         lost: True if the number of entries is unknown, because unordered content was truncated at a key.
     """
@@ -77,7 +77,7 @@ class SlotIndex(ABC):
             directory.put(self.path, self.data)
             self.count = 0
         self.length = len(self.data)
-        self.pen = self.count * self.size
+        self.write_position = self.count * self.size
         self.reread()
         self.refresh_last()
 
@@ -105,7 +105,7 @@ class SlotIndex(ABC):
 
     @property
     @abstractmethod
-    def remembered(self) -> tuple[int, ...]:
+    def last_entry(self) -> tuple[int, ...]:
         """Cached last entry, in the format of a state."""
 
     @property
@@ -140,7 +140,7 @@ class SlotIndex(ABC):
 
     def state(self) -> State:
         """Return the state of the index."""
-        return State(self.count, self.capacity, self.full, self.length, self.remembered)
+        return State(self.count, self.capacity, self.full, self.length, self.last_entry)
 
     def reread(self) -> None:
         """Read the entries from the slots of the file again."""
@@ -154,7 +154,7 @@ class SlotIndex(ABC):
         self.ordered_keys = min(self.ordered_keys, count)
         self.ordered_values = min(self.ordered_values, count)
         self.count = count
-        self.pen = count * self.size
+        self.write_position = count * self.size
         self.refresh_last()
 
     def push(self, key: int, value: int) -> None:
@@ -167,15 +167,15 @@ class SlotIndex(ABC):
         self.keys.append(key)
         self.values.append(value)
         self.count = count + 1
-        self.pen += self.size
+        self.write_position += self.size
 
     def put(self, data: bytes) -> bool:
-        """Write all of the bytes at the pen; write nothing and return False if they exceed the end of the file."""
-        end = self.pen + len(data)
+        """Write bytes at the write position; write nothing and return False if they exceed the end of the file."""
+        end = self.write_position + len(data)
         if end > len(self.data):
             return False
-        self.data[self.pen : end] = data
-        self.pen = end
+        self.data[self.write_position : end] = data
+        self.write_position = end
         return True
 
     def relative(self, offset: int) -> int | None:
@@ -277,8 +277,8 @@ class SlotIndex(ABC):
             self.reread()
         self.length = length
         self.writable = True  # the new mapping is writable, whatever the old one was
-        if self.pen > length:
-            self.pen = 0
+        if self.write_position > length:
+            self.write_position = 0
             return INVALID_ARGUMENT
         return self.resized()
 

@@ -1,4 +1,4 @@
-"""Meaning of a time index: ascending timestamps, each with an offset that does not descend."""
+"""Model of a time index: ascending timestamps, each with an offset that does not descend."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class TimeIndex(SlotIndex):
         self.last = (self.keys[-1], self.values[-1]) if self.count else (-1, self.base_offset)
 
     @property
-    def remembered(self) -> tuple[int, ...]:
+    def last_entry(self) -> tuple[int, ...]:
         """Last entry."""
         return self.last
 
@@ -92,16 +92,16 @@ class TimeIndex(SlotIndex):
         if not self.writable:
             return READ_ONLY
         relative = self.relative(offset)
-        pen = self.pen
-        if relative is None or pen != count * 12 or pen + 12 > len(self.data):
+        write_position = self.write_position
+        if relative is None or write_position != count * 12 or write_position + 12 > len(self.data):
             return self._append_by_parts(timestamp, offset, relative)
-        ENTRY.pack_into(self.data, pen, timestamp, relative)
+        ENTRY.pack_into(self.data, write_position, timestamp, relative)
         self.push(timestamp, offset)
         self.last = (timestamp, offset)
         return OK
 
     def _append_by_parts(self, timestamp: int, offset: int, relative: int | None) -> Outcome:
-        """Append an entry in two parts: the timestamp is written and moves the pen before the offset can fail (TI-20a).
+        """Append an entry in two parts, as Kafka does: a timestamp whose offset is rejected remains written (TI-20a).
 
         An entry that is not written at the end of the entries is counted, and only then rejected.
         """

@@ -1,4 +1,4 @@
-"""Meaning of a transaction index: the aborted transactions in the order of their appends."""
+"""Model of a transaction index: the aborted transactions in the order of their appends."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TransactionIndex:
         data: The bytes of the file while its channel is open, else None.
         records: The transactions before the first record of a version that the release does not support.
         has_unsupported_version: True if there is such a record after them.
-        remembered: The last offset that was appended through this object, or None.
+        last_appended: The last offset that was appended through this object, or None.
     """
 
     lost: ClassVar[bool] = False
@@ -40,7 +40,7 @@ class TransactionIndex:
         self.dialect = dialect
         self.directory = directory
         self.path, self.start_offset, *_ = opening
-        self.remembered: int | None = None
+        self.last_appended: int | None = None
         self.records: list[Transaction] = []
         self.has_unsupported_version = False
         self.data: bytearray | None = None
@@ -59,7 +59,7 @@ class TransactionIndex:
         if self.has_unsupported_version:
             return UNKNOWN
         count = len(self.data) // RECORD.size if self.data is not None else 0
-        return State(count, None, None, None, () if self.remembered is None else (self.remembered,))
+        return State(count, None, None, None, () if self.last_appended is None else (self.last_appended,))
 
     def known_version(self, data: bytearray, at: int) -> bool:
         """Return True if a release accepts a record's version; before 4.4 it is one byte, and may be negative."""
@@ -84,12 +84,12 @@ class TransactionIndex:
     ) -> Outcome | None:
         """Append a transaction at the end of the file, if its last offset is above the remembered one (TX-3)."""
         need_longs(producer_id, first_offset, last_offset, last_stable_offset)
-        if self.remembered is not None and self.remembered >= last_offset:
+        if self.last_appended is not None and self.last_appended >= last_offset:
             return INVALID_ARGUMENT
         if self.data is None:
             self._open_channel()
         assert self.data is not None
-        self.remembered = last_offset
+        self.last_appended = last_offset
         aligned = len(self.data) % RECORD.size == 0
         self.data += RECORD.pack(0, producer_id, first_offset, last_offset, last_stable_offset)
         if not aligned:
@@ -137,7 +137,7 @@ class TransactionIndex:
                 assert self.data is not None
                 del self.data[n * RECORD.size :], self.records[n:]
                 self.has_unsupported_version = False
-                self.remembered = self.records[-1][2] if n else None
+                self.last_appended = self.records[-1][2] if n else None
                 return OK
         return UNSUPPORTED_VERSION if self.has_unsupported_version else OK
 
@@ -146,7 +146,7 @@ class TransactionIndex:
         if self.data is not None:
             del self.data[:], self.records[:]
             self.has_unsupported_version = False
-        self.remembered = None
+        self.last_appended = None
         return OK
 
     def sanity_check(self) -> Outcome:

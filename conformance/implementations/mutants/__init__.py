@@ -55,7 +55,7 @@ def mutant(name: str) -> Mutant:
         ToolError: There is no mutant of that name.
     """
     if name not in MUTANTS:
-        raise ToolError(f"there is no mutant {name!r}; `conformance mutate --list` names them all")
+        raise ToolError(f"unknown mutant {name!r}; `conformance mutate --list` lists all")
     return MUTANTS[name]
 
 

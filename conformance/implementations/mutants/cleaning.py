@@ -12,25 +12,26 @@ from kidx.log import UnifiedLog
 plant(
     UnifiedLog,
     # -- retention --
-    Row("CL-22", "cleans-young-segments", "Records do not have to be as old as the topic wants.",
+    Row("CL-22", "cleans-young-segments", "Records younger than min.compaction.lag.ms are compacted.",
         "clean.cleanable_range._first_young", "log.config.min_compaction_lag_ms", "0"),
-    Row("CL-13", "forgets-last-batches-of-producers", "The last batch of a producer goes when its records do.",
+    Row("CL-13", "forgets-last-batches-of-producers", "The last batch of a producer is removed with its records.",
         "cleaner.record_filter.is_last_of_producer", START, "return False"),
-    Row("CL-10b", "keeps-tombstones-for-good", "Tombstones are retained after their horizon.",
+    Row("CL-10b", "keeps-tombstones-for-good", "Tombstones are retained after their delete horizon.",
         "cleaner.record_filter.retains_tombstones", START, "return True"),
-    Row("CL-10b", "drops-tombstones-at-once", "Tombstones go in the first round.",
+    Row("CL-10b", "drops-tombstones-at-once", "Tombstones are removed in the first round.",
         "cleaner.record_filter.retains_tombstones", START, "return False"),
     Row("CL-10b", "notes-no-horizon", "A batch with tombstones gets no delete horizon.",
         "cleaner.record_filter.next_delete_horizon", START, "return None"),
     Row("CL-12", "keeps-records-without-keys", "Records without keys are retained.",
         "cleaner.record_filter.retains_record", START, "if record.key is None: return True"),
-    Row("CL-7", "ends-batches-with-their-last-record", "A batch of which records go ends with the last one left.",
+    Row("CL-7", "ends-batches-with-their-last-record",
+        "A batch that loses records gets the end offset of its last remaining record.",
         "cleaner.record_filter.rebuild", "batch.last_offset if is_new else None",
         "retained[-1].offset if is_new else None"),
-    Row("CL-14b", "loses-the-end-of-the-log", "A batch that ends at the high watermark goes when its records do.",
+    Row("CL-14b", "loses-the-end-of-the-log", "A batch that ends at the high watermark is removed with its records.",
         "cleaner.is_last", START, "return False"),
     Row("CL-14b", "keeps-the-last-batch-of-a-round",
-        "A batch that ends where the round ends is retained, replicated or not.",
+        "The last batch of a round is retained even if it is not at the high watermark.",
         "cleaner.is_last", START, "return batch.next_offset == upper"),
     # -- transactions --
     Row("CL-8", "keeps-aborted-transactions", "Batches of an aborted transaction are retained.",
@@ -41,18 +42,18 @@ plant(
     Row("CL-8", "forgets-aborted-transactions", "The cleaned segment has no transaction index.",
         "cleaner.transactions._is_marker_discardable", "self.index is not None", "False"),
     # -- segments and keys --
-    Row("CL-3", "has-room-for-every-key", "The table of keys is never full.",
+    Row("CL-3", "has-room-for-every-key", "The offset map is never full.",
         "cleaner.offset_map.is_full", START, "return False"),
     Row("CL-4", "merges-no-segments", "Small segments are not merged.",
         "cleaner.grouped", START, "return [[segment] for segment in segments]"),
-    Row("CL-16", "keeps-snapshots-of-replaced-segments", "The producers' snapshots of merged segments are retained.",
+    Row("CL-16", "keeps-snapshots-of-replaced-segments", "The producer snapshots of merged segments are retained.",
         "cleaner.delete_snapshot", START, "return"),
-    Row("CL-5a", "appends-batches-one-by-one", "Each batch that is left is an append, and may get an entry.",
+    Row("CL-5a", "appends-batches-one-by-one", "Each retained batch is a separate append, and may get an index entry.",
         "cleaner.write", "cleaned.append(b''.join(pieces), largest_offset=largest_offset, largest_timestamp=timestamp, "
         "shallow_offset=offset)", "for piece in pieces: cleaned.append(piece)", release=PER_APPEND),
-    Row("CL-6", "keeps-the-grown-buffer", "A buffer that has grown remains large for the next segments.",
+    Row("CL-6", "keeps-the-grown-buffer", "A buffer that has grown keeps its size for the next segments.",
         "cleaner.buffer.restore", START, "return", release=PER_APPEND),
-    Row("CL-2", "trusts-every-checkpoint", "A checkpoint past the end of the log counts as its end.",
+    Row("CL-2", "trusts-every-checkpoint", "A cleaner checkpoint past the log end is taken as the log end.",
         "clean", START, "checkpoint = None if checkpoint is None else min(checkpoint, self.end_offset)"),
 )
 # fmt: on
@@ -73,7 +74,7 @@ class DropsSwappedSegments(UnifiedLog):
 
 @defect("CL-17")
 class TakesHalfWrittenSegments(UnifiedLog):
-    """Opening takes files that end with .cleaned for swapped ones."""
+    """Opening treats .cleaned files like .swap files."""
 
     def __init__(self, directory: Any, *arguments: Any, **options: Any) -> None:
         for file in Path(directory).glob("*.cleaned"):

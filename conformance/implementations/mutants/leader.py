@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 plant(
     UnifiedLog,
     Row("LG-50b", "allows-a-millisecond-more",
-        "A timestamp may be a millisecond further from the clock than the topic says.",
+        "A timestamp may be a millisecond further from the clock than the topic allows.",
         "append_as_leader.ValidationContext.__post_init__", "self.config.timestamp_limits(self.dialect)",
         "tuple(min(limit + 1, LONG_MAX) for limit in self.config.timestamp_limits(self.dialect))"),
-    Row("LG-50b", "limits-the-future-as-the-past", "The limit for older timestamps counts for newer ones as well.",
+    Row("LG-50b", "limits-the-future-as-the-past", "The limit for older timestamps applies to newer ones, too.",
         "append_as_leader.ValidationContext.__post_init__", "self.config.timestamp_limits(self.dialect)",
         "self.config.timestamp_limits(self.dialect)[:1] * 2"),
-    Row("LG-1", "stamps-a-millisecond-late", "A batch that the topic wants stamped gets the clock's next millisecond.",
+    Row("LG-1", "stamps-a-millisecond-late",
+        "With LogAppendTime a batch gets the time of the clock plus one millisecond.",
         "append_as_leader", "self.clock()", "self.clock() + self.config.log_append_time"),
     Row("LG-59", "asks-for-the-size-before-only", "A batch that was rebuilt may be larger than the topic allows.",
         "append_as_leader", "final, rebuilt, first_largest = self.validate(batches, context)",
         "final, rebuilt, first_largest = self.validate(batches, context); rebuilt = False"),
     Row("LG-60", "believes-headers-of-clients",
-        "A client's batch may contradict itself in its header, as a coordinator's may.",
+        "The header of a client's batch is not checked for contradictions, as if a coordinator had sent it.",
         "append_as_leader",
         "ValidationContext(self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), from_client)",
         "ValidationContext(self.dialect, self.config, self.end_offset, leader_epoch, self.clock(), False)"),
@@ -48,7 +49,7 @@ plant(
 
 @defect("LG-50b")
 class LimitsMissingTimestamps(UnifiedLog):
-    """A record without a timestamp is checked against the limits like one of the time -1."""
+    """A record without a timestamp is checked against the limits like one with the time -1."""
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
@@ -79,7 +80,7 @@ class RefusesStampedBatches(UnifiedLog):
 
 @defect("LG-52b")
 class TimestampsDoNotLead(UnifiedLog):
-    """A batch with several invalid records is rejected as one of invalid records, whatever their errors are."""
+    """A batch with several invalid records is always rejected with InvalidRecordException."""
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
@@ -93,7 +94,7 @@ class TimestampsDoNotLead(UnifiedLog):
 
 @defect("LG-53")
 class TakesRecordsWithoutKeys(UnifiedLog):
-    """A compacted topic takes records without keys."""
+    """A compacted topic accepts records without keys."""
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
@@ -127,7 +128,7 @@ class ReadsAllOfCompressedRecords(UnifiedLog):
 
 @defect("LG-55d")
 class CountsUncompressedRecordsToo(UnifiedLog):
-    """The records of an uncompressed batch have to have offsets that count from 0."""
+    """The offsets of the records of an uncompressed batch must count from 0."""
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:
@@ -142,7 +143,7 @@ class CountsUncompressedRecordsToo(UnifiedLog):
 
 @defect("LG-56")
 class TakesTheFirstMessageOnly(UnifiedLog):
-    """Of several old messages of one call only the first one is converted."""
+    """Of several messages of an old format in one call only the first is converted."""
 
     @staticmethod
     def validate(batches: Sequence[RecordBatch], context: ValidationContext) -> Validated:

@@ -20,27 +20,27 @@ plant(
         "fetch_offset_by_timestamp.fetch_offset", "TimestampAndOffset(NO_TIMESTAMP, log.start_offset, epoch)",
         "TimestampAndOffset(NO_TIMESTAMP, log.segments.first.base_offset if target == EARLIEST else "
         "log.start_offset, epoch)"),
-    Row("LO-1", "earliest-has-no-epoch", "The earliest offset comes without an epoch.",
+    Row("LO-1", "earliest-has-no-epoch", "The earliest offset has no leader epoch.",
         "fetch_offset_by_timestamp.fetch_offset", "TimestampAndOffset(NO_TIMESTAMP, log.start_offset, epoch)",
         "TimestampAndOffset(NO_TIMESTAMP, log.start_offset, None if target == EARLIEST else epoch)"),
     Row("LO-2a", "latest-is-the-high-watermark", "The latest offset of a log is its high watermark.",
         "fetch_offset_by_timestamp.fetch_offset", "log.end_offset", "log.high_watermark"),
     Row("LO-2a", "latest-is-the-last-record", "The latest offset is the last record's (off by one).",
         "fetch_offset_by_timestamp.fetch_offset", "log.end_offset", "max(log.end_offset - 1, 0)"),
-    Row("LO-2a", "latest-has-no-epoch", "The latest offset comes without an epoch.",
+    Row("LO-2a", "latest-has-no-epoch", "The latest offset has no leader epoch.",
         "fetch_offset_by_timestamp.fetch_offset", "log.epochs.latest_epoch", "None"),
-    Row("LO-10", "maximum-of-the-active-segment", "The largest timestamp is looked for in the active segment only.",
+    Row("LO-10", "maximum-of-the-active-segment", "Only the active segment is searched for the largest timestamp.",
         "fetch_offset_by_timestamp.fetch_offset._max_timestamp_scanned",
         "TimestampAndOffset(timestamp, found, epoch if epoch >= 0 else None)",
         "TimestampAndOffset(timestamp, found, epoch if epoch >= 0 else None) if found >= "
         "log.segments.active.base_offset else None"),
     Row("LO-10", "maximum-is-the-batchs-last",
-        "The largest timestamp comes with the last offset of its batch, as up to 3.7.",
+        "The offset of the largest timestamp is the last offset of its batch, as up to 3.7.",
         "fetch_offset_by_timestamp.fetch_offset._max_timestamp_scanned",
         "TimestampAndOffset(timestamp, found, epoch if epoch >= 0 else None)",
         "TimestampAndOffset(timestamp, offset, epoch if epoch >= 0 else None)"),
     Row("LO-6", "passes-over-equal-segments",
-        "A segment whose largest timestamp is the target is passed over (``>`` for ``>=``).",
+        "A segment whose largest timestamp is the target is skipped (``>`` for ``>=``).",
         "fetch_offset_by_timestamp.fetch_offset._search.find_in_segments", "segment.largest_timestamp >= timestamp",
         "segment.largest_timestamp > timestamp"),
     Row("LO-6", "finds-deleted-records", "A search by timestamp also finds records before the log start offset.",
@@ -48,11 +48,11 @@ plant(
         "segment.find_offset_by_timestamp(timestamp, start)",
         "segment.find_offset_by_timestamp(timestamp, start if timestamp < 0 else segment.base_offset)"),
     Row("LO-15a", "knows-nothing-of-unknown-targets",
-        "A negative target without a meaning is answered with nothing, not as an ordinary timestamp.",
+        "A negative target without a meaning gets no result, instead of the result of an ordinary timestamp.",
         "fetch_offset_by_timestamp", START, "if target < -6: return None"),
     # -- rolling, truncating, deleting, opening --
     Row("LG-5", "rolls-at-the-end",
-        "A new segment begins at the end of the log, also where the next batch begins later.",
+        "A new segment begins at the log end even if the next batch begins later.",
         "_roll", START, "expected_offset = 0"),
     Row("LG-6", "refuses-to-roll-an-empty-segment", "Rolling an empty segment does nothing.",
         "_roll", START, "if self.segments.active.size == 0: return self.segments.active"),
@@ -61,13 +61,14 @@ plant(
     Row("LG-12", "deletes-up-to-the-end", "Records beyond the high watermark can be deleted.",
         "delete_records", START,
         "if self.high_watermark < offset <= self.end_offset: self.update_high_watermark(offset)"),
-    Row("LG-15", "forgets-to-make-room-again", "Opening a log leaves the indexes of its last segment full.",
+    Row("LG-15", "forgets-to-make-room-again",
+        "Opening a log does not preallocate the indexes of the last segment again.",
         "__init__", "self._delete_detached()",
         "self._delete_detached(); self.segments.active.offset_index.trim_to_valid_size(); "
         "self.segments.active.time_index.trim_to_valid_size()"),
     Row("LG-15", "recovers-after-a-clean-start", "Segments are recovered although the last shutdown was clean.",
         "__init__", START, "clean, recovery_point = False, 0"),
-    Row("LG-2", "ignores-gaps-of-a-follower", "A follower rejects batches that do not begin exactly at its end.",
+    Row("LG-2", "ignores-gaps-of-a-follower", "A follower rejects batches that do not begin exactly at its log end.",
         "append_as_follower", START,
         "if len(records) >= 8 and int.from_bytes(records[:8], 'big', signed=True) > self.end_offset: return"),
 )
@@ -79,7 +80,7 @@ plant(
 
 @defect("LO-10")
 class MaximumIsTheLatestOfEquals(UnifiedLog):
-    """Of segments with the same largest timestamp the last one answers."""
+    """Among segments with the same largest timestamp, the result is from the last one."""
 
     def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
         found = super().fetch_offset_by_timestamp(target)
@@ -112,7 +113,7 @@ class GoesOnToTheNextSegment(UnifiedLog):
 
 @defect("LG-7")
 class CutsOneOffsetTooLate(UnifiedLog):
-    """Truncation keeps the batch that the offset lies in."""
+    """A truncation keeps the batch that contains the offset."""
 
     def truncate_to(self, offset: int) -> bool:
         inside = offset < self.end_offset and any(
@@ -123,7 +124,7 @@ class CutsOneOffsetTooLate(UnifiedLog):
 
 @defect("LG-7")
 class TruncationKeepsTheHighWatermark(UnifiedLog):
-    """A truncation below the high watermark leaves it where it was."""
+    """A truncation below the high watermark does not lower it."""
 
     def truncate_to(self, offset: int) -> bool:
         before = self.high_watermark
@@ -146,7 +147,7 @@ class TruncationKeepsEpochs(UnifiedLog):
 
 @defect("LG-12")
 class DeletesWholeSegmentsOnly(UnifiedLog):
-    """The log start offset moves to the beginning of a segment."""
+    """The log start offset is moved only to the start of a segment."""
 
     def delete_records(self, offset: int) -> None:
         bases = [segment.base_offset for segment in self.segments if segment.base_offset <= offset]

@@ -6,7 +6,7 @@ import os
 import shutil
 from typing import TYPE_CHECKING
 
-from conformance.implementations.mutants.patching import spoil
+from conformance.implementations.mutants.patching import overwrite_bytes
 from conformance.implementations.mutants.registry import START, TRIMMING, Row, defect, plant
 from kidx import OffsetIndex, TimeIndex
 from kidx.errors import InvalidArgumentError
@@ -26,7 +26,7 @@ plant(
         "_preallocated_size", "self.max_index_size < self.entry_size", "self.max_index_size <= self.entry_size"),
     Row("AI-3c", "removes-a-refused-file", "A new file that cannot hold an entry is removed again.",
         "_preallocated_size", START, "if self.max_index_size < self.entry_size: os.unlink(self._file)"),
-    Row("AI-5", "grows-when-opened", "An existing file is made as long as the maximum size when it is opened.",
+    Row("AI-5", "grows-when-opened", "An existing file is extended to the maximum size when it is opened.",
         "_create_and_map", START,
         "if self.writable and os.path.exists(self._file) and os.path.getsize(self._file) < self.max_index_size: "
         "os.truncate(self._file, round_down(self.max_index_size, self.entry_size))"),
@@ -36,40 +36,40 @@ plant(
     Row("AI-10", "counts-the-file-as-entries", "After a resize all slots of the file count as entries.",
         "resize", "return True",
         "self.entries = self.max_entries; buffer.seek(self.entries * self.entry_size); return True"),
-    Row("AI-10", "starts-over-after-a-resize", "A resize forgets where the next entry goes: it overwrites the first.",
+    Row("AI-10", "starts-over-after-a-resize", "After a resize, the next entry overwrites the first one.",
         "resize", "return True", "buffer.seek(0); return True"),
-    Row("AI-10", "always-resizes", "A resize to the length that the file has already claims to have changed it.",
+    Row("AI-10", "always-resizes", "A resize to the current length returns True.",
         "resize", "return False", "return True"),
-    Row("AI-10", "stays-read-only", "A resize maps a file read-only again that was opened read-only.",
+    Row("AI-10", "stays-read-only", "A resize maps a file read-only if it was opened read-only.",
         "resize", "return True", "buffer.writable = self.writable; return True"),
-    Row("AI-11a", "forgets-entries-cut-off", "A size below the entries drops them from the count.",
+    Row("AI-11a", "forgets-entries-cut-off", "A resize below the entries reduces the number of entries.",
         "resize", "error.kafka_message",
         "setattr(self, 'entries', min(self.entries, self.max_entries)) or error.kafka_message"),
     Row("AI-15a", "reset-forgets-the-size", "A reset empties the index and does not change the length of the file.",
         "reset", "self.resize(self.max_index_size)", "pass"),
-    Row("AI-14a", "truncates-the-file", "Removing all entries also cuts the file.",
+    Row("AI-14a", "truncates-the-file", "Removing all entries also truncates the file.",
         "truncate", "self._truncate_to_entries(0)", "self._truncate_to_entries(0); self.trim_to_valid_size()"),
     Row("AI-16a", "trims-one-entry-too-few", "Trimming leaves one free slot after the entries.",
         "trim_to_valid_size", "self.entries * self.entry_size",
         "(self.entries + (self.length >= (self.entries + 1) * self.entry_size)) * self.entry_size"),
-    Row("AI-16b", "trims-in-silence", "Trimming a closed index does nothing, a few releases too early.",
+    Row("AI-16b", "trims-in-silence", "Trimming a closed index has no effect, as in later releases.",
         "trim_to_valid_size", "self._mmap is None and self.dialect.unmapped_trim_is_noop", "self._mmap is None",
         release="3.9.1"),
     # -- closing and moving --
-    Row("AI-42a", "forgets-to-trim", "Closing leaves the preallocated tail, a few releases too early.",
+    Row("AI-42a", "forgets-to-trim", "Closing keeps the preallocated tail, as in later releases.",
         "close", "self.dialect.close_trims", "False", release=TRIMMING),
     Row("AI-42b", "leaves-a-lock-file", "Closing leaves another file next to the index.",
         "close", "self.close_handler()", "self.close_handler(); self.path.with_suffix('.lock').touch()"),
-    Row("AI-20a", "refuses-a-second-close", "Closing once more fails.",
+    Row("AI-20a", "refuses-a-second-close", "A second close raises an error.",
         "close", START, "self._mapped()"),
-    Row("AI-19e", "forgets-itself-when-closed", "A closed index has no entries any more.",
+    Row("AI-19e", "forgets-itself-when-closed", "A closed index reports no entries.",
         "close", "self.close_handler()", "self.close_handler(); self.entries = 0"),
-    Row("AI-20b", "forgets-to-delete", "Deleting unmaps the file and leaves it.",
+    Row("AI-20b", "forgets-to-delete", "Deleting unmaps the file, but does not delete it.",
         "delete_if_exists", "os.unlink(self._file)", "os.stat(self._file)"),
     Row("AI-20b", "always-says-it-deleted", "Deleting reports that a file existed even if it did not.",
         "delete_if_exists", "return False", "return True"),
     Row("OI-11", "refuses-an-empty-file",
-        "The sanity check takes a length of zero for no multiple of an entry, as its text could be read.",
+        "The sanity check rejects a length of zero, as the text of its error suggests.",
         "sanity_check", START,
         "if self.length == 0: raise CorruptIndexError('empty', 'found 0 bytes which is neither positive nor a "
         "multiple')"),
@@ -88,9 +88,9 @@ plant(
         "self.entry_size))"),
     Row("AI-16a", "trims-whole-entries-only", "Trimming does nothing if it would remove only a partial entry.",
         "trim_to_valid_size", START, "if self.length // self.entry_size == self.entries: return"),
-    Row("AI-42b", "trims-when-closing", "Closing trims, which 4.4 has given up.",
+    Row("AI-42b", "trims-when-closing", "Closing trims the file, as up to 4.3.",
         "close", "self.dialect.close_trims", "self._mmap is not None"),
-    Row("AI-19b", "flushes-in-silence", "Flushing a closed index does nothing, a few releases too early.",
+    Row("AI-19b", "flushes-in-silence", "Flushing a closed index has no effect, as in later releases.",
         "flush", "self._mmap is None and self.dialect.unmapped_flush_is_noop", "self._mmap is None", release=TRIMMING),
     Row("AI-21a", "ignores-a-failed-rename", "A rename that fails is not reported.",
         "rename_to", "os.replace(self._file, target)",
@@ -171,7 +171,7 @@ class ClearsOnTruncation(OffsetIndex):
         entries = self.entries
         super().truncate()
         if entries:
-            spoil(self, 0, lambda data: bytes(len(data)))
+            overwrite_bytes(self, 0, lambda data: bytes(len(data)))
 
 
 # -- closing and moving ------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class CopiesInsteadOfMoving(OffsetIndex):
 
 @defect("AI-21b")
 class KeepsItsNameAfterAFailure(OffsetIndex):
-    """After a rename that failed the index still has its old name."""
+    """After a failed rename the index keeps its old name."""
 
     def rename_to(self, path: str | os.PathLike[str]) -> None:
         old = self._file
@@ -203,7 +203,7 @@ class KeepsItsNameAfterAFailure(OffsetIndex):
 
 @defect("AI-21a")
 class ForgetsItsNewName(TimeIndex):
-    """After a rename the index continues under its old name, and deletes a new file there."""
+    """After a rename the index still uses its old name."""
 
     def rename_to(self, path: str | os.PathLike[str]) -> None:
         old = self._file

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conformance.implementations.mutants.patching import spoil
+from conformance.implementations.mutants.patching import overwrite_bytes
 from conformance.implementations.mutants.registry import START, Row, defect, plant
 from kidx import OffsetIndex, OffsetPosition
 from kidx.errors import IndexOffsetOverflowError, InvalidOffsetError
@@ -12,7 +12,7 @@ from kidx.java_numbers import to_int, to_long
 plant(
     OffsetIndex,
     # -- appending --
-    Row("AI-6", "never-full", "An index is full only once it holds more entries than fit.",
+    Row("AI-6", "never-full", "An index is full only if it has more entries than fit.",
         "is_full", "self.entries >= self.max_entries", "self.entries > self.max_entries"),
     Row("AI-6", "keeps-a-slot-free", "An offset index reserves its last slot, as only a time index does.",
         "is_full", "self.entries >= self.max_entries", "self.entries >= self.max_entries - 1"),
@@ -24,24 +24,25 @@ plant(
     Row("OI-3", "ignores-the-equal-offset", "An offset equal to the last one is ignored instead of rejected.",
         "append", START, "if self.entries and not self.is_full and offset == self._last_offset: return"),
     Row("OI-5", "refuses-the-base-offset",
-        "The first entry must lie above the base offset, because the last offset of an empty index is the base.",
+        "The first entry must be above the base offset, because the last offset of an empty index is the base.",
         "append", "self.entries and offset <= self._last_offset",
         "offset <= (self._last_offset if self.entries else self.base_offset)"),
     Row("OI-3", "other-refusal", "An offset out of order raises another exception.",
         "append", "InvalidOffsetError", "CorruptIndexError"),
     Row("OI-4b", "other-words", "The text of an error has one character too many.",
         "append", "self._out_of_order_text(offset)", "self._out_of_order_text(offset) + '!'"),
-    Row("OI-3", "refuses-positions-going-back", "Positions are validated although no clause promises it.",
+    Row("OI-3", "refuses-positions-going-back",
+        "An append rejects a position below the last one, although no clause requires it.",
         "append", START,
         "if self.entries and not self.is_full and position < self.entry(self.entries - 1).position: raise "
         "InvalidArgumentError('the position goes back', None)"),
     Row("AI-8", "takes-offsets-below-the-base", "Only the upper end of the range of offsets is checked.",
         "relative_offset", "if 0 <= relative <= INT_MAX: return relative",
         "if relative <= INT_MAX: return to_int(relative)"),
-    Row("AI-8", "takes-unsigned-offsets", "Relative offsets may take all 32 bits, as if they were unsigned.",
+    Row("AI-8", "takes-unsigned-offsets", "Relative offsets may use all 32 bits, as if they were unsigned.",
         "relative_offset", "if 0 <= relative <= INT_MAX: return relative",
         "if 0 <= relative < 1 << 32: return to_int(relative)"),
-    Row("OI-13", "writes-though-read-only", "An index opened read-only is mapped for writing all the same.",
+    Row("OI-13", "writes-though-read-only", "An index opened read-only is mapped for writing.",
         "__init__", START, "writable = writable or os.path.exists(path)"),
     # -- reading --
     Row("OI-2", "stale-after-reopening", "The last offset of an existing file is not read when it is opened.",
@@ -56,9 +57,9 @@ plant(
     Row("AI-9", "reads-offsets-unsigned", "A stored relative offset is read as an unsigned number.",
         "_absolute_offset", START, "relative &= 0xFFFFFFFF"),
     Row("OI-7", "answers-with-the-first-entry",
-        "Below the first entry a lookup answers with that entry instead of the base offset and position 0.",
+        "A lookup below the first entry returns this entry instead of the base offset and position 0.",
         "lookup", START, "if self.entries and target < (first := self.entry(0)).offset: return first"),
-    Row("OI-21", "counts-the-bound-out", "An entry exactly at the end of a fetch is no upper bound for it.",
+    Row("OI-21", "counts-the-bound-out", "An entry exactly at the end of a fetch is not its upper bound.",
         "fetch_upper_bound_offset", "fetch_offset.position + fetch_size", "fetch_offset.position + fetch_size + 1"),
     Row("OI-22", "does-not-wrap-around", "The end of a fetch is computed in 64 bits and does not wrap around.",
         "fetch_upper_bound_offset", START, "if fetch_offset.position + fetch_size > INT_MAX: return None"),
@@ -92,14 +93,14 @@ plant(
 
 @defect("OI-3")
 class WritesBeforeItChecks(OffsetIndex):
-    """A rejected offset has been written after the last entry."""
+    """A rejected offset is written after the last entry."""
 
     def append(self, offset: int, position: int) -> None:
         try:
             super().append(offset, position)
         except InvalidOffsetError:
             if self.length >= (self.entries + 1) * 8:
-                spoil(self, self.entries * 8, lambda data: bytes(len(data) - 1) + b"\x01")
+                overwrite_bytes(self, self.entries * 8, lambda data: bytes(len(data) - 1) + b"\x01")
             raise
 
 
@@ -117,7 +118,7 @@ class RemembersWhatWasRefused(OffsetIndex):
 
 @defect("AI-8")
 class StopsOneBelowTheRange(OffsetIndex):
-    """The largest relative offset is taken to be one less than it is."""
+    """The largest accepted relative offset is one too small."""
 
     def relative_offset(self, offset: int) -> int:
         return super().relative_offset(offset + 1) - 1 if offset > self.base_offset else super().relative_offset(offset)
@@ -129,19 +130,19 @@ class LittleEndian(OffsetIndex):
 
     def append(self, offset: int, position: int) -> None:
         super().append(offset, position)
-        spoil(self, (self.entries - 1) * 8, lambda data: data[::-1])
+        overwrite_bytes(self, (self.entries - 1) * 8, lambda data: data[::-1])
 
 
 @defect("OI-1")
 class WritesThePositionFirst(OffsetIndex):
-    """Position and offset change places in the entry."""
+    """An entry has its position before its offset."""
 
     def append(self, offset: int, position: int) -> None:
         super().append(offset, position)
         first = (self.entries - 1) * 8
         relative = to_int(offset - self.base_offset)
-        spoil(self, first, lambda _: to_int(position).to_bytes(4, "big", signed=True))
-        spoil(self, first + 4, lambda _: relative.to_bytes(4, "big", signed=True))
+        overwrite_bytes(self, first, lambda _: to_int(position).to_bytes(4, "big", signed=True))
+        overwrite_bytes(self, first + 4, lambda _: relative.to_bytes(4, "big", signed=True))
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -158,7 +159,7 @@ class ReadsPositionsUnsigned(OffsetIndex):
 
 @defect("OI-7")
 class LooksStrictlyBelow(OffsetIndex):
-    """A lookup answers with the entry below the target, even if one is equal."""
+    """A lookup returns the entry below the target, even if one is equal."""
 
     def lookup(self, target: int, *arguments: object, **options: object) -> OffsetPosition:
         return super().lookup(to_long(target - 1), *arguments, **options)  # type: ignore[arg-type]
@@ -166,7 +167,7 @@ class LooksStrictlyBelow(OffsetIndex):
 
 @defect("AI-32")
 class OneTooLowAtTheWarmEdge(OffsetIndex):
-    """A lookup of the first entry of the warm section answers with the entry before it."""
+    """A lookup of the first entry of the warm section returns the entry before it."""
 
     def lookup(self, target: int, *arguments: object, **options: object) -> OffsetPosition:
         found = super().lookup(target, *arguments, **options)  # type: ignore[arg-type]

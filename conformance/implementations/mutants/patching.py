@@ -15,7 +15,7 @@ class HasPath(Protocol):
         """Path of the file."""
 
 
-def spoil(index: HasPath, at: int, change: Callable[[bytes], bytes]) -> None:
+def overwrite_bytes(index: HasPath, at: int, change: Callable[[bytes], bytes]) -> None:
     """Replace four bytes of the index's file, from position ``at`` on, by the result of ``change``."""
     with index.path.open("r+b") as file:
         file.seek(at)

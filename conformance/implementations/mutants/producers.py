@@ -19,40 +19,41 @@ plant(
     UnifiedLog,
     # -- the last stable offset --
     Row("LG-43", "forgets-unreplicated-transactions",
-        "A completed transaction is stable before its marker is replicated.",
+        "The last stable offset passes a completed transaction before its marker is replicated.",
         "producer_state.first_unstable", "(self.unreplicated, self.ongoing)", "(self.ongoing,)"),
-    Row("LG-43", "nothing-is-replicated", "A completed transaction remains unstable though its marker is replicated.",
+    Row("LG-43", "nothing-is-replicated", "The last stable offset never passes a completed transaction.",
         "producer_state.on_high_watermark", START, "return"),
     Row("LG-43", "markers-count-too-early",
-        "A transaction is stable when the high watermark is its marker's offset, not after it.",
+        "The last stable offset passes a transaction when the high watermark reaches its marker, not the next offset.",
         "producer_state.on_high_watermark", START, "high_watermark += 1"),
-    Row("LG-39", "snapshots-tell-nothing-open", "A transaction that a snapshot says is open is forgotten.",
+    Row("LG-39", "snapshots-tell-nothing-open", "Open transactions in a producer snapshot are ignored.",
         "producer_state._load_snapshot", "self.ongoing[began] = Transaction(producer, began)", "pass"),
     # -- snapshots --
     Row("LG-33", "takes-snapshots-without-need",
-        "A snapshot is taken also where nothing has been written since the last one.",
+        "A snapshot is taken even if nothing was written since the last one.",
         "producer_state.take_snapshot", "self.map_end_offset <= self.last_snapshot_offset", "False"),
     Row("LG-33", "takes-no-snapshots", "No snapshot is ever taken.",
         "producer_state.take_snapshot", START, "return"),
-    Row("LG-32", "writes-the-first-offset", "A snapshot has the first offset of the last batch where the last belongs.",
+    Row("LG-32", "writes-the-first-offset", "A snapshot has the first instead of the last offset of the last batch.",
         "producer_state.take_snapshot.encode", "entry.last_offset", "entry.last_offset - entry.last_offset_delta"),
-    Row("LG-34b", "keeps-stray-snapshots", "Opening a log leaves the snapshots that no segment begins with.",
+    Row("LG-34b", "keeps-stray-snapshots", "Opening a log keeps snapshots at offsets at which no segment begins.",
         "producer_state.remove_stray_snapshots", START, "base_offsets = [*base_offsets, *self.snapshots]"),
     Row("LG-34b", "snapshots-outlive-segments", "No snapshot is ever deleted.",
         "producer_state.delete_snapshot", "(self.directory / snapshot_name(offset)).unlink(missing_ok=True)", "pass"),
     Row("LG-39", "gives-up-at-a-damaged-snapshot", "If the latest snapshot is corrupt, the earlier ones are not read.",
         "producer_state._load_snapshot", "self.delete_snapshot(offset); continue",
         "self.delete_snapshot(offset); break"),
-    Row("LG-39", "reads-the-oldest-snapshot", "The first snapshot left is read, not the last.",
+    Row("LG-39", "reads-the-oldest-snapshot", "The oldest snapshot is read, not the newest.",
         "producer_state.latest_snapshot", "max(self.snapshots, default=None)", "min(self.snapshots, default=None)"),
     Row("LG-39", "remembers-what-was-cut-away", "Truncating a log does not change the producers.",
         "producer_state._forget", "self.producers.clear(); self.ongoing.clear()", "pass"),
     # -- expiration --
     Row("LG-40", "nobody-expires", "An idle producer never expires.",
         "producer_state.is_expired", START, "return False"),
-    Row("LG-40", "expires-in-transactions", "A silent producer is forgotten in the middle of its transaction.",
+    Row("LG-40", "expires-in-transactions", "An idle producer expires even during its transaction.",
         "producer_state.is_expired", "entry.current_txn_first_offset is None", "True"),
-    Row("LG-40", "expires-a-millisecond-late", "Silence has to be longer than the limit (``>`` for ``>=``).",
+    Row("LG-40", "expires-a-millisecond-late",
+        "A producer expires only if it is idle for longer than the limit (``>`` for ``>=``).",
         "producer_state.is_expired", "now - self.last_timestamp(entry) >= expiration_ms",
         "now - self.last_timestamp(entry) > expiration_ms"),
     # -- sequence numbers and epochs --
@@ -61,15 +62,15 @@ plant(
     Row("LG-35", "gaps-are-passed-over", "Sequence numbers may be skipped.",
         "producer_state.append_info._check_sequence", START,
         "if epoch == self.updated.producer_epoch and sequence > self._last_sequence(epoch): return"),
-    Row("LG-38", "old-markers-are-taken", "A leader takes a marker of an older epoch.",
+    Row("LG-38", "old-markers-are-taken", "A leader accepts a marker of an older producer epoch.",
         "producer_state.append_info._check_epoch", START, "if self.origin is Origin.COORDINATOR: return"),
-    Row("LG-38", "old-coordinators-are-obeyed", "A leader takes a marker of an older coordinator.",
+    Row("LG-38", "old-coordinators-are-obeyed", "A leader accepts a marker of an older coordinator.",
         "producer_state.append_info._check_coordinator", START, "return"),
     Row("LG-38", "markers-leave-the-epoch", "A marker of a newer epoch does not raise the epoch of its producer.",
         "producer_state.append_info._marker", "self.updated.update_epoch(batch.producer_epoch)",
         "known = self.updated.producer_epoch; self.updated.update_epoch(batch.producer_epoch); "
         "self.updated.producer_epoch = known if known >= 0 else batch.producer_epoch"),
-    Row("LG-40", "markers-have-no-timestamp", "A producer was last heard of with its last batch, not with its marker.",
+    Row("LG-40", "markers-have-no-timestamp", "A marker does not update the last timestamp of its producer.",
         "producer_state.append_info._marker", "self.updated.last_timestamp = timestamp", "pass"),
 )
 # fmt: on
@@ -123,10 +124,10 @@ class SortsProducersById(ProducerStateManager):
 
 @defect("LG-37")
 class RemembersTheLastBatchOnly(ProducerStateManager):
-    """Only the last batch of a producer is known again, not its last five."""
+    """Only the last batch of a producer is detected as a duplicate, not its last five."""
 
-    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], calls: Iterable[int]) -> None:
-        super().apply_all(infos, calls)
+    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], producer_ids: Iterable[int]) -> None:
+        super().apply_all(infos, producer_ids)
         for producer in infos:
             batches = self.producers[producer].batches
             while len(batches) > 1:
@@ -135,10 +136,10 @@ class RemembersTheLastBatchOnly(ProducerStateManager):
 
 @defect("LG-37")
 class RemembersFourBatches(ProducerStateManager):
-    """Four batches of a producer are known again, not five."""
+    """The last four batches of a producer are detected as duplicates, not five."""
 
-    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], calls: Iterable[int]) -> None:
-        super().apply_all(infos, calls)
+    def apply_all(self, infos: Mapping[int, ProducerAppendInfo], producer_ids: Iterable[int]) -> None:
+        super().apply_all(infos, producer_ids)
         for producer in infos:
             batches = self.producers[producer].batches
             while len(batches) > 4:

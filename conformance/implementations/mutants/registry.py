@@ -4,7 +4,7 @@ A defect of one fragment is a row: clause, name, title, function, the fragment o
 
     plant(
         OffsetIndex,
-        Row("AI-6", "never-full", "An index is full only once it holds more entries than fit.",
+        Row("AI-6", "never-full", "An index is full only if it has more entries than fit.",
             "is_full", "self.entries >= self.max_entries", "self.entries > self.max_entries"),
     )
 
@@ -139,23 +139,23 @@ class Mutant:
 MUTANTS: Final[dict[str, Mutant]] = {}
 """All mutants by name, in the order of their modules."""
 
-Spoilt = TypeVar("Spoilt", bound=type[Any])
+MutantClass = TypeVar("MutantClass", bound=type[Any])
 
 
-def defect(clause: str, *, release: str = NEWEST) -> Callable[[Spoilt], Spoilt]:
+def defect(clause: str, *, release: str = NEWEST) -> Callable[[MutantClass], MutantClass]:
     """Register a class as a mutant that violates ``clause`` in the dialect of ``release``."""
 
-    def put_down(spoilt: Spoilt) -> Spoilt:
-        if issubclass(spoilt, ProducerStateManager):
-            kind: type = type(spoilt.__name__, (UnifiedLog,), {"producer_state": spoilt})
+    def register(mutant_class: MutantClass) -> MutantClass:
+        if issubclass(mutant_class, ProducerStateManager):
+            kind: type = type(mutant_class.__name__, (UnifiedLog,), {"producer_state": mutant_class})
         else:
-            kind = spoilt
-        name = re.sub(r"(?<!^)(?=[A-Z])", "-", spoilt.__name__).lower()
-        title = cleandoc(spoilt.__doc__ or "").partition("\n")[0]
+            kind = mutant_class
+        name = re.sub(r"(?<!^)(?=[A-Z])", "-", mutant_class.__name__).lower()
+        title = cleandoc(mutant_class.__doc__ or "").partition("\n")[0]
         _register(kind, name, title, clause, release, lambda: kind)
-        return spoilt
+        return mutant_class
 
-    return put_down
+    return register
 
 
 def plant(base: type, *rows: Row) -> None:

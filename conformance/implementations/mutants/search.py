@@ -37,15 +37,16 @@ plant(
     Row("AI-32", "warm-section-one-entry-smaller", "The warm section begins one entry later.",
         "look", "entries - 1 - keys.warm_entries", "entries - keys.warm_entries"),
     Row("AI-32", "takes-the-warm-edge-for-warm",
-        "A target equal to the first key of the warm section is searched for in it (``<=`` for ``<``).",
+        "A target equal to the first key of the warm section is searched in the warm section (``<=`` for ``<``).",
         "look", "read(data, first_warm * stride + shift)[0] < target",
         "read(data, first_warm * stride + shift)[0] <= target"),
-    Row("AI-32", "cold-half-one-entry-short", "The search of the cold half skips the first entry of the warm half.",
+    Row("AI-32", "cold-half-one-entry-short",
+        "The search of the cold section excludes the first entry of the warm section.",
         "look", "_bisect(keys, entries, target, 0, first_warm)",
         "_bisect(keys, entries, target, 0, max(0, first_warm - 1))"),
     Row("AI-33", "bound-behind-the-end", "Above the last key the upper bound is the last slot instead of none.",
         "look._bisect", "-1 if low == entries - 1 else low + 1", "low if low == entries - 1 else low + 1"),
-    Row("AI-31", "finds-something-in-nothing", "An empty index is searched as if it held the entry in its first slot.",
+    Row("AI-31", "finds-something-in-nothing", "An empty index is searched as if it had one entry.",
         "look", START, "entries = entries or int(len(memoryview(keys.data)) >= keys.stride)"),
     Row("AI-33", "searches-the-tail", "The search covers all slots of the file, the preallocated ones too.",
         "look", START, "entries = len(memoryview(keys.data)) // keys.stride if entries else 0"),
@@ -58,13 +59,13 @@ plant(
     Row("AI-30", "warm-section-of-another-index",
         "The warm section of a time index has as many entries as in an offset index.",
         "look", "keys.warm_entries", "1024"),
-    Row("AI-32", "looks-up-in-the-wrong-half", "A target in the cold half is looked for in the warm one.",
+    Row("AI-32", "looks-up-in-the-wrong-half", "A target in the cold section is searched in the warm section.",
         "look", "_bisect(keys, entries, target, 0, first_warm)",
         "_bisect(keys, entries, target, *((first_warm, entries - 1) if read(data, first_warm * stride + "
         "shift)[0] > target else (0, first_warm)))"),
-    Row("AI-32", "skips-the-first-key", "A target before all entries is only detected if there is a cold half.",
+    Row("AI-32", "skips-the-first-key", "A target before all entries is only detected if there is a cold section.",
         "look", "return -1, 0", "return (0, 0) if entries <= keys.warm_entries else (-1, 0)"),
-    Row("AI-33", "leaves-out-the-last-entry", "The upper end of the search is taken for exclusive.",
+    Row("AI-33", "leaves-out-the-last-entry", "The search excludes its upper end.",
         "look", START, "entries -= entries > 1"),
 )
 # fmt: on
@@ -90,7 +91,7 @@ class PlainBinarySearch(_Searching, OffsetIndex):
 
 @defect("AI-33")
 class StopsOneEarly(_Searching, OffsetIndex):
-    """The halving ends while two slots are left, and answers with the lower one."""
+    """The search ends with two slots left, and returns the lower one."""
 
     @staticmethod
     def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
@@ -102,7 +103,7 @@ class StopsOneEarly(_Searching, OffsetIndex):
 
 @defect("AI-36")
 class GoesBackToTheFirstEqualKey(_Searching, OffsetIndex):
-    """Of equal keys the first one is answered with, not the one met first."""
+    """Of equal keys the first one in the file is returned, not the first one that the search compares."""
 
     @staticmethod
     def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
@@ -114,7 +115,7 @@ class GoesBackToTheFirstEqualKey(_Searching, OffsetIndex):
 
 @defect("AI-36")
 class GoesOnToTheLastEqualKey(_Searching, TimeIndex):
-    """Of equal keys the last one is answered with, not the one met first."""
+    """Of equal keys the last one in the file is returned, not the first one that the search compares."""
 
     @staticmethod
     def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:
@@ -126,7 +127,7 @@ class GoesOnToTheLastEqualKey(_Searching, TimeIndex):
 
 @defect("AI-43")
 class MendsTheFirstUpperBound(_Searching, OffsetIndex):
-    """The upper bound of a target equal to the first key is that key, which would be right but differs from Kafka."""
+    """The upper bound of a target equal to the first key is this key, which is correct but differs from Kafka."""
 
     @staticmethod
     def look(keys: Keys, entries: int, target: int) -> tuple[int, int]:

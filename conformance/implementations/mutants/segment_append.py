@@ -13,19 +13,20 @@ plant(
     LogSegment,
     # -- indexing --
     Row("SEG-4", "interval-reached",
-        "An entry is due once the interval is reached, not once it is exceeded (``>=`` for ``>``).",
+        "An index entry is added when the interval is reached, not when it is exceeded (``>=`` for ``>``).",
         "_index", START,
         "self.bytes_since_last_index_entry += self.bytes_since_last_index_entry == self.index_interval_bytes"),
-    Row("SEG-4", "counts-the-bytes-first", "The bytes of a batch count before the check whether an entry is due.",
+    Row("SEG-4", "counts-the-bytes-first", "The bytes of a batch are counted before the interval is checked.",
         "_index", START, "self.bytes_since_last_index_entry += size; size = 0"),
     Row("SEG-4", "never-starts-counting-anew",
         "Bytes are counted from the start of the segment, not from the last entry.",
         "_index", "self.bytes_since_last_index_entry = 0", "pass"),
-    Row("SEG-5", "indexes-the-end-of-the-batch", "An entry points after its batch.",
+    Row("SEG-5", "indexes-the-end-of-the-batch", "An index entry has the position after its batch.",
         "_index", START, "position += size"),
-    Row("SEG-5", "indexes-the-offset-behind", "An entry's offset is the one after the batch instead of its last.",
+    Row("SEG-5", "indexes-the-offset-behind", "An index entry has the offset after the batch, not the last offset.",
         "_index", START, "last_offset += 1"),
-    Row("SEG-6", "latest-batch-owns-the-maximum", "Of batches with the same largest timestamp the last one owns it.",
+    Row("SEG-6", "latest-batch-owns-the-maximum",
+        "Of batches with the same largest timestamp, the last one determines its offset.",
         "_index", "timestamp > self.maximum.timestamp",
         "timestamp > self.maximum.timestamp or timestamp == self.maximum.timestamp >= 0"),
     Row("SEG-4", "indexes-times-always", "Every batch gets a time entry.",
@@ -35,7 +36,7 @@ plant(
     Row("SEG-2b", "checks-no-offset", "An offset out of the range of the indexes is appended.",
         "ensure_offset_in_range", "not self.can_convert_to_relative_offset(offset)",
         "self.can_convert_to_relative_offset(offset) is None"),
-    Row("TX-15", "notes-committed-transactions", "Committed transactions get into the index too.",
+    Row("TX-15", "notes-committed-transactions", "Committed transactions are added to the transaction index, too.",
         "update_txn_index", "completed.is_aborted", "True"),
     # -- rolling and closing --
     Row("SEG-20", "rolls-when-exactly-full",
@@ -43,17 +44,17 @@ plant(
         "should_roll", "not self.can_convert_to_relative_offset(params.max_offset_in_messages)",
         "not self.can_convert_to_relative_offset(params.max_offset_in_messages) or self.size == "
         "to_int(params.max_segment_bytes - params.messages_size)"),
-    Row("SEG-20", "rolls-empty-segments", "An empty segment rolls when its time has come.",
+    Row("SEG-20", "rolls-empty-segments", "An empty segment rolls by time.",
         "should_roll", "not self.can_convert_to_relative_offset(params.max_offset_in_messages)",
         "not self.can_convert_to_relative_offset(params.max_offset_in_messages) or reached"),
-    Row("SEG-20", "never-rolls-by-time", "Age is no reason to roll.",
+    Row("SEG-20", "never-rolls-by-time", "A segment never rolls by time.",
         "should_roll", "self.size > 0 and reached", "False"),
     Row("SEG-21", "rolls-late-by-the-jitter", "The jitter delays a roll instead of bringing it forward.",
         "should_roll", "params.max_segment_ms - self.roll_jitter_ms", "params.max_segment_ms + self.roll_jitter_ms"),
-    Row("SEG-20", "rolls-only-behind-the-range", "An offset that does not fit is no reason to roll.",
+    Row("SEG-20", "rolls-only-behind-the-range", "A segment does not roll for an offset that does not fit.",
         "should_roll", "params.max_offset_in_messages", "self.base_offset"),
     Row("SEG-20", "waits-from-creation",
-        "The age is counted from the creation even where the first batch has a timestamp.",
+        "The age of a segment is counted from its creation, even if the first batch has a timestamp.",
         "time_waited_for_roll", "first is not None and first >= 0", "False"),
     Row("SEG-22", "becomes-inactive-without-the-last-entry", "A roll does not append the last time entry.",
         "on_become_inactive_segment", "self._append_last_time_entry()", "pass"),
@@ -65,13 +66,13 @@ plant(
         "self.time_index.maybe_append(self.maximum.timestamp, self.maximum.offset)"),
     Row("SEG-24b", "closes-without-the-last-entry", "Closing does not append the last time entry.",
         "close", "self._append_last_time_entry()", "pass", release=TRIMMING),
-    Row("SEG-24c", "finishes-when-closing", "Closing appends the last time entry, which 4.4 has given up.",
+    Row("SEG-24c", "finishes-when-closing", "Closing appends the last time entry, as up to 4.3.",
         "close", "self.dialect.close_finishes_segment", "True"),
     Row("SEG-25", "resizes-one-index-only", "Resizing does not change the time index.",
         "resize_indexes", "self.time_index.resize(size)", "pass"),
-    Row("SEG-35", "loads-without-an-index", "A missing offset index is no reason for a recovery.",
+    Row("SEG-35", "loads-without-an-index", "A missing offset index does not cause a recovery.",
         "sanity_check", START, "if not self.lazy_offset_index.path.exists(): return"),
-    Row("SEG-35", "keeps-room-in-a-new-time-index", "A missing time index comes back preallocated.",
+    Row("SEG-35", "keeps-room-in-a-new-time-index", "A missing time index is created with its preallocated size.",
         "sanity_check", START, "time_index_file_newly_created = False"),
 )
 # fmt: on
@@ -92,7 +93,7 @@ class CountsTheIndexedBatchOut(LogSegment):
 
 @defect("SEG-4")
 class IndexesTheBatchsOwnTimestamp(LogSegment):
-    """A time entry holds the timestamp of the batch that is due, not the largest so far."""
+    """A time entry has the timestamp of its batch, not the largest timestamp so far."""
 
     def _index(self, last_offset: int, position: int, timestamp: int, offset: int, size: int) -> None:
         due = self.bytes_since_last_index_entry > self.index_interval_bytes
@@ -119,7 +120,7 @@ class IndexesOnceAnAppend(LogSegment):
 
 @defect("SEG-3", release=PER_APPEND)
 class IndexesEveryBatch(LogSegment):
-    """Every batch of an append may get an entry, a release too early."""
+    """Every batch of an append may get an index entry, as in the next release."""
 
     def append(self, records: bytes, **info: int | None) -> None:
         dialect = self.dialect
@@ -153,7 +154,7 @@ class CopiesFromTheStart(LogSegment):
 
 @defect("SEG-20")
 class IgnoresAFullTimeIndex(LogSegment):
-    """A full time index is no reason to roll."""
+    """A segment does not roll when its time index is full."""
 
     def should_roll(self, params: RollParams) -> bool:
         entries = self.time_index.max_entries
@@ -166,7 +167,7 @@ class IgnoresAFullTimeIndex(LogSegment):
 
 @defect("SEG-20")
 class IgnoresAFullOffsetIndex(LogSegment):
-    """A full offset index is no reason to roll."""
+    """A segment does not roll when its offset index is full."""
 
     def should_roll(self, params: RollParams) -> bool:
         entries = self.offset_index.max_entries

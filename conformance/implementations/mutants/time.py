@@ -10,14 +10,14 @@ from kidx.errors import CorruptIndexError, IllegalStateError, InvalidArgumentErr
 plant(
     TimeIndex,
     # -- appending --
-    Row("AI-6", "forgets-the-slot-kept-free", "A time index is full only once its last slot is taken.",
+    Row("AI-6", "forgets-the-slot-kept-free", "A time index is full only if its last slot is used.",
         "is_full", "self.entries >= self.max_entries - 1", "self.entries >= self.max_entries"),
     Row("TI-3a", "checks-fullness-always", "The slot that is kept free cannot be used by a roll either.",
         "maybe_append", "not skip_full_check and self.is_full", "self.is_full"),
     Row("TI-3a", "never-checks-fullness", "Every append may use the slot that is kept free.",
         "maybe_append", "not skip_full_check and self.is_full", "False"),
     Row("TI-3d", "accepts-duplicate-timestamps",
-        "A timestamp equal to the last one is written once more (``>=`` for ``>``).",
+        "A timestamp equal to the last one is appended (``>=`` for ``>``).",
         "maybe_append", "timestamp > last.timestamp",
         "timestamp > last.timestamp or (self.entries and timestamp == last.timestamp)"),
     Row("TI-3d", "appends-equal-timestamps", "A timestamp equal to the last one is written as the next millisecond.",
@@ -29,11 +29,11 @@ plant(
         "maybe_append", START,
         "if self.entries and offset == self.last_entry.offset and (skip_full_check or not self.is_full): raise "
         "InvalidOffsetError('equal', self._out_of_order_text(f'an offset ({offset})', 'offset'))"),
-    Row("TI-3c", "checks-the-timestamp-first", "A timestamp that goes back is noticed before an offset that does.",
+    Row("TI-3c", "checks-the-timestamp-first", "A decreasing timestamp is rejected before a decreasing offset.",
         "maybe_append", "self.entries and offset < last.offset",
         "self.entries and offset < last.offset and timestamp >= last.timestamp"),
     Row("TI-3e", "checks-ignored-offsets",
-        "An entry whose timestamp is not later is rejected nevertheless if its offset does not fit.",
+        "An ignored entry, whose timestamp is not later, is rejected if its offset does not fit.",
         "maybe_append", "timestamp > last.timestamp", "timestamp > last.timestamp or self.relative_offset(offset) < 0"),
     Row("TI-20a", "leaves-no-stray-timestamp", "The offset is checked before the timestamp is written.",
         "_append", START, "self._mapped(); self.relative_offset(offset)"),
@@ -44,7 +44,8 @@ plant(
         "self.relative_offset(offset)"),
     Row("AI-8", "wraps-the-offset", "An offset that does not fit wraps around.",
         "relative_offset", START, "return to_int(offset - self.base_offset)"),
-    Row("TI-3d", "takes-zero-for-no-timestamp", 'The epoch itself counts as "no timestamp" in an empty index.',
+    Row("TI-3d", "takes-zero-for-no-timestamp",
+        'The timestamp 0 is ignored in an empty index, as if it were "no timestamp".',
         "maybe_append", START,
         "if timestamp == 0 and not self.entries and (skip_full_check or not self.is_full): return"),
     # -- the last entry --
@@ -53,7 +54,7 @@ plant(
         "self._last_entry if self.entries else self._last_entry._replace(timestamp=0)"),
     Row("TI-2", "last-offset-of-nothing-is-zero", "The last offset of an empty index is 0 instead of the base offset.",
         "last_entry", "self._last_entry", "self._last_entry if self.entries else self._last_entry._replace(offset=0)"),
-    Row("TI-2", "stale-entry-after-truncation", "A truncation leaves the last entry as it was remembered.",
+    Row("TI-2", "stale-entry-after-truncation", "A truncation does not update the cached last entry.",
         "truncate_to", "self._truncate_to_entries(self._entries_below(buffer, slot, offset))",
         "last = self._last_entry; self._truncate_to_entries(self._entries_below(buffer, slot, offset)); "
         "self._last_entry = last"),
@@ -62,14 +63,14 @@ plant(
     Row("TI-10", "keeps-the-entry-over-a-resize", "A resize does not read the last entry again.",
         "resize", "self._refresh_last()", "last = self._last_entry; self._refresh_last(); self._last_entry = last"),
     # -- reading, truncating, checking --
-    Row("TI-7", "answers-with-the-next", "A lookup takes the next millisecond for the target.",
+    Row("TI-7", "answers-with-the-next", "A lookup searches for the target plus one millisecond.",
         "lookup", START, "timestamp = min(timestamp + 1, 2**63 - 1)"),
     Row("TI-7", "answers-with-the-target",
-        "Before the first entry a lookup answers with the target's own timestamp instead of -1.",
+        "A lookup before the first entry returns the target as timestamp instead of -1.",
         "lookup", "TimestampOffset(_NO_TIMESTAMP, self.base_offset)", "TimestampOffset(timestamp, self.base_offset)"),
     Row("TI-7", "loses-seconds", "A lookup compares only whole seconds of the target.",
         "lookup", START, "timestamp = timestamp // 1000 * 1000"),
-    Row("TI-9", "keeps-the-equal-time", "Truncation keeps the entry of exactly the offset.",
+    Row("TI-9", "keeps-the-equal-time", "Truncation keeps the entry whose offset is exactly the given one.",
         "truncate_to", START, "offset = min(offset + 1, 2**63 - 1)"),
     Row("TI-8a", "refuses-the-last-slot", "The last entry cannot be read by its slot (off by one).",
         "entry", START, "n += n == self.entries - 1"),
@@ -87,7 +88,7 @@ plant(
 
 @defect("TI-3b")
 class ForgetsTheOrderOfOffsets(TimeIndex):
-    """An offset below the last one is taken."""
+    """An offset below the last one is accepted."""
 
     def maybe_append(self, timestamp: int, offset: int, skip_full_check: bool = False) -> None:
         last = self._last_entry
@@ -131,7 +132,7 @@ class ForgetsTheTimesOffsetCheck(TimeIndex):
 
 @defect("TI-11a")
 class DoubtsEqualTimestamps(TimeIndex):
-    """The sanity check rejects a last timestamp equal to the first, as an index of one entry has it."""
+    """The sanity check rejects an index of one entry, because its last timestamp equals the first."""
 
     def sanity_check(self) -> None:
         super().sanity_check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from conformance.implementations.mutants.patching import spoil
+from conformance.implementations.mutants.patching import overwrite_bytes
 from conformance.implementations.mutants.registry import START, TRIMMING, Row, defect, plant
 from kidx import AbortedTxn, TransactionIndex
 from kidx.errors import CorruptIndexError, UnsupportedVersionError
@@ -14,20 +14,21 @@ from kidx.errors import CorruptIndexError, UnsupportedVersionError
 plant(
     TransactionIndex,
     # -- appending and remembering --
-    Row("TX-1", "swaps-the-offsets", "First offset and last stable offset change places in the record.",
+    Row("TX-1", "swaps-the-offsets",
+        "A record has its last stable offset where its first offset belongs, and vice versa.",
         "append", "_RECORD.pack(_CURRENT_VERSION, *txn)",
         "_RECORD.pack(_CURRENT_VERSION, txn.producer_id, txn.last_stable_offset, txn.last_offset, txn.first_offset)"),
     Row("TX-1", "loses-the-producer", "Only 32 bits of the producer id are written.",
         "append", START, "txn = txn._replace(producer_id=txn.producer_id & 0x7FFFFFFF)"),
     Row("TX-3", "takes-equal-last-offsets", "A last offset equal to the previous one is accepted (``>`` for ``>=``).",
         "append", "self._last_offset >= txn.last_offset", "self._last_offset > txn.last_offset"),
-    Row("TX-3", "checks-first-offsets", "First offsets have to increase instead of last offsets.",
+    Row("TX-3", "checks-first-offsets", "The first offsets must increase, not the last offsets.",
         "append", START, "if self._last_offset is not None and (written := list(self)) and written[-1].first_offset >= "
         "txn.first_offset: raise InvalidArgumentError('first offsets must increase', None)"),
-    Row("TX-4a", "remembers-too-much", "The last offset is read from the file when an index is opened again.",
+    Row("TX-4a", "remembers-too-much", "Reopening an index reads its last offset from the file.",
         "last_offset", "self._last_offset",
         "list(self)[-1].last_offset if self._last_offset is None and len(self) else self._last_offset"),
-    Row("TX-4a", "checks-old-records", "After opening a file again, an append is checked against its last record.",
+    Row("TX-4a", "checks-old-records", "After reopening, an append is checked against the last record of the file.",
         "append", START,
         "if self._last_offset is None and len(self) and list(self)[-1].last_offset >= txn.last_offset: raise "
         "InvalidArgumentError('must be larger', None)"),
@@ -78,7 +79,7 @@ plant(
     # -- checking and moving --
     Row("TX-12a", "forgets-to-sanity-check", "The sanity check accepts everything.",
         "sanity_check", START, "return"),
-    Row("TX-13b", "never-says-it-deleted", "Deleting says that there was no file.",
+    Row("TX-13b", "never-says-it-deleted", "Deleting returns False even if the file existed.",
         "delete_if_exists", "return True", "return False"),
     Row("TX-13a", "moves-only-its-name", "A rename does not move the file.",
         "rename_to", "os.path.exists(self._file)", "False"),
@@ -95,7 +96,7 @@ class WritesTheNextVersion(TransactionIndex):
 
     def append(self, txn: AbortedTxn) -> None:
         super().append(txn)
-        spoil(self, self._position - 34, lambda data: b"\x00\x01" + data[2:])
+        overwrite_bytes(self, self._position - 34, lambda data: b"\x00\x01" + data[2:])
 
 
 # -- checking ----------------------------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ class _AcceptedError(UnsupportedVersionError):
 
 @defect("TX-7a", release=TRIMMING)
 class LooksAtTheLowByte(TransactionIndex):
-    """Up to 4.3 the version is the high byte; this one reads the low one."""
+    """The version is read from the low byte; up to 4.3 Kafka reads the high byte."""
 
     def stored_records(self) -> Iterator[tuple[int, int, AbortedTxn]]:
         if self._descriptor is not None:

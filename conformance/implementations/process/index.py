@@ -131,8 +131,8 @@ class ProcessIndex(ProcessParticipant):
     def _state(self) -> State | None:
         if not (self._open or self._closed) or not self.tells_state or self._is_beyond:
             return None
-        told = self._ask(messages.State(), partial(messages.state_from, self._kind, is_open=self._open))
-        if told.error == "unsupported":
+        outcome = self._ask(messages.State(), partial(messages.state_from, self._kind, is_open=self._open))
+        if outcome.error == "unsupported":
             self._lacking.add("state")
-        state: State | None = told.value
+        state: State | None = outcome.value
         return state

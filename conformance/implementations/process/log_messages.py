@@ -123,8 +123,8 @@ class StateReply(Answer):
 
     def value(self) -> LogState:
         """Return the state; a missing field is None."""
-        told = (getattr(self, name) for name in LogState._fields)
-        return LogState._make([None if value is UNSET else value for value in told])
+        values = (getattr(self, name) for name in LogState._fields)
+        return LogState._make([None if value is UNSET else value for value in values])
 
 
 _Found = Annotated[tuple[Long, Long, Long], Meta(description="timestamp, offset, leader epoch")] | None

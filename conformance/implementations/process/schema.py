@@ -110,15 +110,15 @@ def _states(states: dict[str, Any], others: list[Object]) -> Object:
     """Return the definitions of the state for each kind of index, and of the replies that contain it."""
     found: Object = {}
     for kind, state in states.items():
-        told = _closed("ok", {"$ref": f"#/$defs/{kind}_state"})
+        state_reply = _closed("ok", {"$ref": f"#/$defs/{kind}_state"})
         found[f"{kind}_state"] = _plain(state)
         found[f"{kind}_state_reply"] = {
             "description": f"For a closed or deleted index; for an open one see open_{kind}_state_reply.",
-            "anyOf": [told, *others],
+            "anyOf": [state_reply, *others],
         }
         found[f"open_{kind}_state_reply"] = {
             "description": "For an open index, which always returns its state.",
-            "anyOf": [told, others[-1]],
+            "anyOf": [state_reply, others[-1]],
         }
     return found | {"state_reply": {"anyOf": [{"$ref": f"#/$defs/{kind}_state_reply"} for kind in states]}}
 

@@ -8,15 +8,17 @@ have may raise it, too, or be omitted.
 
 An index rejects an operation by raising an exception. The first matching row is its error kind in the protocol:
 
-=============================================== =================================================================== an
-exception with an attribute ``kind``         that kind; so the exceptions of :mod:`kidx.errors` can be raised
-``NotImplementedError``                         the operation is unsupported ``OSError``
-``io`` ``OverflowError``                               ``offset_overflow`` ``IndexError``
-``out_of_bounds`` ``BufferError``                                 ``buffer_overflow`` ``ValueError``, but not
-``UnicodeError``        ``invalid_argument``, as Java's ``IllegalArgumentException`` ``RuntimeError``, but not
-``RecursionError``    ``illegal_state``, as Java's ``IllegalStateException`` any other exception
-a ``failure``: a bug, shown with its traceback ===============================================
-===================================================================
+============================================ ============================================================
+an exception with an attribute ``kind``      that kind; :mod:`kidx.errors` has such exceptions
+``NotImplementedError``                      the operation is unsupported
+``OSError``                                  ``io``
+``OverflowError``                            ``offset_overflow``
+``IndexError``                               ``out_of_bounds``
+``BufferError``                              ``buffer_overflow``
+``ValueError``, but not ``UnicodeError``     ``invalid_argument``, as Java's ``IllegalArgumentException``
+``RuntimeError``, but not ``RecursionError`` ``illegal_state``, as Java's ``IllegalStateException``
+any other exception                          a ``failure``: a bug, shown with its traceback
+============================================ ============================================================
 
 An offset out of order, a corrupt file, an unknown version, a read-only and a closed index therefore need an exception
 with an attribute ``kind``. In Python, all of these would be a ``ValueError``, as is ``mmap closed or invalid``, and the

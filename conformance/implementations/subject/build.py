@@ -106,7 +106,7 @@ def command_of(subject: Subject) -> list[str]:
 
 def _run(subject: Subject, partial: Path) -> None:
     command = [word.replace("{out}", str(partial)) for word in subject.build]
-    said = f"the subject {subject.name} cannot be built"
+    message = f"the subject {subject.name} cannot be built"
     try:
         done = subprocess.run(  # noqa: S603 -- a command of the package's own catalogue
             command,
@@ -119,7 +119,7 @@ def _run(subject: Subject, partial: Path) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise ToolError(f"{said}: {subject.build[0]} was not done within {LIMIT:g} s") from None
+        raise ToolError(f"{message}: {subject.build[0]} was not done within {LIMIT:g} s") from None
     if done.returncode:
         last = " ".join(done.stdout.decode("utf-8", "replace").split())[-_LAST:]
-        raise ToolError(f"{said}: {subject.build[0]} ended with status {done.returncode}: {last}")
+        raise ToolError(f"{message}: {subject.build[0]} ended with status {done.returncode}: {last}")

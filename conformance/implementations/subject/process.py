@@ -39,7 +39,7 @@ class ServerProcess:
     def __init__(self, name: str, command: Sequence[str], address: Address | None = None) -> None:
         self.name = name
         self.command = list(command)
-        self._told = address
+        self._address = address
         self._process: subprocess.Popen[bytes] | None = None
         self._readers: list[threading.Thread] = []
         self._first = b""
@@ -60,19 +60,19 @@ class ServerProcess:
         """
         if not self.command or shutil.which(self.command[0]) is None:
             raise ToolError(f"cannot start {self.name}: no program {' '.join(self.command[:1])!r}")
-        if self._told is not None and _listens(self._told):
-            raise ToolError(f"cannot start {self.name}: another server listens at {self._told}")
+        if self._address is not None and _listens(self._address):
+            raise ToolError(f"cannot start {self.name}: another server listens at {self._address}")
         self._first, self._last = b"", b""
         self._has_line.clear()
         self._process = subprocess.Popen(  # noqa: S603 -- a command of the catalogue, or of the user
             [sys.executable, "-I", "-S", SUPERVISOR, *self.command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE if self._told is None else subprocess.STDOUT,
+            stderr=subprocess.PIPE if self._address is None else subprocess.STDOUT,
             start_new_session=True,  # a separate process group, which receives signals
         )
         readers = [(self._keep_last, self._process.stderr or self._process.stdout)]
-        if self._told is None:
+        if self._address is None:
             readers.append((self._read_line, self._process.stdout))
         self._readers = [threading.Thread(target=read, args=(output,), daemon=True) for read, output in readers]
         for reader in self._readers:
@@ -92,13 +92,13 @@ class ServerProcess:
         ended = self._end(signal.SIGTERM if clean else signal.SIGKILL)
         if not ended:
             raise ToolError(f"{self.name} does not end within {END:g} s of SIGTERM")
-        if self._told is not None and _listens(self._told):
+        if self._address is not None and _listens(self._address):
             raise ToolError(f"{self.name} has ended, but its address is in use: it must remain in the foreground")
 
     def _await_address(self) -> Address:
         deadline = Deadline(READY)
         assert self._process is not None
-        if self._told is None:
+        if self._address is None:
             if not self._has_line.wait(deadline.left):
                 raise ToolError(f"{self.name} does not print its address within {READY:g} s")
             line = self._first.decode("utf-8", "replace").strip()
@@ -106,12 +106,12 @@ class ServerProcess:
                 self._join_readers()
                 raise ToolError(f"{self.name} has ended before it printed its address{self._last_words()}")
             return Address.parse(line, f"the first line of {self.name}")
-        while not _listens(self._told):
+        while not _listens(self._address):
             if self._process.poll() is not None:
                 raise ToolError(f"{self.name} has ended with status {self._process.returncode}{self._last_words()}")
             if not deadline.pause():
-                raise ToolError(f"{self.name} does not listen at {self._told} within {READY:g} s")
-        return self._told
+                raise ToolError(f"{self.name} does not listen at {self._address} within {READY:g} s")
+        return self._address
 
     def _last_words(self) -> str:
         last = " ".join(self._last.decode("utf-8", "replace").split())[-_LAST:]

@@ -70,7 +70,9 @@ class LocalBroker(Broker):
         if not self._process.wait(FORMAT_LIMIT):
             raise self._error(f"did not format its storage within {FORMAT_LIMIT:g} s")
         if self._process.exit_status != 0:
-            raise self._error(f"could not format its storage: status {self._process.exit_status}")
+            raise self._error(
+                f"could not format its storage: kafka.tools.StorageTool ended with status {self._process.exit_status}"
+            )
 
     def _start_zookeeper(self, node: Node) -> None:
         assert self._java is not None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.scopes.log_files import LogParticipant
-from conformance.lockstep.scopes.tolerances import AllowedVariant, Lengths, Seen
+from conformance.lockstep.scopes.tolerances import AllowedVariant, Lengths, ObservedFiles
 from conformance.operations import OK, Operation
 from conformance.operations.log import LogObservation
 
@@ -31,7 +31,7 @@ class AlternativeReference:
         theirs: Lengths = reference.implementation.index_lengths()
         return mine == theirs
 
-    def perform(self, step: AllowedVariant) -> Seen:
+    def perform(self, step: AllowedVariant) -> ObservedFiles:
         """Execute a step, and return its observation and the files after it."""
         operation = step.operation
         if operation.name == "damage_log_file":

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from conformance.implementations.broker.topic import RunningBroker
     from conformance.kafka.client import ProduceResult
+    from conformance.lockstep.decision import Decision
     from conformance.lockstep.divergence import Divergence, DivergenceError
     from kidx.records import SimpleRecord
 
@@ -51,7 +52,7 @@ class BrokerLockstep:
         scratch: Path,
         *,
         reference: type[ReferencePartition] = ReferencePartition,
-        on_divergence: Callable[[Divergence], int] = lambda _: False,
+        on_divergence: Callable[[Divergence], Decision | bool] = lambda _: False,
         prefix: str = "example",
     ) -> None:
         self.broker = broker

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from kidx.dialect import Dialect
 
-Seen = tuple[CacheObservation, Files]
+ObservedFiles = tuple[CacheObservation, Files]
 
 
 class CacheParticipant(LogParticipant):
@@ -53,8 +53,8 @@ class CacheScope(DirectoryScope[CacheObservation]):
         operation: Operation,
         dialect: Dialect,
         tracked: TrackedCache,
-        before: Seen,
-        after: Seen,
+        before: ObservedFiles,
+        after: ObservedFiles,
         known: dict[Any, Any],
     ) -> tuple[str, ...]:
         """See the base class."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from conformance.lockstep.scope import Group, Scope, Seen
+from conformance.lockstep.scope import Group, ObservationT, Scope
 from conformance.operations.op import Files as FilesAfter
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Files = dict[str, bytes]
 
 
-class DirectoryScope(Scope[Seen, Files]):
+class DirectoryScope(Scope[ObservationT, Files]):
     """Scope of a directory; the arguments of a corruption are a path, a file operation, and its arguments."""
 
     operations: ClassVar[Mapping[str, Op]]
@@ -48,7 +48,7 @@ class DirectoryScope(Scope[Seen, Files]):
         path: str = operation.args[0]
         return path
 
-    def corrupt(self, group: Group[Seen, Files], operation: Operation, name: None) -> None:
+    def corrupt(self, group: Group[ObservationT, Files], operation: Operation, name: None) -> None:
         """Corrupt one of the files of the active participants."""
         for participant in (group.reference, *group.unbatched):
             if participant.active:

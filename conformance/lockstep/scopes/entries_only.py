@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from conformance.lockstep.participant import Participant
     from conformance.operations import State
 
-Seen = tuple[Observation, bytes | None]
+ObservedFile = tuple[Observation, bytes | None]
 
 _ENTRY_SIZES = {"offset": 8, "time": 12}
 _PREALLOCATING = frozenset({"open", "truncate", "truncate_to", "reset"})
@@ -72,7 +72,7 @@ class EntriesOnlyParticipant(IndexParticipant):
             super().corrupt(operation, name, content)
             return
         if not self._tracked.closed:
-            self._cut(self._state)
+            self._truncate_to_entries(self._state)
             self._state = None  # the file does not have this state any more
         before = self._own.read()
         if before is None and operation.name != "write_file":
@@ -102,33 +102,36 @@ class EntriesOnlyParticipant(IndexParticipant):
         return self._kind in _ENTRY_SIZES
 
     def normalize(
-        self, operation: Operation, expected: Seen, actual: Seen, reference: Participant
-    ) -> tuple[Seen, Seen]:
+        self, operation: Operation, expected: ObservedFile, actual: ObservedFile, reference: Participant
+    ) -> tuple[ObservedFile, ObservedFile]:
         """See the base class."""
         if operation.name == "open":
             self._kind = operation.args[0]
         if not self._is_mapped:
             self.own_clauses = None
             return super().normalize(operation, expected, actual, reference)
-        mine, files = self._perform_own(operation)
-        theirs, contents = actual
+        observation, files = self._perform_with_own_reference(operation)
+        other, contents = actual
         size = _ENTRY_SIZES[self._kind]
-        if mine.state is None or theirs.state is None:
-            mine = mine._replace(state=theirs.state)
+        if observation.state is None or other.state is None:
+            observation = observation._replace(state=other.state)
         else:
-            mine = mine._replace(
-                state=mine.state._replace(**{name: getattr(theirs.state, name) for name in _FILE_LENGTH_FIELDS})
+            observation = observation._replace(
+                state=observation.state._replace(**{name: getattr(other.state, name) for name in _FILE_LENGTH_FIELDS})
             )
         if operation.name.removeprefix("bulk_") in ("append", "maybe_append") and not self._writable:
             # The kind of the error depends on the free space.
-            mine = _as_refused(mine, theirs)
-        return (mine, _entries(files, self._entries, size)), (theirs, _without_preallocation(contents, size))
+            observation = _with_same_error(observation, other)
+        return (observation, _entries(files, self._entries, size)), (
+            other,
+            _without_preallocation(contents, size),
+        )
 
-    def _perform_own(self, operation: Operation) -> Seen:
+    def _perform_with_own_reference(self, operation: Operation) -> ObservedFile:
         """Execute a step with the participant's own reference, and return the observation and the file."""
         name = operation.name
         if name == "open" and not self._tracked.closed:
-            self._cut(self._state)
+            self._truncate_to_entries(self._state)
         if name == "open":
             self._writable = operation.args[-1]
             track_opening(self._tracked, operation, self._own.read())
@@ -140,7 +143,7 @@ class EntriesOnlyParticipant(IndexParticipant):
         if name in _PREALLOCATING:
             observation = self._with_preallocation(observation)
         elif name in ("close", "crash"):
-            self._cut(before)
+            self._truncate_to_entries(before)
         self._state = observation.state
         return observation, self._own.read()
 
@@ -157,7 +160,7 @@ class EntriesOnlyParticipant(IndexParticipant):
         track_step(self._tracked, resize, resized)
         return observation._replace(state=resized.state)
 
-    def _cut(self, state: State | None) -> None:
+    def _truncate_to_entries(self, state: State | None) -> None:
         content = self._own.read()
         if content is not None and state is not None:
             self._own.file.release()
@@ -169,12 +172,12 @@ class EntriesOnlyParticipant(IndexParticipant):
 
     def comparable_listing(self, expected: list[str]) -> list[str]:
         """See the base class; an empty file may be missing."""
-        mine = self.listing()
+        listing = self.listing()
         if not self._is_mapped:
-            return mine
+            return listing
         own = self._own.listing()
-        empty = {name for name in {*mine, *own} if not (self._size_of(name) or self._own_size_of(name))}
-        return expected if set(mine) - empty == set(own) - empty else mine
+        empty = {name for name in {*listing, *own} if not (self._size_of(name) or self._own_size_of(name))}
+        return expected if set(listing) - empty == set(own) - empty else listing
 
     def _size_of(self, name: str) -> int:
         path = self.directory / name
@@ -185,10 +188,10 @@ class EntriesOnlyParticipant(IndexParticipant):
         return path.stat().st_size if path.is_file() else 0
 
 
-def _as_refused(mine: Observation, theirs: Observation) -> Observation:
-    if mine.outcome.error is None or theirs.outcome.error is None:
-        return mine
-    return mine._replace(outcome=theirs.outcome)
+def _with_same_error(expected: Observation, actual: Observation) -> Observation:
+    if expected.outcome.error is None or actual.outcome.error is None:
+        return expected
+    return expected._replace(outcome=actual.outcome)
 
 
 def _entries(content: bytes | None, entries: int | None, size: int) -> bytes:

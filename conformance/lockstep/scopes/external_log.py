@@ -13,7 +13,7 @@ from conformance.lockstep.scopes.tolerances import (
     TOLERANCES,
     AllowedVariant,
     Lengths,
-    Seen,
+    ObservedFiles,
     results_from_records,
     variants,
 )
@@ -49,9 +49,9 @@ class ExternalLogParticipant(LogParticipant):
         self._ways = 0
         self._own: AlternativeReference | None = None
         self._history: list[AllowedVariant] = []
-        self._opening: tuple[int, Operation, Seen] | None = None
+        self._opening: tuple[int, Operation, ObservedFiles] | None = None
         self._lengths: Lengths = {}
-        self._before: Seen | None = None
+        self._before: ObservedFiles | None = None
 
     def begin(self) -> None:
         """See the base class."""
@@ -82,19 +82,19 @@ class ExternalLogParticipant(LogParticipant):
         return expected
 
     def normalize(
-        self, operation: Operation, expected: Seen, actual: Seen, reference: Participant
-    ) -> tuple[Seen, Seen]:
+        self, operation: Operation, expected: ObservedFiles, actual: ObservedFiles, reference: Participant
+    ) -> tuple[ObservedFiles, ObservedFiles]:
         """See the base class."""
         if actual[0].outcome.error in _NOT_COMPARED:
             return expected, actual
-        mine = self._expected(operation, expected, actual, reference)
+        own_result = self._expected(operation, expected, actual, reference)
         if operation.name == "list_offsets":
-            mine = self._answered(operation, mine, expected, actual, is_own=self._own is not None)
-        compared = self._compared(operation, mine, actual, reference if self._own is None else self._own.log)
-        before, self._before = self._before, mine
+            own_result = self._answered(operation, own_result, expected, actual, is_own=self._own is not None)
+        compared = self._compared(operation, own_result, actual, reference if self._own is None else self._own.log)
+        before, self._before = self._before, own_result
         if compared[0] == compared[1]:
             return compared
-        for variant in variants(operation, self.lacking, before, mine):
+        for variant in variants(operation, self.lacking, before, own_result):
             own = self._alternative()
             variant = variant._replace(cuts=self._history[-1].cuts)  # noqa: PLW2901 -- a kill truncates in either case
             for step in (*self._history[:-1], variant):
@@ -120,7 +120,9 @@ class ExternalLogParticipant(LogParticipant):
         if variant.description:
             self.tolerated[variant.description] += 1
 
-    def _reconsider(self, operation: Operation, expected: Seen, actual: Seen) -> tuple[Seen, Seen] | None:
+    def _reconsider(
+        self, operation: Operation, expected: ObservedFiles, actual: ObservedFiles
+    ) -> tuple[ObservedFiles, ObservedFiles] | None:
         """Return both sides if another variant of the last opening explains the log's results, or None.
 
         An entry of zeros is indistinguishable from a preallocated tail, so two variants of an opening may look alike
@@ -137,10 +139,10 @@ class ExternalLogParticipant(LogParticipant):
             for at, step in enumerate((*self._history[:number], variant, *self._history[number + 1 :])):
                 other = own.perform(step)
                 if at in (number, last):
-                    question, theirs = (opening, seen) if at == number else (operation, actual)
+                    question, result = (opening, seen) if at == number else (operation, actual)
                     if question.name == "list_offsets":
-                        other = self._answered(question, other, expected, theirs, is_own=True)
-                    alike = self._compared(question, other, theirs, own.log)
+                        other = self._answered(question, other, expected, result, is_own=True)
+                    alike = self._compared(question, other, result, own.log)
                     if alike[0] != alike[1]:
                         break
             else:
@@ -149,7 +151,9 @@ class ExternalLogParticipant(LogParticipant):
             own.end()
         return None
 
-    def _expected(self, operation: Operation, expected: Seen, actual: Seen, reference: Participant) -> Seen:
+    def _expected(
+        self, operation: Operation, expected: ObservedFiles, actual: ObservedFiles, reference: Participant
+    ) -> ObservedFiles:
         """Return the expected result of a step, from the log's own reference if it has one or now needs one."""
         cuts = self._cuts(operation)
         self._history.append(AllowedVariant("", operation, cuts=cuts))
@@ -161,10 +165,10 @@ class ExternalLogParticipant(LogParticipant):
                 self._own.perform(step)
         if self._own is None:
             return expected
-        mine = self._own.perform(self._history[-1])
-        if mine == expected and self._own.is_like(reference):
+        own_result = self._own.perform(self._history[-1])
+        if own_result == expected and self._own.is_like(reference):
             self._drop_own()
-        return mine
+        return own_result
 
     def _cuts(self, operation: Operation) -> bool:
         """Return True if a step kills a log without ``preallocation``, whose indexes then end after their entries."""
@@ -178,7 +182,15 @@ class ExternalLogParticipant(LogParticipant):
         before = [step.operation.name for step in self._history if step.operation.name in _OPENING_OR_CLOSING]
         return bool(before) and before[-1] == "open_log"
 
-    def _answered(self, operation: Operation, mine: Seen, expected: Seen, actual: Seen, *, is_own: bool) -> Seen:
+    def _answered(
+        self,
+        operation: Operation,
+        own_result: ObservedFiles,
+        expected: ObservedFiles,
+        actual: ObservedFiles,
+        *,
+        is_own: bool,
+    ) -> ObservedFiles:
         """Return the expected results of ``list_offsets`` for a log with its own reference or with corrupt indexes.
 
         Results that are right for the reference's segments are always accepted. If Kafka trusts a corrupt index,
@@ -187,20 +199,20 @@ class ExternalLogParticipant(LogParticipant):
 
         Args:
             operation: The request.
-            mine: The observation that the log is compared with.
+            own_result: The observation that the log is compared with.
             expected: The observation of the shared reference.
             actual: The log's observation.
             is_own: True if the log is compared with a separate reference.
         """
-        outcomes = [each[0].outcome for each in (mine, expected, actual)]
+        outcomes = [each[0].outcome for each in (own_result, expected, actual)]
         is_damaged = any(step.operation.name == "damage_log_file" for step in self._history)
         if any(o.error or o.value is None for o in outcomes) or not (is_own or is_damaged):
-            return _as_nothing(mine, actual)
+            return _as_nothing(own_result, actual)
         rights = results_from_records(operation, expected) if is_damaged else repeat(())
         # A log that has recovered other segments may have retained other segments.
-        mine_too = results_from_records(operation, mine) if is_damaged and is_own else repeat(())
+        alternatives = results_from_records(operation, own_result) if is_damaged and is_own else repeat(())
         results, is_excused = [], False
-        for own, kept, answer, right, held in zip(*(o.value for o in outcomes), rights, mine_too, strict=False):
+        for own, kept, answer, right, held in zip(*(o.value for o in outcomes), rights, alternatives, strict=False):
             if own != kept and _plain(own) not in (*right, *held) and _plain(kept) in right:
                 own = kept  # noqa: PLW2901 -- Kafka has rebuilt what the log trusts
             if answer == own or _plain(answer) == _plain(kept):
@@ -210,7 +222,9 @@ class ExternalLogParticipant(LogParticipant):
                 is_excused |= _plain(answer) in right
         if is_excused:
             self.tolerated[AFTER_CORRUPTION] += 1
-        return _as_nothing((mine[0]._replace(outcome=outcomes[0]._replace(value=tuple(results))), mine[1]), actual)
+        return _as_nothing(
+            (own_result[0]._replace(outcome=outcomes[0]._replace(value=tuple(results))), own_result[1]), actual
+        )
 
     def _alternative(self) -> AlternativeReference:
         self._ways += 1
@@ -218,12 +232,12 @@ class ExternalLogParticipant(LogParticipant):
         return AlternativeReference(self.implementation.release, directory)
 
     def _compared(
-        self, operation: Operation, expected: Seen, actual: Seen, reference: Participant
-    ) -> tuple[Seen, Seen]:
+        self, operation: Operation, expected: ObservedFiles, actual: ObservedFiles, reference: Participant
+    ) -> tuple[ObservedFiles, ObservedFiles]:
         """Return both sides without tolerated differences, and count the tolerances if both sides are equal."""
-        mine = expected[0].outcome
-        if actual[0].outcome.error == UNSPECIFIED_PRODUCER_ERROR and mine.error in PRODUCER_ERRORS:
-            actual = actual[0]._replace(outcome=mine), actual[1]
+        expected_outcome = expected[0].outcome
+        if actual[0].outcome.error == UNSPECIFIED_PRODUCER_ERROR and expected_outcome.error in PRODUCER_ERRORS:
+            actual = actual[0]._replace(outcome=expected_outcome), actual[1]
         if operation.name != "crash_log":  # a crash does not change the lengths; a closed log has only entries
             self._lengths = reference.implementation.index_lengths()
         expected, unreported = _mask_unreported_fields(expected, actual)
@@ -239,14 +253,14 @@ class ExternalLogParticipant(LogParticipant):
         return expected, actual
 
 
-def _as_nothing(expected: Seen, actual: Seen) -> Seen:
+def _as_nothing(expected: ObservedFiles, actual: ObservedFiles) -> ObservedFiles:
     """Return the expected results, with "no result" in the form that the log uses: None or (-1, -1, -1)."""
-    mine, theirs = expected[0].outcome, actual[0].outcome
-    if not (mine.value and theirs.value):
+    expected_outcome, actual_outcome = expected[0].outcome, actual[0].outcome
+    if not (expected_outcome.value and actual_outcome.value):
         return expected
-    pairs = zip(mine.value, theirs.value, strict=False)
+    pairs = zip(expected_outcome.value, actual_outcome.value, strict=False)
     results = tuple(other if _is_nothing(answer) and _is_nothing(other) else answer for answer, other in pairs)
-    return expected[0]._replace(outcome=mine._replace(value=results)), expected[1]
+    return expected[0]._replace(outcome=expected_outcome._replace(value=results)), expected[1]
 
 
 def _is_nothing(answer: tuple[int, ...] | None) -> bool:
@@ -258,30 +272,30 @@ def _plain(answer: tuple[int, ...] | None) -> tuple[int, ...] | None:
     return answer and tuple(answer[:2])
 
 
-def _mask_unreported_fields(expected: Seen, actual: Seen) -> tuple[Seen, list[str]]:
+def _mask_unreported_fields(expected: ObservedFiles, actual: ObservedFiles) -> tuple[ObservedFiles, list[str]]:
     """Return the expected side with None in unreported fields of the state, and descriptions of these fields.
 
     The messages of errors are the log's own.
     """
     if expected[0].outcome[:2] == actual[0].outcome[:2]:
         expected = (expected[0]._replace(outcome=actual[0].outcome), expected[1])
-    mine, theirs = expected[0].state, actual[0].state
-    if mine is None or theirs is None:
+    expected_state, actual_state = expected[0].state, actual[0].state
+    if expected_state is None or actual_state is None:
         return expected, []
-    unreported = [name for name, value in zip(LogState._fields, theirs, strict=True) if value is None]
+    unreported = [name for name, value in zip(LogState._fields, actual_state, strict=True) if value is None]
     if not unreported:
         return expected, []
     description = [f"{NOT_IN_STATE}{name}" for name in unreported]
-    return (expected[0]._replace(state=mine.without(unreported)), expected[1]), description
+    return (expected[0]._replace(state=expected_state.without(unreported)), expected[1]), description
 
 
-def _differing(expected: Seen, actual: Seen) -> set[str]:
+def _differing(expected: ObservedFiles, actual: ObservedFiles) -> set[str]:
     """Return the parts that differ: names of files, fields of the state, and the outcome."""
-    (mine, files), (theirs, contents) = expected, actual
+    (expected_observation, files), (actual_observation, contents) = expected, actual
     names = {name for name in {*files, *contents} if files.get(name) != contents.get(name)}
-    if mine.outcome[:2] != theirs.outcome[:2]:
+    if expected_observation.outcome[:2] != actual_observation.outcome[:2]:
         names.add("outcome")
-    if mine.state is None or theirs.state is None:
-        return names | ({"state"} if mine.state is not theirs.state else set())
-    pairs = zip(LogState._fields, mine.state, theirs.state, strict=True)
+    if expected_observation.state is None or actual_observation.state is None:
+        return names | ({"state"} if expected_observation.state is not actual_observation.state else set())
+    pairs = zip(LogState._fields, expected_observation.state, actual_observation.state, strict=True)
     return names | {name for name, one, other in pairs if one != other}

@@ -38,7 +38,7 @@ _REPLACING = frozenset(name for name, each in INDEX_OPS.items() if each.files is
 _READING = frozenset(name for name, each in INDEX_OPS.items() if each.looks)
 """The operations that do not change the reference's file, so that it is not read again; subjects' files always are."""
 
-Seen = tuple[Observation, bytes | None]
+ObservedFiles = tuple[Observation, bytes | None]
 
 
 class IndexScope(Scope[Observation, bytes | None]):
@@ -116,8 +116,8 @@ class IndexScope(Scope[Observation, bytes | None]):
         operation: Operation,
         dialect: Dialect,
         tracked: TrackedIndex,
-        before: Seen,
-        after: Seen,
+        before: ObservedFiles,
+        after: ObservedFiles,
         known: dict[Any, Any],
     ) -> tuple[str, ...]:
         """See the base class."""
@@ -126,7 +126,7 @@ class IndexScope(Scope[Observation, bytes | None]):
             track_opening(tracked, operation, before[1])
         return clauses_of(operation, tracked, after[0])
 
-    def is_reachable_by_broker(self, operation: Operation, tracked: TrackedIndex, after: Seen) -> bool:
+    def is_reachable_by_broker(self, operation: Operation, tracked: TrackedIndex, after: ObservedFiles) -> bool:
         """See the base class."""
         return is_reachable_by_broker(operation, tracked, after[0])
 
@@ -135,9 +135,9 @@ class IndexScope(Scope[Observation, bytes | None]):
         clauses: tuple[str, ...],
         operation: Operation,
         dialect: Dialect,
-        seen: tuple[Seen, Seen],
-        expected: Seen,
-        actual: Seen,
+        seen: tuple[ObservedFiles, ObservedFiles],
+        expected: ObservedFiles,
+        actual: ObservedFiles,
     ) -> tuple[str, ...]:
         """See the base class."""
         del dialect, expected
@@ -158,7 +158,7 @@ class IndexLockstep(Lockstep[Observation, "bytes | None"]):
     def __init__(self, subjects: Iterable[Any], scratch: Path, **options: Any) -> None:
         super().__init__(subjects, scratch, **options)
         declared = [getattr(subject, "capabilities", None) for subject in self.subjects]
-        self.capabilities = frozenset(INDEX_CAPABILITIES).intersection(*(mine for mine in declared if mine is not None))
+        self.capabilities = frozenset(INDEX_CAPABILITIES).intersection(*(each for each in declared if each is not None))
 
     def count_at(self, level: str) -> None:
         """See the base class; at level must, machines only make calls that a broker makes."""

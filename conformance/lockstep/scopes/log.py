@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 
-Seen = tuple[LogObservation, Files]
+ObservedFiles = tuple[LogObservation, Files]
 
 
 class LogScope(DirectoryScope[LogObservation]):
@@ -60,8 +60,8 @@ class LogScope(DirectoryScope[LogObservation]):
         operation: Operation,
         dialect: Dialect,
         tracked: TrackedLog,
-        before: Seen,
-        after: Seen,
+        before: ObservedFiles,
+        after: ObservedFiles,
         known: dict[Any, Any],
     ) -> tuple[str, ...]:
         """See the base class."""
@@ -72,9 +72,9 @@ class LogScope(DirectoryScope[LogObservation]):
         clauses: tuple[str, ...],
         operation: Operation,
         dialect: Dialect,
-        seen: tuple[Seen, Seen],
-        expected: Seen,
-        actual: Seen,
+        seen: tuple[ObservedFiles, ObservedFiles],
+        expected: ObservedFiles,
+        actual: ObservedFiles,
     ) -> tuple[str, ...]:
         """See the base class."""
         before, after = seen

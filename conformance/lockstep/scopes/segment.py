@@ -24,7 +24,7 @@ Files = tuple[bytes | None, ...]
 """The contents in the order of :data:`SUFFIXES`; None for a file that does not exist."""
 Name = tuple[int, str]
 """The base offset, and the end of the names of the files, e.g. ``".deleted"``."""
-Seen = tuple[SegmentObservation, Files]
+ObservedFiles = tuple[SegmentObservation, Files]
 
 
 class SegmentParticipant(Participant):
@@ -108,8 +108,8 @@ class SegmentScope(Scope[SegmentObservation, Files]):
         operation: Operation,
         dialect: Dialect,
         tracked: TrackedSegment,
-        before: Seen,
-        after: Seen,
+        before: ObservedFiles,
+        after: ObservedFiles,
         known: dict[Any, Any],
     ) -> tuple[str, ...]:
         """See the base class."""

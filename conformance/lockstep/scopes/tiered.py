@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from kidx.dialect import Dialect
 
-Seen = tuple[TieredObservation, Files]
+ObservedFiles = tuple[TieredObservation, Files]
 
 
 class TieredScope(DirectoryScope[TieredObservation]):
@@ -43,8 +43,8 @@ class TieredScope(DirectoryScope[TieredObservation]):
         operation: Operation,
         dialect: Dialect,
         tracked: None,
-        before: Seen,
-        after: Seen,
+        before: ObservedFiles,
+        after: ObservedFiles,
         known: dict[Any, Any],
     ) -> tuple[str, ...]:
         """See the base class."""

@@ -25,12 +25,12 @@ from kidx.records import iter_memory_batches
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-Seen = tuple[LogObservation, Files]
+ObservedFiles = tuple[LogObservation, Files]
 """An observation, and the files after it."""
 Lengths = Mapping[str, int]
 """The number of bytes that are entries, by file name, for each index that the reference has loaded."""
 
-Normalizer = Callable[[Operation, Seen, Seen, Lengths], tuple[Seen, Seen]]
+Normalizer = Callable[[Operation, ObservedFiles, ObservedFiles, Lengths], tuple[ObservedFiles, ObservedFiles]]
 
 
 class Tolerance(NamedTuple):
@@ -45,7 +45,7 @@ class Tolerance(NamedTuple):
     normalize: Normalizer
 
 
-def _both(plain: Callable[[Operation, Seen], Seen]) -> Normalizer:
+def _both(plain: Callable[[Operation, ObservedFiles], ObservedFiles]) -> Normalizer:
     """Return a function that removes the same part from both sides."""
     return lambda operation, expected, actual, _: (plain(operation, expected), plain(operation, actual))
 
@@ -55,16 +55,20 @@ Answer = tuple[int, int] | None
 _ENTRY_SIZES: Final = {".index": 8, ".timeindex": 12, ".txnindex": 34}
 
 
-def _entries_only(_: Operation, expected: Seen, actual: Seen, lengths: Lengths) -> tuple[Seen, Seen]:
+def _entries_only(
+    _: Operation, expected: ObservedFiles, actual: ObservedFiles, lengths: Lengths
+) -> tuple[ObservedFiles, ObservedFiles]:
     """Return both sides with indexes reduced to their entries; entries beyond the log's end may be missing."""
-    mine, theirs = _used(expected[1]), _used(actual[1])
-    for name, data in list(mine.items()):
-        if theirs.get(name) != data:
+    files, actual_files = _used(expected[1]), _used(actual[1])
+    for name, data in list(files.items()):
+        if actual_files.get(name) != data:
             kept = data[: lengths[name]] if name in lengths else _before_log_end(name, data, expected[1])
-            mine[name] = _entries(name, kept) or b""  # an entry of zeros is indistinguishable from a preallocated tail
-            if mine[name] and name not in theirs and actual[1].get(name):
-                theirs[name] = actual[1][name]
-    return (expected[0], {name: data for name, data in mine.items() if data or _is_no_index(name)}), (actual[0], theirs)
+            # An entry of zeros is indistinguishable from a preallocated tail.
+            files[name] = _entries(name, kept) or b""
+            if files[name] and name not in actual_files and actual[1].get(name):
+                actual_files[name] = actual[1][name]
+    needed = {name: data for name, data in files.items() if data or _is_no_index(name)}
+    return (expected[0], needed), (actual[0], actual_files)
 
 
 def _is_no_index(name: str) -> bool:
@@ -105,7 +109,7 @@ def _entries(name: str, data: bytes) -> bytes | None:
     return data[:end] or None
 
 
-def _without_epochs(operation: Operation, seen: Seen) -> Seen:
+def _without_epochs(operation: Operation, seen: ObservedFiles) -> ObservedFiles:
     observation, files = _without(FILE_NAME)(operation, seen)
     outcome = observation.outcome
     if operation.name == "list_offsets" and outcome.error is None and outcome.value is not None:
@@ -114,10 +118,10 @@ def _without_epochs(operation: Operation, seen: Seen) -> Seen:
     return observation, files
 
 
-def _without(suffix: str, *fields: str) -> Callable[[Operation, Seen], Seen]:
+def _without(suffix: str, *fields: str) -> Callable[[Operation, ObservedFiles], ObservedFiles]:
     """Return a function that removes the files with a suffix and some fields of the state."""
 
-    def plain(_: Operation, seen: Seen) -> Seen:
+    def plain(_: Operation, seen: ObservedFiles) -> ObservedFiles:
         observation, files = seen
         state = observation.state
         if state is not None and fields:
@@ -127,19 +131,28 @@ def _without(suffix: str, *fields: str) -> Callable[[Operation, Seen], Seen]:
     return plain
 
 
-def _as_one_segment(operation: Operation, expected: Seen, actual: Seen, _: Lengths) -> tuple[Seen, Seen]:
+def _as_one_segment(
+    operation: Operation, expected: ObservedFiles, actual: ObservedFiles, _: Lengths
+) -> tuple[ObservedFiles, ObservedFiles]:
     """Return both sides without files and segments; results that are right for a single segment are accepted, too."""
-    mine, theirs = expected[0], actual[0]
-    if operation.name == "list_offsets" and mine.outcome.value and theirs.outcome.value and mine.state is not None:
+    expected_observation, actual_observation = expected[0], actual[0]
+    if (
+        operation.name == "list_offsets"
+        and expected_observation.outcome.value
+        and actual_observation.outcome.value
+        and expected_observation.state is not None
+    ):
         rights = results_from_records(operation, expected)
-        pairs = zip(rights, mine.outcome.value, theirs.outcome.value, strict=False)
+        pairs = zip(rights, expected_observation.outcome.value, actual_observation.outcome.value, strict=False)
         results = tuple(other if (other and other[:2]) in right else answer for right, answer, other in pairs)
-        mine = mine._replace(outcome=mine.outcome._replace(value=results))
+        expected_observation = expected_observation._replace(
+            outcome=expected_observation.outcome._replace(value=results)
+        )
     plain = _without("", "segments")
-    return plain(operation, (mine, {})), plain(operation, (theirs, {}))
+    return plain(operation, (expected_observation, {})), plain(operation, (actual_observation, {}))
 
 
-def results_from_records(operation: Operation, seen: Seen) -> list[Collection[Answer]]:
+def results_from_records(operation: Operation, seen: ObservedFiles) -> list[Collection[Answer]]:
     """Return, for each target, the results that are right according to the records, without segments and indexes.
 
     If records are unreadable, there are no such results.
@@ -180,13 +193,15 @@ def _largest(records: list[tuple[int, int]]) -> Answer:
     return next(((timestamp, offset) for offset, timestamp in records if timestamp == latest), None)
 
 
-def _mask_unrequested_results(operation: Operation, expected: Seen, actual: Seen, _: Lengths) -> tuple[Seen, Seen]:
+def _mask_unrequested_results(
+    operation: Operation, expected: ObservedFiles, actual: ObservedFiles, _: Lengths
+) -> tuple[ObservedFiles, ObservedFiles]:
     """Return both sides without results that were not requested, and without the empty indexes of such lookups."""
-    mine, theirs = expected[0].outcome, actual[0].outcome
-    if operation.name == "list_offsets" and mine.value and theirs.value:
-        pairs = zip(mine.value, theirs.value, strict=True)
+    expected_outcome, actual_outcome = expected[0].outcome, actual[0].outcome
+    if operation.name == "list_offsets" and expected_outcome.value and actual_outcome.value:
+        pairs = zip(expected_outcome.value, actual_outcome.value, strict=True)
         results = tuple(other if other == NOT_REQUESTED else answer for answer, other in pairs)
-        expected = expected[0]._replace(outcome=mine._replace(value=results)), expected[1]
+        expected = expected[0]._replace(outcome=expected_outcome._replace(value=results)), expected[1]
     files = {name: data for name, data in expected[1].items() if name in actual[1] or _is_no_index(name) or any(data)}
     return (expected[0], files), actual
 
@@ -239,7 +254,10 @@ _RECOVERS: Final = "the log decided itself whether to recover segments"
 
 
 def variants(
-    operation: Operation, lacking: Collection[str], before: Seen | None = None, after: Seen | None = None
+    operation: Operation,
+    lacking: Collection[str],
+    before: ObservedFiles | None = None,
+    after: ObservedFiles | None = None,
 ) -> Iterator[AllowedVariant]:
     """Yield other ways in which a log that lacks these capabilities may execute an operation.
 
@@ -271,7 +289,7 @@ def variants(
             yield AllowedVariant(_DELETES, other.operation, deletes=True)
 
 
-def _beginnings(before: Seen, offset: int) -> Iterator[int]:
+def _beginnings(before: ObservedFiles, offset: int) -> Iterator[int]:
     """Yield the beginning of the batch with an offset, and the end of the previous one, from the log start on."""
     observation, files = before
     start, end = 0 if observation.state is None else observation.state.start_offset, 0
@@ -285,7 +303,7 @@ def _beginnings(before: Seen, offset: int) -> Iterator[int]:
             return
 
 
-def _rolls_at_a_gap(before: Seen | None, after: Seen | None) -> bool:
+def _rolls_at_a_gap(before: ObservedFiles | None, after: ObservedFiles | None) -> bool:
     """Return True if an append has rolled one segment, whose base offset is after a gap of offsets."""
     was, now = before and before[0].state, after and after[0].state
     if not (was and now):

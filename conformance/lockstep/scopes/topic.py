@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from conformance.kafka.client import Isolation, OffsetResult
     from conformance.lockstep.batched_execution import Step
+    from conformance.lockstep.decision import Decision
     from conformance.lockstep.divergence import Divergence
     from conformance.operations import Operation
     from kidx.records import RecordBatch
@@ -117,7 +118,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
         scratch: Path,
         *,
         partition_type: type[ReferencePartition] = ReferencePartition,
-        on_divergence: Callable[[Divergence], int] = lambda _: False,
+        on_divergence: Callable[[Divergence], Decision | bool] = lambda _: False,
         statistics: BrokerStatistics,
     ) -> None:
         self.scope = TopicScope(subject, partition_type)
@@ -172,7 +173,7 @@ class TopicLockstep(Lockstep[Observed, Files]):
             self.broker_statistics.acknowledged += 1
         self.compare()
 
-    def compare_values(self, aspect: str, ours: Any, theirs: Any, clauses: tuple[str, ...]) -> None:
+    def compare_values(self, aspect: str, expected: Any, actual: Any, clauses: tuple[str, ...]) -> None:
         """Compare one observation, and count equal values as evidence for the clauses.
 
         Raises:
@@ -180,10 +181,10 @@ class TopicLockstep(Lockstep[Observed, Files]):
         """
         if not self.active:
             return
-        if ours == theirs:
+        if expected == actual:
             self.broker_statistics.clauses.update(clauses)
             return
-        self._diverged(self._subject, "kidx", {aspect: (ours, theirs)}, clauses)
+        self._diverged(self._subject, "kidx", {aspect: (expected, actual)}, clauses)
         self.broker_statistics.expected += 1
 
     def adopt_batches(self, batches: Iterable[RecordBatch]) -> None:
@@ -204,27 +205,29 @@ class TopicLockstep(Lockstep[Observed, Files]):
         self.compare_files(moment)
         targets = self.targets(every=every)
         for isolation in ISOLATION:
-            ours, theirs = self._answers(targets, isolation)
-            if ours != theirs and self.sync_retention():
-                ours, theirs = self._answers(targets, isolation)
+            expected, actual = self._answers(targets, isolation)
+            if expected != actual and self.sync_retention():
+                expected, actual = self._answers(targets, isolation)
             self.broker_statistics.answers += len(targets)
-            self.compare_answers(isolation, ours, theirs)
+            self.compare_answers(isolation, expected, actual)
 
     def _answers(self, targets: list[int], isolation: Isolation) -> tuple[list[OffsetResult], list[OffsetResult]]:
         broker = self.subject.broker
-        theirs = broker.client.answers(self.name, targets, isolation, version=broker.version)
-        return self.reference.answers(targets, isolation), theirs
+        actual = broker.client.answers(self.name, targets, isolation, version=broker.version)
+        return self.reference.answers(targets, isolation), actual
 
-    def compare_answers(self, isolation: Isolation, ours: list[OffsetResult], theirs: list[OffsetResult]) -> None:
+    def compare_answers(self, isolation: Isolation, predicted: list[OffsetResult], results: list[OffsetResult]) -> None:
         """Compare lookup results one by one, each with its own clauses.
 
         Raises:
             DivergenceError: Two results differ, and the divergence counts.
         """
         dialect = dialect_of(self.subject.release)
-        for mine, its in zip(ours, theirs, strict=True):
-            expected, actual = (f"{isolation}, target {each.target}: {each.to_json()[1:]}" for each in (mine, its))
-            self.compare_values("outcome", expected, actual, clause_of_answer(its.target, its, dialect))
+        for prediction, result in zip(predicted, results, strict=True):
+            expected, actual = (
+                f"{isolation}, target {each.target}: {each.to_json()[1:]}" for each in (prediction, result)
+            )
+            self.compare_values("outcome", expected, actual, clause_of_answer(result.target, result, dialect))
 
     def compare_files(self, moment: str) -> None:
         """Compare all files.
@@ -235,11 +238,11 @@ class TopicLockstep(Lockstep[Observed, Files]):
         Raises:
             DivergenceError: The files differ, and the divergence counts.
         """
-        ours, theirs = self._reference.read(), self._subject.read()
+        expected, actual = self._reference.read(), self._subject.read()
         if moment != "clean stop":  # a running broker writes the epoch file asynchronously
-            ours.pop(EPOCHS, None)
-            theirs.pop(EPOCHS, None)
-        self._compare_files(ours, theirs, clauses_of_files(moment, self.subject.release))
+            expected.pop(EPOCHS, None)
+            actual.pop(EPOCHS, None)
+        self._compare_files(expected, actual, clauses_of_files(moment, self.subject.release))
 
     def compare_logs(self) -> None:
         """Compare the logs without indexes, because a broker may be killed between an append to a log and to its index.
@@ -247,15 +250,15 @@ class TopicLockstep(Lockstep[Observed, Files]):
         Raises:
             DivergenceError: The logs differ, and the divergence counts.
         """
-        ours, theirs = (
+        expected, actual = (
             {name: data for name, data in side.read().items() if name.endswith(".log")}
             for side in (self._reference, self._subject)
         )
-        self._compare_files(ours, theirs, (RECORDS_STAY,))
+        self._compare_files(expected, actual, (RECORDS_STAY,))
 
-    def _compare_files(self, ours: Files, theirs: Files, clauses: tuple[str, ...]) -> None:
-        self.broker_statistics.files += len(theirs)
-        self.compare_values("bytes", ours, theirs, clauses)
+    def _compare_files(self, expected: Files, actual: Files, clauses: tuple[str, ...]) -> None:
+        self.broker_statistics.files += len(actual)
+        self.compare_values("bytes", expected, actual, clauses)
 
     def sync_retention(self) -> bool:
         """Apply retention to the reference if the broker has deleted segments; return True if so."""

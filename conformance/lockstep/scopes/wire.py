@@ -109,7 +109,7 @@ class WireLockstep(WireComparison):
             if not self._is_as_sent(topic, records, appended, stored.batches):
                 return
             if topic.codec in (None, codec) and len(stored.batches) == 1:
-                ours = topic.reference.append(data, stamp=stamp)
+                expected = topic.reference.append(data, stamp=stamp)
             else:
                 try:
                     topic.reference.append_rebuilt(stored.data)
@@ -117,12 +117,12 @@ class WireLockstep(WireComparison):
                     how = "appended -> batches that no follower takes"
                     self._require(topic, "append", "LG-1", None, str(error), how)
                     return
-                ours = (end, None)
+                expected = (end, None)
             self._enter(topic, stored.batches)
         else:
-            ours = topic.reference.append(data)
-        theirs = (appended.offset if sent.error is None else -1, sent.error)
-        self._require(topic, "append", "LG-1", ours, theirs, _kind(ours) + " -> " + _kind(theirs))
+            expected = topic.reference.append(data)
+        actual = (appended.offset if sent.error is None else -1, sent.error)
+        self._require(topic, "append", "LG-1", expected, actual, _kind(expected) + " -> " + _kind(actual))
 
     def _has_expected_timestamp_type(self, topic: Topic, batches: Sequence[StoredBatch]) -> bool:
         """Check that batches have the topic's timestamp type; return True if the topic can continue.
@@ -154,8 +154,8 @@ class WireLockstep(WireComparison):
             (end + number, None if topic.is_stamped else r.timestamp, r.key, r.value)
             for number, r in enumerate(records)
         ]
-        theirs = [(r.offset, None if topic.is_stamped else r.timestamp, r.key, r.value) for r in found]
-        if not self._require(topic, "fetch", "FE-1", sent, theirs, "other records than were sent"):
+        actual = [(r.offset, None if topic.is_stamped else r.timestamp, r.key, r.value) for r in found]
+        if not self._require(topic, "fetch", "FE-1", sent, actual, "other records than were sent"):
             return False
         if topic.is_stamped and appended.log_append_time >= 0:
             self._compare_values(
@@ -181,25 +181,25 @@ class WireLockstep(WireComparison):
             return
         for batch in iter_memory_batches(stored.data):
             stamp = batch.max_timestamp if topic.is_stamped else -1
-            ours = topic.reference.append(as_sent(batch.to_bytes()), stamp=stamp, from_client=False)
-            theirs = (batch.base_offset, None)
-            how = _kind(ours) + " -> " + _kind(theirs)
-            if not self._require(topic, "end_transaction", "LG-1", ours, theirs, how):
+            expected = topic.reference.append(as_sent(batch.to_bytes()), stamp=stamp, from_client=False)
+            actual = (batch.base_offset, None)
+            how = _kind(expected) + " -> " + _kind(actual)
+            if not self._require(topic, "end_transaction", "LG-1", expected, actual, how):
                 return
         self._enter(topic, stored.batches)
 
     def _delete_before(self, topic: Topic, offset: int) -> None:
         if "delete-records" in self.broker.without:
             return
-        theirs = self.broker.answered(lambda client: client.delete_records(topic.name, offset), str)
-        if theirs in NO_ANSWER.values():
-            self._compare_values(topic, "delete_before", "LG-12", "an answer", theirs, f"an answer -> {theirs}")
+        actual = self.broker.answered(lambda client: client.delete_records(topic.name, offset), str)
+        if actual in NO_ANSWER.values():
+            self._compare_values(topic, "delete_before", "LG-12", "an answer", actual, f"an answer -> {actual}")
             return
-        ours = topic.reference.delete_records(offset)
-        shape = f"{ours or 'done'} -> {theirs or 'done'}"
+        expected = topic.reference.delete_records(offset)
+        shape = f"{expected or 'done'} -> {actual or 'done'}"
         what = "delete_before the log start" if 0 <= offset < topic.account.start else "delete_before"
-        self._compare_values(topic, what, "LG-12", ours, theirs, shape)
-        if theirs is None:
+        self._compare_values(topic, what, "LG-12", expected, actual, shape)
+        if actual is None:
             topic.account.start = max(topic.account.start, topic.account.end if offset < 0 else offset)
         if topic.reference.log.start_offset != topic.account.start:  # only one side has deleted something
             self._abandon(topic)

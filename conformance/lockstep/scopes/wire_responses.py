@@ -219,9 +219,9 @@ class WireComparison:
             self.statistics.clauses["FE-3"] += 1
         if isolation == "read_committed":
             visible = [r for b in batches if not b.is_control and not account.is_aborted(b) for r in b.records]
-            ours, theirs = _offsets(visible), _offsets(committed(batches, found.aborted or ()))
+            expected, actual = _offsets(visible), _offsets(committed(batches, found.aborted or ()))
             what = Situation("fetch", _of_aborted(account, batches))
-            self._compare_values(topic, what, "FE-2", ours, theirs, "other committed records", question)
+            self._compare_values(topic, what, "FE-2", expected, actual, "other committed records", question)
         return batches[-1].last_offset + 1 if batches else None
 
     def _fetch(self, topic: Topic, offset: int, isolation: Isolation, version: int) -> FetchedBatches:
@@ -244,13 +244,13 @@ class WireComparison:
     ) -> None:
         account = topic.account
         limits = account.stable_ends if isolation == "read_committed" else (account.end,)
-        theirs = self._comparable(batches)
+        actual = self._comparable(batches)
         sides = []
         for limit in limits:  # if the stable offset is within a batch, the batch may be returned or not
             wanted = [b for b in account.batches if b.last_offset >= offset and b.base_offset < limit > offset]
-            sides.append(self._comparable(wanted)[: max(len(theirs), 1)])
-        ours = theirs if theirs in sides else sides[0]
-        self._compare_values(topic, "fetch", "FE-1", ours, theirs, "other records than before", question)
+            sides.append(self._comparable(wanted)[: max(len(actual), 1)])
+        expected = actual if actual in sides else sides[0]
+        self._compare_values(topic, "fetch", "FE-1", expected, actual, "other records than before", question)
 
     def _comparable(self, batches: list[StoredBatch]) -> list[Any]:
         """Return the compared part of batches: all of it at level observed, otherwise only the records."""
@@ -268,13 +268,13 @@ class WireComparison:
         return clause
 
     def _compare_values(
-        self, topic: Topic, what: str | Situation, clause: str, ours: Any, theirs: Any, how: str, question: str = ""
+        self, topic: Topic, what: str | Situation, clause: str, expected: Any, actual: Any, how: str, question: str = ""
     ) -> bool:
         self._record_executed(topic, what)
-        if ours == theirs:
+        if expected == actual:
             self.statistics.clauses[clause] += 1
             return True
-        self._record(topic, question, clause, _short(ours), _short(theirs), how, what)
+        self._record(topic, question, clause, _short(expected), _short(actual), how, what)
         return False
 
     def _record(
@@ -282,8 +282,8 @@ class WireComparison:
         topic: Topic,
         question: object,
         clause: str,
-        ours: object,
-        theirs: object,
+        expected: object,
+        actual: object,
         how: str,
         what: str | Situation = "",
     ) -> None:
@@ -298,8 +298,8 @@ class WireComparison:
             self.release,
             "kidx",
             ("outcome",),
-            f"{prefix}{ours}",
-            f"{prefix}{theirs}",
+            f"{prefix}{expected}",
+            f"{prefix}{actual}",
             (clause,),
         )
         found = [WireDivergenceError(divergence, steps, each, how) for each in _before_and_after_stop(named, topic)]
@@ -360,13 +360,13 @@ def _situation_of(topic: Topic, question: object) -> Situation:
     return Situation("list_offsets refusals")
 
 
-def _difference_of(ours: Row, theirs: Row, topic: Topic) -> str:
+def _difference_of(expected: Row, actual: Row, topic: Topic) -> str:
     """Return a description of the difference between two results."""
-    if ours._replace(leader_epoch=-1) == theirs._replace(leader_epoch=-1):
+    if expected._replace(leader_epoch=-1) == actual._replace(leader_epoch=-1):
         return "another leader epoch"
-    words = [_result_word(ours, topic), _result_word(theirs, topic)]
-    if min(ours.offset, theirs.offset) >= 0:
-        words[1] = "the same record's other timestamp" if ours.offset == theirs.offset else "another record"
+    words = [_result_word(expected, topic), _result_word(actual, topic)]
+    if min(expected.offset, actual.offset) >= 0:
+        words[1] = "the same record's other timestamp" if expected.offset == actual.offset else "another record"
     return f"{words[0]} -> {words[1]}"
 
 

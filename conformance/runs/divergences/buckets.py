@@ -60,11 +60,11 @@ class Buckets(dict[BucketKey, Bucket]):
 
     def merge(self, later: Buckets) -> None:
         """Add the buckets of later examples. Of two divergences with equally many steps, the earlier one is kept."""
-        for kind, sighting in later.items():
+        for kind, bucket in later.items():
             known = self.get(kind)
             if known is None:
-                self[kind] = sighting
+                self[kind] = bucket
             else:
-                known.count += sighting.count
-                if _order(sighting.divergence, sighting.operations) < _order(known.divergence, known.operations):
-                    known.divergence, known.operations = sighting.divergence, sighting.operations
+                known.count += bucket.count
+                if _order(bucket.divergence, bucket.operations) < _order(known.divergence, known.operations):
+                    known.divergence, known.operations = bucket.divergence, bucket.operations

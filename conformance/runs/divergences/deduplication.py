@@ -73,11 +73,11 @@ class UniqueDivergence:
         clause: The failing clause; empty if no clause applies to the step.
         shape: The signature of the representative.
         machine: The machine that found the divergence first.
-        sighting: The representative: an occurrence in the newest release, with the fewest steps.
+        representative: The representative: an occurrence in the newest release, with the fewest steps.
         places: The machines, releases and participants in which the divergence occurs.
         count: The number of occurrences.
         first: The position of the first occurrence among the machine's buckets.
-        told: The implicated clauses of the reported steps.
+        reported_clauses: The implicated clauses of the reported steps.
         never_held: True if the failing clause never passed.
         shapes: The signatures of all occurrences.
         ways: For each form, its representative and its number of occurrences.
@@ -87,29 +87,29 @@ class UniqueDivergence:
     clause: str
     shape: str
     machine: str
-    sighting: Bucket
+    representative: Bucket
     places: set[Place] = field(default_factory=set)
     count: int = 0
     first: int = sys.maxsize
-    told: frozenset[str] = frozenset()
+    reported_clauses: frozenset[str] = frozenset()
     never_held: bool = False
     shapes: set[str] = field(default_factory=set)
     ways: dict[Form, tuple[Bucket, int]] = field(default_factory=dict)
 
     def concerns(self, clause: str) -> bool:
         """Return True if a clause is implicated, or is a variant of the failing one."""
-        return clause in self.told or (bool(self.clause) and family(clause) == family(self.clause))
+        return clause in self.reported_clauses or (bool(self.clause) and family(clause) == family(self.clause))
 
     @property
     def expects_error(self) -> bool:
         """True if an error is expected."""
-        expected = self.sighting.divergence.expected
+        expected = self.representative.divergence.expected
         return isinstance(expected, tuple) and self.identity.aspect == "outcome" and expected[0] is not None
 
     @property
     def operation(self) -> str:
         """The operation of the representative."""
-        return _name(self.sighting.divergence)
+        return _name(self.representative.divergence)
 
     def matches_participant(self, divergence: Divergence) -> bool:
         """Return True if a divergence of the same participant is this one, so that steps may be shrunk to it.
@@ -118,7 +118,7 @@ class UniqueDivergence:
         an unexpected error if this one is not. No clause may apply to it that does not apply to this one: a lookup
         among entries must not become a lookup in an empty index.
         """
-        mine = self.sighting.divergence
+        mine = self.representative.divergence
         return (
             divergence.participant == mine.participant
             and self.matches(divergence)
@@ -138,7 +138,7 @@ class UniqueDivergence:
     @property
     def other_ways(self) -> list[tuple[Bucket, int]]:
         """The other forms of the divergence, most frequent first, without the form of the representative."""
-        own = form_of(self.sighting.divergence)
+        own = form_of(self.representative.divergence)
         return sorted((seen for way, seen in self.ways.items() if way != own), key=lambda seen: -seen[1])
 
     def merge(self, other: UniqueDivergence) -> None:
@@ -160,26 +160,26 @@ class UniqueDivergence:
 
 def deduplicate(
     machine: str,
-    sightings: Buckets,
+    buckets: Buckets,
     specification: Callable[[str], str],
-    held: Mapping[str, Counter[str]],
+    passed: Mapping[str, Counter[str]],
 ) -> list[UniqueDivergence]:
     """Return the unique divergences of one machine, in the order of their first occurrence.
 
     Args:
         machine: The name of the machine.
-        sightings: All buckets.
+        buckets: All buckets.
         specification: A function that returns the ``-i`` argument of a participant.
-        held: For each participant, the number of steps in which each clause passed.
+        passed: For each participant, the number of steps in which each clause passed.
     """
     by_aspect: dict[tuple[str, str], list[tuple[BucketKey, Bucket]]] = {}
-    for kind, sighting in sightings.items():
-        by_aspect.setdefault((specification(kind.participant), sighting.divergence.aspect), []).append((kind, sighting))
+    for kind, bucket in buckets.items():
+        by_aspect.setdefault((specification(kind.participant), bucket.divergence.aspect), []).append((kind, bucket))
     found: dict[Sameness, UniqueDivergence] = {}
-    order = {kind: number for number, kind in enumerate(sightings)}
+    order = {kind: number for number, kind in enumerate(buckets)}
     for (implementation, aspect), seen in by_aspect.items():
         # A program that crashes satisfies no clause; only the request identifies the crash.
-        parts = [("", "", seen)] if aspect == CRASH_ASPECT else _by_failing_clause(seen, held)
+        parts = [("", "", seen)] if aspect == CRASH_ASPECT else _by_failing_clause(seen, passed)
         for clause, operation, same in parts:
             for shape, alike in _by_shape(clause, same):
                 circumstances = frozenset() if clause else frozenset({machine, shape})
@@ -223,9 +223,9 @@ def _is_consequence_of(one: UniqueDivergence, other: UniqueDivergence) -> bool:
     ):
         return False
     catalogue = load_clauses()
-    promises = [LEVELS.index(catalogue[clause].level) for clause in one.sighting.divergence.clauses]
+    promises = [LEVELS.index(catalogue[clause].level) for clause in one.representative.divergence.clauses]
     is_lesser = bool(promises) and min(promises) > LEVELS.index(catalogue[other.clause].level)
-    own = primary_clause(other.sighting.divergence.clauses, other.identity.aspect)
+    own = primary_clause(other.representative.divergence.clauses, other.identity.aspect)
     return is_lesser or (other.never_held and other.clause == own)
 
 
@@ -240,34 +240,34 @@ def _add(
     known = found.get(identity)
     if known is None:
         known = found[identity] = UniqueDivergence(identity, clause, best[0].shape, machine, best[1])
-    elif _representative_rank(best[1]) < _representative_rank(known.sighting):
-        known.clause, known.shape, known.sighting = clause, best[0].shape, best[1]
-    for _, sighting in seen:
-        way = form_of(sighting.divergence)
-        shown, count = known.ways.get(way, (sighting, 0))
-        known.ways[way] = min(shown, sighting, key=_representative_rank), count + sighting.count
+    elif _representative_rank(best[1]) < _representative_rank(known.representative):
+        known.clause, known.shape, known.representative = clause, best[0].shape, best[1]
+    for _, bucket in seen:
+        way = form_of(bucket.divergence)
+        shown, count = known.ways.get(way, (bucket, 0))
+        known.ways[way] = min(shown, bucket, key=_representative_rank), count + bucket.count
     known.shapes |= {kind.shape for kind, _ in seen}
-    known.count += sum(sighting.count for _, sighting in seen)
-    known.places |= {Place(machine, sighting.divergence.release, kind.participant) for kind, sighting in seen}
+    known.count += sum(bucket.count for _, bucket in seen)
+    known.places |= {Place(machine, bucket.divergence.release, kind.participant) for kind, bucket in seen}
 
 
-def _representative_rank(sighting: Bucket) -> tuple[int, bool, int, int, int]:
+def _representative_rank(bucket: Bucket) -> tuple[int, bool, int, int, int]:
     """Return the sort key of an occurrence; the representative has the smallest.
 
     The representative is from the newest release. Among these, it is the most severe occurrence, with the fewest
     clauses and the fewest steps.
     """
-    divergence = sighting.divergence
+    divergence = bucket.divergence
     assign, rank = severity(divergence)
-    return -_release_rank(divergence.release), not assign, -rank, len(divergence.clauses), len(sighting.operations)
+    return -_release_rank(divergence.release), not assign, -rank, len(divergence.clauses), len(bucket.operations)
 
 
 def _release_rank(release: str) -> int:
     return RELEASES.index(release) if release in RELEASES else -1
 
 
-def _operation(sighting: Bucket) -> str:
-    return _name(sighting.divergence)
+def _operation(bucket: Bucket) -> str:
+    return _name(bucket.divergence)
 
 
 def _name(divergence: Divergence) -> str:
@@ -293,39 +293,39 @@ def _by_shape(
     if clause:
         return [("", seen)]
     shapes: dict[str, list[tuple[BucketKey, Bucket]]] = {}
-    for kind, sighting in seen:
-        shapes.setdefault(_single(kind.shape), []).append((kind, sighting))
+    for kind, bucket in seen:
+        shapes.setdefault(_single(kind.shape), []).append((kind, bucket))
     return shapes.items()
 
 
 def _by_failing_clause(
-    seen: Sequence[tuple[BucketKey, Bucket]], held: Mapping[str, Counter[str]]
+    seen: Sequence[tuple[BucketKey, Bucket]], passed: Mapping[str, Counter[str]]
 ) -> Iterable[tuple[str, str, list[tuple[BucketKey, Bucket]]]]:
     """Yield the buckets by failing clause, and also by operation if that clause passes elsewhere."""
     left = list(seen)
     while left:
-        clause = _clause_never_passed(left, held)
+        clause = _clause_never_passed(left, passed)
         if not clause:
             break
         yield clause, "", [pair for pair in left if clause in pair[0].clauses]
         left = [pair for pair in left if clause not in pair[0].clauses]
     rest: dict[tuple[str, str], list[tuple[BucketKey, Bucket]]] = {}
-    for kind, sighting in left:
-        own = primary_clause(kind.clauses, sighting.divergence.aspect), _operation(sighting)
-        rest.setdefault(own, []).append((kind, sighting))
+    for kind, bucket in left:
+        own = primary_clause(kind.clauses, bucket.divergence.aspect), _operation(bucket)
+        rest.setdefault(own, []).append((kind, bucket))
     yield from ((*own, alike) for own, alike in rest.items())
 
 
-def _clause_never_passed(seen: Sequence[tuple[BucketKey, Bucket]], held: Mapping[str, Counter[str]]) -> str:
+def _clause_never_passed(seen: Sequence[tuple[BucketKey, Bucket]], passed: Mapping[str, Counter[str]]) -> str:
     """Return the clause that never passed and explains most occurrences; empty if every clause passed."""
     failed: Counter[str] = Counter()
     place: dict[str, int] = {}
     not_only: set[str] = set()
-    for kind, sighting in seen:
+    for kind, bucket in seen:
         for number, clause in enumerate(kind.clauses):
-            failed[clause] += sighting.count
+            failed[clause] += bucket.count
             place[clause] = max(place.get(clause, 0), number)
-            if held.get(kind.participant, Counter())[clause]:
+            if passed.get(kind.participant, Counter())[clause]:
                 not_only.add(clause)
     candidates = [clause for clause in failed if clause not in not_only and failed[clause] >= _MIN_OCCURRENCES]
     # If several clauses explain equally many occurrences, the last one is the most general.

@@ -51,15 +51,15 @@ class MinimizedDivergence:
     """Divergence that has been shrunk.
 
     Attributes:
-        distinct: The unique divergence.
-        shown: The divergence of the shrunk steps.
+        unique: The unique divergence.
+        minimized: The divergence of the shrunk steps.
         event: The event of the divergence.
         attempt: A function that executes operations from an empty directory, and returns the first divergence of the
             same participant, or None.
     """
 
-    distinct: UniqueDivergence
-    shown: DivergenceError
+    unique: UniqueDivergence
+    minimized: DivergenceError
     event: Diverged
     attempt: Callable[[tuple[Operation, ...]], Divergence | None]
 
@@ -93,19 +93,19 @@ def group_by_root_cause(
 
 def _find_root_cause(one: MinimizedDivergence, others: Mapping[int, MinimizedDivergence]) -> tuple[int, str] | None:
     """Return the number of another divergence with the same root cause, and the reason; or None."""
-    if one.distinct.identity.aspect == CRASH_ASPECT:
+    if one.unique.identity.aspect == CRASH_ASPECT:
         return _same_crash(one, others)
     for number, other in others.items():
         if why := _shared_symptom(one, other):
             return number, why
     for divergence, why in _replay_variants(one):
-        if one.distinct.matches(divergence) and divergence.operation.name == one.shown.divergence.operation.name:
+        if one.unique.matches(divergence) and divergence.operation.name == one.minimized.divergence.operation.name:
             continue  # nothing has changed
         for number, other in others.items():
             # A single operation with a milder divergence than the representative may have another root cause.
-            is_single = divergence.operation.name != one.shown.divergence.operation.name
-            is_milder = is_single and severity(divergence) < severity(other.shown.divergence)
-            if other.distinct.matches(divergence) and not is_milder:
+            is_single = divergence.operation.name != one.minimized.divergence.operation.name
+            is_milder = is_single and severity(divergence) < severity(other.minimized.divergence)
+            if other.unique.matches(divergence) and not is_milder:
                 return number, why
     return None
 
@@ -115,9 +115,9 @@ def _same_crash(one: MinimizedDivergence, others: Mapping[int, MinimizedDivergen
 
     Two operations of the harness may be one request, and two requests may reach the same line of the program.
     """
-    words = last_words(one.shown.divergence)
+    words = last_words(one.minimized.divergence)
     for number, other in others.items():
-        if words and other.distinct.first < one.distinct.first and words == last_words(other.shown.divergence):
+        if words and other.unique.first < one.unique.first and words == last_words(other.minimized.divergence):
             return number, "the program crashes with the same output on stderr"
     return None
 
@@ -131,7 +131,7 @@ def are_twins(one: UniqueDivergence, other: UniqueDivergence) -> bool:
         one: A divergence.
         other: A divergence of another machine.
     """
-    mine, theirs = one.sighting.divergence, other.sighting.divergence
+    mine, theirs = one.representative.divergence, other.representative.divergence
     clauses = [family(each.clause) for each in (one, other)]
     return (
         {one.machine, other.machine} == {"offset", "time"}
@@ -149,19 +149,19 @@ def are_twins(one: UniqueDivergence, other: UniqueDivergence) -> bool:
 
 def _shared_symptom(one: MinimizedDivergence, other: MinimizedDivergence) -> str:
     """Return the symptom that two divergences share, as a reason; empty if they share none."""
-    mine, theirs = one.shown.divergence, other.shown.divergence
+    mine, theirs = one.minimized.divergence, other.minimized.divergence
     flag = _only_wrong_flag(mine)
-    if flag is not None and flag == _only_wrong_flag(theirs) and one.distinct.first > other.distinct.first:
+    if flag is not None and flag == _only_wrong_flag(theirs) and one.unique.first > other.unique.first:
         return f"the same flag of the state, {flag[0]!r}, is wrong, and nothing else"
-    if one.distinct.operation != other.distinct.operation:
+    if one.unique.operation != other.unique.operation:
         return ""
     if theirs.aspects[0] == "state" and mine.aspects[0] in ("outcome", "text") and not _is_error_mismatch(mine):
         alike = bool(mine.fields) and mine.fields == theirs.fields
         return "the same fields of the state are wrong after it" if alike else ""
-    if one.distinct.first > other.distinct.first and _is_the_same_but_for_names(one.shown, other.shown):
+    if one.unique.first > other.unique.first and _is_the_same_but_for_names(one.minimized, other.minimized):
         return "the same steps show both, in a file of another name"
     part = _only_wrong_element(mine)
-    if part is not None and part == _only_wrong_element(theirs) and one.distinct.first > other.distinct.first:
+    if part is not None and part == _only_wrong_element(theirs) and one.unique.first > other.unique.first:
         return "the same part of the answer is wrong"
     return ""
 
@@ -221,20 +221,20 @@ def _is_error_mismatch(divergence: Divergence) -> bool:
 
 def _replay_variants(one: MinimizedDivergence) -> Iterator[tuple[Divergence, str]]:
     """Yield the divergences of variants of the steps, each with the reason for relating them."""
-    if all(shape.partition(":")[0] in BULK for shape in one.distinct.shapes):
-        *before, last = (tuple(singly(operation, _MOST_SINGLE)) for operation in one.shown.operations)
+    if all(shape.partition(":")[0] in BULK for shape in one.unique.shapes):
+        *before, last = (tuple(singly(operation, _MOST_SINGLE)) for operation in one.minimized.operations)
         first = sum(map(len, before))
         if first + len(last) <= _MOST_SINGLE:
             found = one.attempt(tuple(chain(*before, last)))
             # An earlier divergence was set aside when this one was found, so it does not belong to this divergence.
             if found is not None and found.step >= first:
                 yield found, "executed one by one, the operations show the difference above"
-    if not _may_depend_on_setup(one.shown.divergence):
+    if not _may_depend_on_setup(one.minimized.divergence):
         return
-    shown = one.shown.operations
+    shown = one.minimized.operations
     # Shrinking has replaced numbers by zeros, which an empty file contains, too.
     larger = tuple(with_numbers(each, lambda name, value: value + (name in _OF_ENTRIES)) for each in shown)
-    for operations in (shown, larger, one.distinct.sighting.operations):
+    for operations in (shown, larger, one.unique.representative.operations):
         end = len(operations) - 1
         for number in reversed(range(1, end)):
             found = one.attempt(operations[:number] + operations[number + 1 :])

@@ -140,8 +140,8 @@ class _Writer:
         if operation.name == "collect_aborted":
             complete = f"{call}.isComplete{self._accessor}"
             found = self._java_list(f"{call}.abortedTransactions{self._accessor}")
-            told = str(value[1]).lower()
-            return [f"assertEquals({self._list(value[0])}, {found});", f"assertEquals({told}, {complete});"]
+            text = str(value[1]).lower()
+            return [f"assertEquals({self._list(value[0])}, {found});", f"assertEquals({text}, {complete});"]
         if operation.name == "all_aborted":
             return [f"assertEquals({self._list(value)}, {self._java_list(call)});"]
         result = self._result(operation, value)

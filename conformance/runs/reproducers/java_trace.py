@@ -59,12 +59,20 @@ class _Form:
 
 
 _LOG: Final = _Form(
-    "LogDriver", ("LogAdapter", "LogParts", "LogProducers", "LogCleaning", "LogAnswer", "Stage"), _LOG_STATE
+    "LogDriver", ("LogAdapter", "LogParts", "LogProducers", "LogCleaning", "LogAnswer", "LogEnvironment"), _LOG_STATE
 )
 _FORMS: Final = {
     "segment": _Form(
         "SegmentDriver",
-        ("SegmentAdapter", "SegmentParts", "SegmentState", "AbortedTransactions", "LogAnswer", "Stage", "Mappings"),
+        (
+            "SegmentAdapter",
+            "SegmentParts",
+            "SegmentState",
+            "AbortedTransactions",
+            "LogAnswer",
+            "LogEnvironment",
+            "Mappings",
+        ),
         _SEGMENT_STATE,
     ),
     "log": _LOG,
@@ -241,8 +249,8 @@ class _Writer:
         if error is None:
             names = self._fields(step) if step.values else ""
             return f"returned({', '.join(map(_long, step.values))});{names}"
-        told = None if self.subject.any_text or error in self.subject.silent else text
-        return f"threw({java_string(error)}, {'null' if told is None else java_string(told)});"
+        compared_text = None if self.subject.any_text or error in self.subject.silent else text
+        return f"threw({java_string(error)}, {'null' if compared_text is None else java_string(compared_text)});"
 
 
 def _long(value: int) -> str:

@@ -83,7 +83,7 @@ RELEASE = {release!r}
 TRACE = {trace}
 
 
-def tell(number, step, seen, difference):
+def show(number, step, seen, difference):
     print(f"{{number + 1:3}}  {{step}}  ->  {{seen.outcome if seen else ''}}")
     who = "" if difference is None else difference.participant
     assert difference is None, f"expected {{difference.expected}}, actual {{difference.actual}} ({{who}})"
@@ -94,7 +94,7 @@ def main():
         file = Path(directory, "trace.json")
         file.write_text(json.dumps(TRACE), "utf-8")
         trace = Trace.load(file)
-    print(replay(trace, [RELEASE], [IMPLEMENTATION], tell).verdict)
+    print(replay(trace, [RELEASE], [IMPLEMENTATION], show).verdict)
 
 
 if __name__ == "__main__":

@@ -146,16 +146,18 @@ def _shorter(items: list[Any]) -> Iterator[list[Any]]:
 
 def _fewer_batches(operation: Operation) -> Iterator[Operation]:
     """Yield an append to a segment with one batch less; the arguments are recomputed as for a follower."""
-    text, *said = operation.args
+    text, *append_info = operation.args
     records = bytes.fromhex(text)
     ends = [0]
     while ends[-1] + _BATCH_OVERHEAD <= len(records):
         ends.append(ends[-1] + _BATCH_OVERHEAD + int.from_bytes(records[ends[-1] + 8 : ends[-1] + 12], "big"))
     try:
-        told = said == list(follower_append_info(records))
+        is_original = append_info == list(follower_append_info(records))
         for start, end in pairwise(ends):
             rest = records[:start] + records[end:]
             if rest and end <= len(records):
-                yield Operation(operation.name, (rest.hex(), *(follower_append_info(rest) if told else said)))
+                yield Operation(
+                    operation.name, (rest.hex(), *(follower_append_info(rest) if is_original else append_info))
+                )
     except KidxError:
         return  # a corrupt batch

@@ -50,11 +50,13 @@ def shrink_divergence(
         if not lockstep.is_modelled:
             alone.drop_models()
 
-        def still(operations: Sequence[Operation]) -> DivergenceError | None:
+        def reproduce(operations: Sequence[Operation]) -> DivergenceError | None:
             error = _performed(alone, operations)
             return error if error is not None and wanted(error.divergence) else None
 
-        found = shrink(failure.operations, still, seconds=seconds, clock=clock, needed=lambda error: error.operations)
+        found = shrink(
+            failure.operations, reproduce, seconds=seconds, clock=clock, needed=lambda error: error.operations
+        )
     return with_shrink_status(failure, found, seconds)
 
 
@@ -65,8 +67,8 @@ def with_shrink_status(
     if found is None:
         failure.shrinking = "not reproduced when its operations were replayed: not shrunk"
         return failure
-    found.shown.shrinking = "minimal" if found.minimal else f"not minimal: {seconds:g} s were over"
-    return found.shown
+    found.result.shrinking = "minimal" if found.minimal else f"not minimal: {seconds:g} s were over"
+    return found.result
 
 
 def is_same(one: Divergence, other: Divergence) -> bool:

@@ -48,20 +48,20 @@ def shrink_hang(
     helper = Candidates(machine, release or hang.divergence.release, implementations, min(limit, SHORT))
     name = hang.divergence.operation.name
 
-    def still(operations: Sequence[Operation]) -> Hang | None:
+    def reproduce(operations: Sequence[Operation]) -> Hang | None:
         found = helper.perform(operations)
         same = found is not None and found.divergence.operation.name == name
         return found if same and found is not None and len(found.operations) == len(operations) else None
 
     try:
-        found = shrink(hang.operations, still, seconds=seconds) if seconds else None
+        found = shrink(hang.operations, reproduce, seconds=seconds) if seconds else None
     finally:
         helper.end()
     if found is None:
         return replace(hang, shrinking="not shrunk" if not seconds else "did not hang again alone: not shrunk")
     # The original limit and stack are reported.
     own = hang.divergence
-    divergence = replace(found.shown.divergence, expected=own.expected, participant=own.participant)
+    divergence = replace(found.result.divergence, expected=own.expected, participant=own.participant)
     words = "minimal" if found.minimal else f"not minimal: {seconds:g} s were over"
     return replace(hang, divergence=divergence, operations=tuple(found.operations), shrinking=words)
 
@@ -86,13 +86,13 @@ class Candidates:
         try:
             pipe = self._pipe or self._start()
             pipe.send([operation.to_json() for operation in operations])
-            told = pipe.recv() if pipe.poll(_START) else None
+            received = pipe.recv() if pipe.poll(_START) else None
         except (OSError, EOFError):
             return self._find_crash(operations)
-        if told is None:
+        if received is None:
             return None
         self.end()
-        return hang_from_json(told, tuple(operations))
+        return hang_from_json(received, tuple(operations))
 
     def _find_crash(self, operations: Sequence[Operation]) -> Hang | None:
         """Return the last step as the step that killed the process, or None if no signal has ended the process."""

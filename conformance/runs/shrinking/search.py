@@ -41,13 +41,13 @@ class ShrinkResult(Generic[T]):
 
     Attributes:
         operations: The shrunk trace.
-        shown: The return value of ``still`` for it.
+        result: The return value of ``reproduce`` for it.
         minimal: True if no deletion and no known simplification shows the same; False if time ran out.
         tried: The number of candidates that were executed.
     """
 
     operations: Operations
-    shown: T
+    result: T
     minimal: bool
     tried: int
 
@@ -58,7 +58,7 @@ class _TimeIsUpError(Exception):
 
 def shrink(
     operations: Sequence[Operation],
-    still: Predicate[T],
+    reproduce: Predicate[T],
     *,
     seconds: float = SHRINK_SECONDS,
     clock: Callable[[], float] = time.monotonic,
@@ -68,7 +68,7 @@ def shrink(
 
     Args:
         operations: The trace; it opens an object before the operations that need one, and so does every candidate.
-        still: The predicate, see :data:`Predicate`. It is not called twice for one candidate.
+        reproduce: The predicate, see :data:`Predicate`. It is not called twice for one candidate.
         seconds: The time after which no further candidate is executed.
         clock: A monotonic clock in seconds.
         needed: A function that returns the operations that a result needs, if these may be fewer than were executed.
@@ -77,10 +77,10 @@ def shrink(
         The shrunk trace with its result; None if ``operations`` do not show the divergence in the first place.
     """
     started = clock()
-    shown = still(operations)
-    if shown is None:
+    result = reproduce(operations)
+    if result is None:
         return None
-    search = _Search(tuple(operations), shown, still, lambda share: clock() - started >= share * seconds, needed)
+    search = _Search(tuple(operations), result, reproduce, lambda share: clock() - started >= share * seconds, needed)
     return search.run()
 
 
@@ -90,15 +90,15 @@ class _Search(Generic[T]):
     def __init__(
         self,
         operations: Operations,
-        shown: T,
-        still: Predicate[T],
+        result: T,
+        reproduce: Predicate[T],
         is_time_up: Callable[[float], bool],
         needed: Callable[[T], Sequence[Operation]] | None,
     ) -> None:
-        self.best = operations if needed is None else tuple(needed(shown))
-        self.shown = shown
+        self.best = operations if needed is None else tuple(needed(result))
+        self.result = result
         self.minimal = False
-        self._still = still
+        self._reproduce = reproduce
         self._is_time_up = is_time_up
         self._needed = needed
         self._performed = 1
@@ -118,22 +118,22 @@ class _Search(Generic[T]):
                 )
         except _TimeIsUpError:
             pass
-        return ShrinkResult(self.best, self.shown, self.minimal, self._performed)
+        return ShrinkResult(self.best, self.result, self.minimal, self._performed)
 
     def _omit_from_two_ends(self) -> None:
         """Delete operations in two orders if time allows, as the first deletions decide which others are possible."""
-        start = self.best, self.shown
+        start = self.best, self.result
         self._omit()
         if self._is_time_up(_SHARE_OF_FIRST_ORDER):
             return
-        first = self.best, self.shown
-        self.best, self.shown = start
+        first = self.best, self.result
+        self.best, self.result = start
         try:
             self._without_blocks()
             self._without_each()
         finally:
             if cost(first[0]) <= cost(self.best):
-                self.best, self.shown = first
+                self.best, self.result = first
 
     def _omit(self) -> None:
         self._without_names()
@@ -160,16 +160,16 @@ class _Search(Generic[T]):
         self._tried.add(key)
         self._performed += 1
         try:
-            shown = self._still(wanted)
+            result = self._reproduce(wanted)
         except (TypeError, ValueError, LookupError):
             return False  # the rest of the steps depends on what was deleted
-        if shown is None:
+        if result is None:
             return False
-        found = wanted if self._needed is None else tuple(self._needed(shown))
+        found = wanted if self._needed is None else tuple(self._needed(result))
         if cost(found) >= cost(self.best):
             return False
         self._tried.add(self._key(found))
-        self.best, self.shown, self.minimal = found, shown, False
+        self.best, self.result, self.minimal = found, result, False
         return True
 
     def _key(self, operations: Operations) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
-"""Resources for a fleet of some size: the model of the README's scaling section.
+"""Numbers of Spark tasks, and measured costs per segment, for a fleet of any size.
 
-``tests/bench/fleet.py`` prints the model and its measurements. Everything is linear in the number of segments, except
-the bytes to read; the driver holds nothing of a segment.
+The model of the sizes in ``docs/fleet.md``. ``tests/bench/fleet.py``
+measures these costs. All of them grow linearly with the number of segments, except the bytes to
+read. The driver stores nothing per segment.
 """
 
 from __future__ import annotations
@@ -11,20 +12,18 @@ from typing import Final
 SMALLEST: Final = 2 << 30
 """Approximate number of bytes per task: two seconds of work, so that the start of the task is negligible."""
 _LEAST: Final = 256 << 20
+"""Minimum number of bytes per task."""
 _FEW: Final = 8
-"""Number of tasks for a small fleet, whose tasks are smaller so that its work is distributed."""
-MOST: Final = 100_000
+"""Number of tasks of a small fleet. They are smaller than :data:`SMALLEST`, so that all workers have work."""
+MAX_TASKS: Final = 100_000
 """Approximate maximum of tasks that a driver can track. The tasks of a petabyte are larger instead."""
 
 _SETTLED_AT_ONCE: Final = 2500
+"""Number of segments whose verdicts one task combines into verdicts on partitions."""
 
-# Measured with segments of three files each, a hundred in a partition: 1,000 of them, and 10,000 for KEPT.
-LISTED: Final = 105e-6
-"""Seconds to list a segment on a local disk, in one task per root; a store needs a round trip per directory."""
-KEPT: Final = 150
+# Measured with 10,000 segments of three files each, a hundred in a partition.
+VERDICT_BYTES: Final = 150
 """Bytes of a verdict on a segment with one epoch and no transactions, and of its row in the listing."""
-ROWS: Final = 123
-"""Bytes of the rows of a segment in the tables, without findings."""
 
 
 def tasks_of(cost: int) -> int:
@@ -33,11 +32,11 @@ def tasks_of(cost: int) -> int:
     Args:
         cost: bytes of logs, and :data:`SEGMENT_COST` for each segment.
     """
-    return max(1, min(MOST, max(-(-cost // SMALLEST), min(_FEW, cost // _LEAST))))
+    return max(1, min(MAX_TASKS, max(-(-cost // SMALLEST), min(_FEW, cost // _LEAST))))
 
 
 def settling_tasks(segments: int, cost: int, *, compared: bool) -> int:
-    """Return the number of tasks that settle partitions.
+    """Return the number of tasks that combine the verdicts on segments into verdicts on partitions.
 
     Args:
         segments: number of segments.

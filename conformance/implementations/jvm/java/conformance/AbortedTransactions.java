@@ -2,7 +2,7 @@ package conformance;
 
 import java.util.List;
 
-/** Adds transactions of AbortedTxn and of TxnIndexSearchResult, classes of a release, to replies. */
+/** Writes aborted transactions (AbortedTxn, TxnIndexSearchResult) of any release to replies. */
 final class AbortedTransactions {
     static final String[] FIELDS = {"producerId", "firstOffset", "lastOffset", "lastStableOffset"};
 
@@ -10,10 +10,10 @@ final class AbortedTransactions {
     private Members.Reader transactions;
     private Members.Reader isComplete;
 
-    /** Finds the members that it reads on first use. */
+    /** The members of AbortedTxn are found when the first one is added. */
     AbortedTransactions() {}
 
-    /** Finds the members that it reads immediately. */
+    /** The members of AbortedTxn are found now. */
     AbortedTransactions(Class<?> txn, Class<?> result) {
         fields = Members.readers(txn, FIELDS);
         findMembersOf(result);
@@ -36,7 +36,7 @@ final class AbortedTransactions {
         }
     }
 
-    /** Adds the transactions that a search has found, and whether it is complete. */
+    /** Adds the transactions that a search has found, and whether the search is complete. */
     void addResult(Object result, Reply reply) throws Throwable {
         if (transactions == null)
             findMembersOf(result.getClass());

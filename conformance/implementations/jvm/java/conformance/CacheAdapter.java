@@ -14,14 +14,14 @@ import java.util.concurrent.ScheduledThreadPoolExecutor;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 
-/** RemoteIndexCache of one release, from 3.6 on. */
+/** Adapter of one release's RemoteIndexCache (3.6 and later), by reflection. */
 final class CacheAdapter {
     private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
     private static final String REMOTE = "org.apache.kafka.server.log.remote.storage.";
     private static final String CAFFEINE = "com.github.benmanes.caffeine.cache.";
     private final AbortedTransactions transactions = new AbortedTransactions();
 
-    /** On a busy machine a thread may wait for a processor for many seconds. */
+    /** Time limit for background threads: on a busy machine a thread may wait for a processor for many seconds. */
     private static final long QUIESCENCE_SECONDS = 25;
 
     private final Class<?> type;
@@ -78,7 +78,7 @@ final class CacheAdapter {
         return cache != null;
     }
 
-    /** Whether its size is a number of entries, as in 3.6. */
+    /** Returns true if the size of the cache is a number of entries (3.6), not of bytes. */
     boolean countsEntries() {
         return constructor.getParameterTypes()[0] == int.class;
     }
@@ -144,7 +144,7 @@ final class CacheAdapter {
         Members.call(Members.method(type, "removeAll", 1), cache, (Collection<?>) all);
     }
 
-    /** 3.6 cannot do it. */
+    /** Changes the maximum size; not possible in 3.6. */
     void resize(long maxSize) throws Throwable {
         if (resize != null)
             Members.call(resize, cache, maxSize);
@@ -158,7 +158,7 @@ final class CacheAdapter {
         Members.call(Members.method(type, "close", 0), cache);
     }
 
-    /** What deletes files later, once there is something to delete; null up to 4.0. */
+    /** Returns the scheduler that deletes files later; null up to 4.0, or before the first removal. */
     private Object cleaningPool() throws Throwable {
         Field scheduler = Members.fieldOrNull(type, "cleanerScheduler");
         return scheduler == null ? null : Members.field(scheduler.getType(), "executor").get(scheduler.get(cache));
@@ -172,7 +172,7 @@ final class CacheAdapter {
                     ((Runnable) task).run();
     }
 
-    /** Executes all deletions that are left, in the calling thread; more than one may do it. */
+    /** Executes all remaining deletions in the calling thread; several threads may call this. */
     void deleteNow() throws Throwable {
         deleteRemoved();
         if (cleanerThread == null)
@@ -182,7 +182,7 @@ final class CacheAdapter {
             Members.call(Members.method(cleaner.getClass(), "doWork", 0), cleaner);
     }
 
-    /** Waits until the threads of the caching library and of the cache have done their work. */
+    /** Waits until the threads of the caching library and of the cache are idle. */
     void settle(boolean tidies) throws Throwable {
         if (cache == null)
             return;
@@ -210,7 +210,7 @@ final class CacheAdapter {
         return (Map<?, ?>) Members.call(asMap, entries());
     }
 
-    /** Whether it is closed, and of each entry in the order of ids what CacheState in Python says. */
+    /** Returns whether the cache is closed, then the fields of CacheState (Python) for each entry, by id. */
     List<Long> state() throws Throwable {
         List<Map.Entry<?, ?>> all = new ArrayList<>(byId().entrySet());
         all.sort(Comparator.comparing(each -> each.getKey().toString()));
@@ -254,7 +254,7 @@ final class CacheAdapter {
                 Members.call(Members.method(transactions.getClass(), "close", 0), transactions);
             }
         } catch (Throwable ignored) {
-            // what is abandoned has nothing to say
+            // errors of an abandoned cache do not matter
         }
         cache = null;
     }

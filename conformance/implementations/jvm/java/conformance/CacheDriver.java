@@ -21,7 +21,7 @@ public final class CacheDriver extends ReplyingDriver {
         super(loader, kinds, buffer, operations);
     }
 
-    /** Finds what the operations need; throws what is missing. */
+    /** Finds the classes and members that the operations need; throws Missing if one does not exist. */
     public void prepare() throws Throwable {
         adapter();
     }
@@ -67,7 +67,7 @@ public final class CacheDriver extends ReplyingDriver {
             abandon();
         Mappings.more();
         tidies = !operation.equals("pass_time") || arguments[1] != 0;
-        // Whoever settles executes the tasks of all caches: one in the middle of a lookup would evict the entry found.
+        // settle() executes the tasks of all caches. In the middle of another cache's lookup it would evict the entry found.
         synchronized (CacheAdapter.class) {
             run(() -> execute(adapter(), operation, Arrays.copyOf(arguments, 4), bytes));
         }
@@ -79,7 +79,7 @@ public final class CacheDriver extends ReplyingDriver {
             return false;
         adapter.settle(tidies);
         if (tidies)
-            state = adapter.state();  // reading it makes the caching library look for what has become too old
+            state = adapter.state();  // reading the state makes the caching library expire old entries
         return true;
     }
 

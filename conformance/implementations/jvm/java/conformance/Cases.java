@@ -16,9 +16,9 @@ import java.util.Arrays;
  * {@code conformance/implementations/jvm/cases.py} writes them.
  */
 public final class Cases {
-    /** Added to the number of an operation that changes nothing: its reply has no state. */
-    private static final int ASKED = 1000;
-    /** Instead of the length of a content to compare with: the content that was written last. */
+    /** Added to the number of a read-only operation, so that its reply has no state. */
+    private static final int WITHOUT_STATE = 1000;
+    /** Replaces the length of an expected content: the content that was written last is expected. */
     private static final int AS_WRITTEN = -2;
 
     private final Driver driver;
@@ -33,7 +33,7 @@ public final class Cases {
     private Steps steps;
     private Steps.Content written;
 
-    /** directory: the directory of all cases, as for the driver's begin; their files are overwritten. */
+    /** directory: the directory of all cases, as for Driver.begin; each case overwrites the files of the previous one. */
     public Cases(Driver driver, String directory) {
         this.driver = driver;
         operations = driver.operations();
@@ -43,8 +43,8 @@ public final class Cases {
     }
 
     /**
-     * Reports from now on which cases reach new code: the arrays are the probes of classes. Later calls may append more
-     * arrays.
+     * Reports from now on which cases reach new code. The arrays are JaCoCo's probes, one array per class; later calls may
+     * append arrays.
      */
     public void watch(boolean[][] probes) {
         boolean[][] before = known;
@@ -54,12 +54,12 @@ public final class Cases {
         reached = probes;
     }
 
-    /** Returns the number of the case in progress, from 0 on; any thread may call it. */
+    /** Returns the number (from 0) of the case in progress; any thread may call it. */
     public int executing() {
         return executing;
     }
 
-    /** Returns the number of its started operations, without operations on files; any thread may call it. */
+    /** Returns how many operations of the case in progress have begun, without those on files; any thread may call it. */
     public int begun() {
         return begun;
     }
@@ -70,8 +70,8 @@ public final class Cases {
     }
 
     /**
-     * Executes cases. The result has two ints for each: the number of the first differing step, from 0 on, or -1; and 1 if
-     * it has reached code that no earlier case has reached.
+     * Executes cases. The result has two ints per case: the number (from 0) of the first differing step, or -1; and 1 if
+     * the case reached code that no earlier case reached.
      */
     public int[] execute(ByteBuffer scripts, int cases) {
         int[] answers = new int[2 * cases];
@@ -163,11 +163,11 @@ public final class Cases {
     private void execute(Steps.Request request) {
         int operation = request.operation();
         begun++;  // only this thread writes it
-        if (operation >= ASKED) {
-            driver.ask(operations.name(operation - ASKED), request.arguments(), request.bytes());
+        if (operation >= WITHOUT_STATE) {
+            driver.ask(operations.name(operation - WITHOUT_STATE), request.arguments(), request.bytes());
         } else {
             if (operations.mayReplaceFiles(operation))
-                files.doubt();
+                files.markReplaced();
             driver.execute(operations.name(operation), request.arguments(), request.bytes());
         }
     }

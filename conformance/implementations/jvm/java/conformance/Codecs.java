@@ -13,7 +13,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 
-/** Compresses and decompresses as a release does, with the libraries that it comes with. */
+/** Compression and decompression with one release's classes and libraries. */
 public final class Codecs {
     private static final int ROOM = 512;
     private static final int ENDED = -1;
@@ -46,9 +46,9 @@ public final class Codecs {
             "org.apache.kafka.common.record.CompressionType");
         typeOf = Members.method(type, "forId", 1);
         Class<?> compression = Members.type(loader, "org.apache.kafka.common.compress.Compression", type.getName());
-        boolean apart = compression != type; // since 3.8
-        compressionOf = apart ? compression.getMethod("of", type) : null;
-        build = apart ? Members.method(compressionOf.getReturnType(), "build", 0) : null;
+        boolean hasCompressionClass = compression != type; // since 3.8
+        compressionOf = hasCompressionClass ? compression.getMethod("of", type) : null;
+        build = hasCompressionClass ? Members.method(compressionOf.getReturnType(), "build", 0) : null;
         wrap = Members.method(compression, "wrapForOutput", 2);
         open = Members.method(compression, "wrapForInput", 3);
         buffers = open.getParameterTypes()[2].getField("NO_CACHING").get(null);
@@ -73,10 +73,11 @@ public final class Codecs {
     }
 
     /**
-     * How reading the bytes of a batch ends, how many come before, in how many blocks, their sizes, the bytes, and the
-     * text of a failure. The sizes of blocks are omitted unless one of them is empty.
+     * Decompresses the records of a batch. The result has the way in which reading ended, the number of decompressed
+     * bytes, the number of blocks and their sizes, the bytes, and the text of a failure. The sizes of blocks are omitted
+     * unless a block is empty.
      *
-     * Null if there are more than that many bytes, or no memory for them.
+     * Returns null if there are more bytes than {@code most}, or no memory for them.
      */
     public byte[] decompress(int codec, byte[] data, int magic, boolean byRecord, int most) throws Throwable {
         Plain plain = new Plain();
@@ -106,12 +107,12 @@ public final class Codecs {
         }
     }
 
-    /** True if empty blocks of lz4 count once as the end: after Kafka's own buffer, since 3.6. */
+    /** Returns true if each empty lz4 block ends the stream once: since 3.6, because Kafka buffers the stream itself. */
     private static boolean inBlocks(InputStream stream, int codec, int magic) {
         return codec == LZ4 && magic >= 2 && stream.getClass().getSimpleName().equals("ChunkedBytesStream");
     }
 
-    /** Block by block, past the buffer. */
+    /** Reads block by block, without Kafka's buffer. */
     private static boolean blocks(InputStream stream, Plain plain, int most) throws IOException {
         byte[] piece = new byte[PIECE];
         while (plain.size() <= most) {
@@ -126,8 +127,8 @@ public final class Codecs {
     }
 
     /**
-     * Reads as records are read: the bytes before a corruption depend on the size of each read, and up to 2.7 no buffer
-     * is between the library and its caller.
+     * Reads in the sizes in which Kafka reads records. How many bytes are returned before a corruption depends on the size
+     * of each read, and up to 2.7 Kafka does not buffer the stream.
      */
     private static boolean read(InputStream stream, ByteArrayOutputStream plain, int magic, boolean byRecord, int most)
         throws IOException {
@@ -146,7 +147,7 @@ public final class Codecs {
         return false;
     }
 
-    /** One byte, and nothing after it. */
+    /** Reads exactly one byte. */
     private static int one(InputStream stream, ByteArrayOutputStream plain) throws IOException {
         int each = stream.read();
         if (each < 0)
@@ -167,7 +168,7 @@ public final class Codecs {
         return true;
     }
 
-    /** The number before a record of v2. */
+    /** Reads the varint before a record of v2. */
     private static int sizeOfRecord(InputStream stream, ByteArrayOutputStream plain) throws IOException {
         int size = 0;
         for (int bits = 0; bits < 35; bits += 7) {
@@ -182,7 +183,7 @@ public final class Codecs {
         return Math.max(0, (size >>> 1) ^ -(size & 1));
     }
 
-    /** The numbers before an older message, the first of which DataInputStream reads in one call. */
+    /** Reads the offset and size before a message of v0 or v1; DataInputStream reads the offset in one call. */
     private static int sizeOfMessage(InputStream stream, ByteArrayOutputStream plain, byte[] piece)
         throws IOException {
         if (!taken(stream, plain, piece, Long.BYTES))
@@ -207,7 +208,7 @@ public final class Codecs {
         return found.put(plain.toByteArray()).put(words).array();
     }
 
-    /** The bytes, and the sizes of the blocks that they came in. */
+    /** Decompressed bytes, with the sizes of their blocks. */
     private static final class Plain extends ByteArrayOutputStream {
         private final List<Integer> blocks = new ArrayList<>();
         private int start;

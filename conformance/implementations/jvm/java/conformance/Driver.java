@@ -3,9 +3,9 @@ package conformance;
 import java.io.File;
 import java.nio.ByteBuffer;
 
-/** Driver of one release's classes: executes the operations of batches, and returns the place of its files. */
+/** Driver of one release's classes: it executes operations, and gives access to the files that they write. */
 public interface Driver {
-    /** Works in a directory from now on; releases everything that is open. */
+    /** Starts an example in a directory, after releasing everything that is open. */
     void begin(String directory);
 
     /** Releases everything that is open, as a killed process does. */
@@ -20,27 +20,27 @@ public interface Driver {
     /** Returns the operations by their numbers in batches. */
     Operations operations();
 
-    /** Executes an operation; its outcome and the state after it are the reply. The callee owns bytes. */
+    /** Executes an operation; the reply has its outcome and the state after it. The callee may change {@code bytes}. */
     void execute(String operation, long[] arguments, byte[] bytes);
 
-    /** Executes an operation that changes nothing; the reply has no state, which takes longer to read than most results. */
+    /** Executes a read-only operation; the reply has no state, because reading it takes longer than most operations. */
     void ask(String operation, long[] arguments, byte[] bytes);
 
-    /** Whether the last operation was answered with these bytes of a script. */
+    /** Returns true if the last reply equals these bytes of a script. */
     boolean replied(ByteBuffer expected, int at, int length);
 
-    /** Adds the reply to the last operation, which has that number, to a digest. */
+    /** Adds the reply to the last operation to a digest; operation: its number. */
     void addReply(Digest digest, int operation);
 
-    /** A file of its directory; the directory itself for an empty path. */
+    /** Returns a file in the driver's directory; the directory itself for an empty path. */
     File file(String path);
 
-    /** Whether every file is compared, not only those that a step names. */
+    /** Returns true if every file is compared, not only the files that a step names. */
     default boolean comparesAll() {
         return false;
     }
 
-    /** Whether a file of that name is compared at all. */
+    /** Returns true if a file with that name is compared at all. */
     default boolean compares(String name) {
         return true;
     }

@@ -5,13 +5,12 @@ import java.util.concurrent.locks.LockSupport;
 import java.util.function.IntConsumer;
 
 /**
- * A thread that takes part in rounds of independent tasks.
+ * A thread that executes independent tasks together with the thread that waits for them.
  *
- * <p>The helper and the thread that waits for the round both take tasks. Where there is no second processor, or the
- * helper wakes up late, the waiting thread executes them all.
+ * <p>If there is no second processor, or the helper wakes up late, the waiting thread executes all tasks of a round.
  */
 final class Helper extends Thread {
-    /** Cost of waking the helper, in tasks. */
+    /** Number of tasks whose execution takes as long as waking the helper. */
     private static final int FEW = 4;
 
     private static final Helper HELPER = new Helper();
@@ -27,12 +26,12 @@ final class Helper extends Thread {
         setDaemon(true);
     }
 
-    /** A round of short tasks that may begin immediately, and has ended when its {@code finish} returns. */
+    /** Starts a round of short tasks, which has ended when its {@code finish} returns. */
     static Round post(int tasks, IntConsumer task) {
         return post(tasks, tasks > FEW, task);
     }
 
-    /** A round that may begin immediately, if that is worth waking the helper. */
+    /** Starts a round; {@code worthIt}: true if the tasks take longer than waking the helper. */
     static Round post(int tasks, boolean worthIt, IntConsumer task) {
         Round round = new Round(tasks, task);
         if (worthIt) {
@@ -58,12 +57,12 @@ final class Helper extends Thread {
 
     /** Tasks 0 … n - 1, each executed once, by the first free thread. */
     static final class Round {
-        /** Half a millisecond or so: being woken up costs about as much as a short round lasts. */
+        /** Number of polls before finish() sleeps, about half a millisecond: waking a thread takes as long as a short round. */
         private static final int SPINS = 20_000;
 
         private final int tasks;
         private final IntConsumer task;
-        private final AtomicInteger taken = new AtomicInteger();
+        private final AtomicInteger begun = new AtomicInteger();
         private final AtomicInteger done = new AtomicInteger();
         private volatile Thread waiting;
 
@@ -73,7 +72,7 @@ final class Helper extends Thread {
         }
 
         private void takePart() {
-            for (int number = taken.getAndIncrement(); number < tasks; number = taken.getAndIncrement()) {
+            for (int number = begun.getAndIncrement(); number < tasks; number = begun.getAndIncrement()) {
                 try {
                     task.accept(number);
                 } finally {
@@ -83,7 +82,7 @@ final class Helper extends Thread {
             }
         }
 
-        /** Takes part, and returns when all tasks are done. */
+        /** Executes tasks until none is left, then waits for those that the helper has begun. */
         void finish() {
             takePart();
             for (int spins = 0; done.get() < tasks && spins < SPINS; spins++)

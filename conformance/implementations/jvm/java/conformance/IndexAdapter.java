@@ -3,7 +3,7 @@ package conformance;
 import java.io.File;
 import java.lang.reflect.Method;
 
-/** What the three kinds of index have in common: opening, the operations without arguments, renaming. */
+/** Base class of the adapters of all kinds of index: opening, operations without arguments, renaming. */
 abstract class IndexAdapter {
     final Class<?> type;
     Object index;
@@ -30,7 +30,7 @@ abstract class IndexAdapter {
 
     abstract void state(Reply reply) throws Throwable;
 
-    /** The operations of one kind of index alone. */
+    /** Executes an operation that only this kind of index has. */
     abstract void performOwn(String operation, long[] arguments, Reply reply) throws Throwable;
 
     final void execute(String operation, long[] arguments, Reply reply) throws Throwable {
@@ -49,7 +49,7 @@ abstract class IndexAdapter {
         Members.call(renameTo, index, file);
     }
 
-    /** Unmaps or closes without changing the file, and forgets the index. */
+    /** Unmaps or closes the index without changing its file. */
     void abandon() {
         if (index == null)
             return;
@@ -58,7 +58,7 @@ abstract class IndexAdapter {
             Method handler = Members.methodOrNull(type, "closeHandler", 0);
             Members.call(handler != null ? handler : close, index);
         } catch (Throwable ignored) {
-            // what is abandoned has nothing to say
+            // errors of an abandoned index do not matter
         }
         index = null;
     }

@@ -50,7 +50,7 @@ public final class IndexDriver extends ReplyingDriver {
         return adapters[kind];
     }
 
-    /** Finds what the operations on a kind of index need; throws what is missing. */
+    /** Finds the classes and members that a kind of index needs; throws Missing if one does not exist. */
     public void prepare(int kind) throws Throwable {
         adapter(kind);
     }

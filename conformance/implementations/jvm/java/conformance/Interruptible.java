@@ -16,20 +16,20 @@ import org.objectweb.asm.tree.MethodInsnNode;
 import org.objectweb.asm.tree.MethodNode;
 import org.objectweb.asm.tree.TypeInsnNode;
 
-/** Changes of a class file: a point (Switch) before every access to a field, a buffer or a file; locks of Switch. */
+/** Changes class files: {@link Switch} is called before every access to a field, buffer or file, and replaces locks. */
 public final class Interruptible {
     private static final String SWITCH = Switch.class.getName().replace('.', '/');
     private static final String LOCK = "Ljava/util/concurrent/locks/Lock;";
     private static final Set<String> BUFFERS =
         Set.of("java/nio/MappedByteBuffer", "java/nio/ByteBuffer", "java/nio/Buffer");
-    /** Accesses to the memory of a buffer that Switch replaces. */
+    /** Calls that access the memory of a buffer, which Switch replaces. */
     private static final Pattern MEMORY = Pattern.compile(
         "getInt\\(I\\)I|getLong\\(I\\)J|putInt\\(I\\).*|putLong\\(J\\).*|duplicate\\(\\).*|force\\(\\).*");
     private static final Pattern LOCKS = Pattern.compile(
         "java/util/concurrent/locks/(Lock|ReentrantLock|ReentrantReadWriteLock\\$(Read|Write)Lock)");
     private static final Pattern READ_WRITE =
         Pattern.compile("java/util/concurrent/locks/(Reentrant)?ReadWriteLock");
-    /** Classes whose methods access what threads share. */
+    /** Classes whose methods access memory or files that threads share. */
     private static final Pattern SHARED = Pattern.compile(
         "java/util/concurrent/atomic/.*|java/nio/channels/FileChannel|java/io/(File|RandomAccessFile)"
             + "|java/nio/file/Files|com/github/benmanes/caffeine/cache/Cache|java/util/concurrent/LinkedBlockingQueue"
@@ -39,7 +39,7 @@ public final class Interruptible {
 
     private Interruptible() {}
 
-    /** The changed class file. */
+    /** Returns the changed class file. */
     public static byte[] of(byte[] classFile) {
         ClassNode node = new ClassNode();
         new ClassReader(classFile).accept(node, 0);
@@ -79,7 +79,7 @@ public final class Interruptible {
             redirect(instructions, call);
     }
 
-    /** Lets a call that locks, unmaps or accesses the memory of a buffer go to Switch. */
+    /** Replaces a call that locks, unmaps or accesses the memory of a buffer by a call of Switch. */
     private static void redirect(InsnList instructions, MethodInsnNode call) {
         int end = call.desc.indexOf(')') + 1;
         String parameters = call.desc.substring(0, end);

@@ -21,7 +21,7 @@ public final class Interruptions {
     private final Method where;
     private final Method waited;
     private final Method seen;
-    private final Method letGo;
+    private final Method unmapAll;
     private final File directory;
     private final Map<String, byte[]> batches;
     private final Target target;
@@ -36,27 +36,28 @@ public final class Interruptions {
         where = switches.getMethod("where", int.class);
         waited = switches.getMethod("waited");
         seen = switches.getMethod("seen");
-        letGo = switches.getMethod("letGo");
+        unmapAll = switches.getMethod("unmapAll");
         this.directory = directory;
         this.target = target;
         this.batches = batches;
     }
 
-    /** Says what bytes an append of this offset and timestamp has. */
+    /** Sets the bytes of an append with this offset and timestamp. */
     public void batch(String offsetAndTimestamp, byte[] bytes) {
         batches.put(offsetAndTimestamp, bytes);
     }
 
     /**
-     * The result: whether the first operation was interrupted, where, where the others were, whether one had to
-     * wait, the results of the first and of the others, and the state at the end.
+     * Runs operations with one interruption. Returns, in the order of the constants above: whether the first operation was
+     * interrupted, and at which point; at which point the others handed back; whether one operation had to wait; the
+     * results of the first operation and of the others; and the final state.
      *
-     * @param setup operations before: a name, then arguments, with blanks between them
+     * @param setup operations that run before: a name and arguments, separated by blanks
      * @param first the interrupted operation
      * @param others the operations that run during the interruption
-     * @param stop the point of the interruption, or -1 for never: then the others run after the first
-     * @param threads whether two threads run them, as in a broker, or one, which is faster
-     * @param back the point at which the others let the first one continue, or -1; of two threads
+     * @param stop the point of the interruption, or -1 for none; then the others run after the first operation
+     * @param threads true to use two threads, as in a broker; false to use one, which is faster
+     * @param back with two threads, the point at which the others let the first operation continue, or -1
      */
     public String[] run(String[] setup, String first, String[] others, int stop, boolean threads, int back) throws Throwable {
         Mappings.more();
@@ -83,13 +84,13 @@ public final class Interruptions {
                 waited.invoke(null).toString(), own[0], String.join(", ", results), state.toString().trim()};
         } finally {
             close();
-            letGo.invoke(null);
+            unmapAll.invoke(null);
         }
     }
 
     /**
-     * Results of the first operation, of the others, and the state at the end, of each order of whole operations: the
-     * first one after none of the others, after one, and so on.
+     * Returns the results of the operations and the final state for each order without interruption: the first operation
+     * runs before all others, after one of them, after two, and so on.
      */
     public String[][] orders(String[] setup, String first, String[] others) throws Throwable {
         String[][] found = new String[others.length + 1][];
@@ -111,7 +112,7 @@ public final class Interruptions {
         return found;
     }
 
-    /** The points of the last run in their order: the number of the operation, a blank, the point. */
+    /** Returns the points of the last run in order, each as the number of the operation, a blank, and the point. */
     public String[] seen() throws Throwable {
         return (String[]) seen.invoke(null);
     }
@@ -120,7 +121,7 @@ public final class Interruptions {
         try {
             target.close();
         } catch (Throwable closedAlready) {
-            // the operations may have closed it
+            // the operations may have closed the target
         }
     }
 
@@ -137,7 +138,7 @@ public final class Interruptions {
         }
     }
 
-    /** A map's entry is locked while it is computed, which a map notices when the same thread computes it again. */
+    /** Marks a wait: in one thread, ConcurrentHashMap reports a recursive update instead of waiting for its own lock. */
     private void markWait() {
         try {
             hasWaited.invoke(null);

@@ -30,7 +30,7 @@ final class LogAdapter {
     private final Object clientOrigin;
     private final Object coordinatorOrigin;
     private final Object deletion;
-    private final Stage stage;
+    private final LogEnvironment environment;
     private LogCleaning cleaning;
     private final Map<Long, Object> guards = new HashMap<>();
     private Object log;
@@ -38,9 +38,9 @@ final class LogAdapter {
     private Members.Reader segmentBase;
     private Members.Reader segmentSize;
 
-    LogAdapter(ClassLoader loader, Stage stage) throws Throwable {
-        this.stage = stage;
-        parts = new LogParts(loader, stage);
+    LogAdapter(ClassLoader loader, LogEnvironment environment) throws Throwable {
+        this.environment = environment;
+        parts = new LogParts(loader, environment);
         type = parts.type;
         producers = new LogProducers(type);
         readableRecords = Members.method(Members.type(loader,
@@ -73,7 +73,7 @@ final class LogAdapter {
         return found;
     }
 
-    /** The origin of an append: a flag in 2.4.0, Scala objects up to 3.4, then an enum. */
+    /** Returns the origin of an append: a flag in 2.4.0, a Scala object up to 3.4, then an enum constant. */
     private Object origin(String name, boolean fromClient) throws Throwable {
         Class<?> third = leaderParameters[2];
         if (third == boolean.class)
@@ -98,7 +98,7 @@ final class LogAdapter {
             : parts.module("kafka.log.ClientRecordDeletion$");
     }
 
-    /** words: names and values, with a zero byte between two. */
+    /** Parses settings. words: names and values, separated by zero bytes. */
     static Map<String, String> settings(String words) {
         Map<String, String> settings = new HashMap<>();
         String[] parts = words.split("\0", -1);
@@ -107,7 +107,7 @@ final class LogAdapter {
         return settings;
     }
 
-    /** settings: of the topic, and two of the broker. */
+    /** settings: the topic's configuration, and two settings of the broker. */
     void open(File directory, Map<String, String> settings, long start, long recoveryPoint, boolean clean)
             throws Throwable {
         int segmentBytes = Integer.parseInt(settings.remove("segment.bytes"));
@@ -117,7 +117,7 @@ final class LogAdapter {
         log = parts.open(directory, config, start, recoveryPoint, clean, expirationMs, verifies);
     }
 
-    /** The log that is open; null if none is. */
+    /** Returns the open log, or null. */
     Object log() {
         return log;
     }
@@ -126,7 +126,7 @@ final class LogAdapter {
         return Members.call(readableRecords, null, ByteBuffer.wrap(bytes));
     }
 
-    /** Begins to verify a producer's next transaction (since 3.6); whether a guard was given out. */
+    /** Begins to verify a producer's next transaction (since 3.6); returns true if Kafka returned a verification guard. */
     boolean verify(long producer, int sequence, short epoch, boolean raisesEpochs) throws Throwable {
         if (startVerification == null)
             return false;
@@ -151,7 +151,7 @@ final class LogAdapter {
         appendAsLeader(bytes, epoch, fromClient, null, (short) 0);
     }
 
-    /** With the guard that was given out last for a producer, and of a version of transactions (since 4.2). */
+    /** Appends with the last verification guard of a producer, and with a transaction version (since 4.2). */
     void appendVerified(byte[] bytes, int epoch, short version, boolean fromClient, long producer) throws Throwable {
         appendAsLeader(bytes, epoch, fromClient, guards.get(producer), version);
     }
@@ -172,19 +172,19 @@ final class LogAdapter {
         try {
             Members.call(appendAsLeader, log, arguments);
         } catch (Throwable thrown) {
-            throw told(thrown);
+            throw unwrapped(thrown);
         }
     }
 
-    /** Records that are rejected for their timestamps cause another exception, which is wrapped. */
-    private static Throwable told(Throwable thrown) throws Throwable {
+    /** Returns the cause of a RecordValidationException: the exception that describes the rejected records. */
+    private static Throwable unwrapped(Throwable thrown) throws Throwable {
         if (!thrown.getClass().getSimpleName().equals("RecordValidationException"))
             return thrown;
         Object wrapped = new Members.Reader(thrown.getClass(), "invalidException").read(thrown);
         return wrapped.getClass().getSimpleName().equals("InvalidTimestampException") ? (Throwable) wrapped : thrown;
     }
 
-    /** The default of an argument: Scala has a method for each, Java's shorter overloads pass it. */
+    /** Returns the default of an argument: Scala has a method for each default; in Java it is read from a shorter overload. */
     private Object leaderDefault(int argument) throws Throwable {
         Method scala = Members.methodOrNull(type, "appendAsLeader$default$" + (argument + 1), 0);
         if (scala != null)
@@ -193,7 +193,7 @@ final class LogAdapter {
         return switch (parameter.getSimpleName()) {
             case "RequestLocal" -> Members.call(Members.method(parameter, "noCaching", 0), null);
             case "VerificationGuard" -> parameter.getField("SENTINEL").get(null);
-            default -> throw new ClassNotFoundException("appendAsLeader wants a " + parameter.getName());
+            default -> throw new ClassNotFoundException("appendAsLeader has a parameter of the unknown type " + parameter.getName());
         };
     }
 
@@ -235,21 +235,22 @@ final class LogAdapter {
     }
 
     /**
-     * arguments: where the last round ended, bytes per read, keys, milliseconds between the segments' files; where
-     * the process is killed, how often it has been there then.
+     * Cleans the log once. arguments: the offset at which the last round ended, bytes per read, number of keys in the map,
+     * milliseconds between the segments' modification times, the place at which the process is killed, and how many
+     * times it reaches this place.
      */
     long[] clean(File directory, long[] arguments) throws Throwable {
         if (cleaning == null)
-            cleaning = new LogCleaning(parts.loader(), stage, type);
+            cleaning = new LogCleaning(parts.loader(), environment, type);
         List<Long> bases = new ArrayList<>();
         for (Object segment : segments())
             bases.add(base(segment));
         LogCleaning.age(directory, bases, arguments[3]);
-        stage.killAt(arguments.length > 4 ? (int) arguments[4] : -1, arguments.length > 4 ? arguments[5] : 0);
+        environment.killAt(arguments.length > 4 ? (int) arguments[4] : -1, arguments.length > 4 ? arguments[5] : 0);
         try {
             return cleaning.clean(log, arguments[0], (int) arguments[1], (int) arguments[2]);
         } finally {
-            stage.killAt(-1, 0);
+            environment.killAt(-1, 0);
         }
     }
 
@@ -274,7 +275,7 @@ final class LogAdapter {
         Members.call(assign != null ? assign : Members.method(type, "assignEpochStartOffset", 2), log, epoch, startOffset);
     }
 
-    /** Closes as LogManager does at shutdown; not prepared, only what the log's own close() does (they part in 4.4). */
+    /** Closes the log. prepared: true to close as LogManager does at shutdown, which differs from log.close() in 4.4. */
     void close(boolean prepared) throws Throwable {
         Method prepare = Members.methodOrNull(type, "prepareActiveSegmentForClose", 0);
         if (prepared && prepare != null)
@@ -294,10 +295,10 @@ final class LogAdapter {
             if (handlers != null)
                 Members.call(handlers, log);
             else
-                for (Object segment : segments())  // 4.4: a segment's close() is what closeHandlers() was
+                for (Object segment : segments())  // in 4.4 close() of a segment does what closeHandlers() did before
                     Members.call(Members.method(segment.getClass(), "close", 0), segment);
         } catch (Throwable ignored) {
-            // what is abandoned has nothing to say
+            // errors of an abandoned log do not matter
         }
         log = null;
     }
@@ -307,7 +308,7 @@ final class LogAdapter {
         return all instanceof Collection<?> collection ? new ArrayList<>(collection) : new ArrayList<>(Options.list(all));
     }
 
-    /** Adds 0 for no answer, or 1 and the answer. */
+    /** Adds 0 for no result, or 1 and the result. */
     void fetchOffset(long target, Reply reply) throws Throwable {
         Object result = fetchOffsetByTimestamp.getParameterCount() == 1
             ? Members.call(fetchOffsetByTimestamp, log, target)
@@ -324,13 +325,13 @@ final class LogAdapter {
         answer.add(found, reply);
     }
 
-    /** The answer in the result of a lookup; null for none. */
+    /** Returns the TimestampAndOffset in the result of a lookup, or null. */
     static Object answerOf(Object result) throws Throwable {
         Method holder = Members.methodOrNull(result.getClass(), "timestampAndOffsetOpt", 0);
         return Options.get(holder == null ? result : Members.call(holder, result));
     }
 
-    /** The bytes of the first batch that a fetch from an offset is answered with, up to the log's end; or none. */
+    /** Returns the bytes of the first batch that a fetch from an offset returns, up to the end of the log; or no bytes. */
     byte[] read(long offset) throws Throwable {
         Object records = read(offset, 1, "LOG_END");
         int size = ((Number) Members.call(records.getClass().getMethod("sizeInBytes"), records)).intValue();
@@ -341,7 +342,7 @@ final class LogAdapter {
         return bytes.array();
     }
 
-    /** The records that a fetch is answered with; isolation: LOG_END or HIGH_WATERMARK. */
+    /** Returns the records that a fetch returns; isolation: LOG_END or HIGH_WATERMARK. */
     Object read(long offset, int maxBytes, String isolation) throws Throwable {
         Method read = longest("read");
         Class<?> type = read.getParameterTypes()[2];
@@ -351,7 +352,7 @@ final class LogAdapter {
         return new Members.Reader(data.getClass(), "records").read(data);
     }
 
-    /** The last segment that does not begin after an offset; the first one if all do. */
+    /** Returns the last segment whose base offset is at most an offset; the first segment if all are above it. */
     Object segmentOf(long offset) throws Throwable {
         Object found = null;
         for (Object segment : segments())
@@ -360,7 +361,7 @@ final class LogAdapter {
         return found;
     }
 
-    /** Adds start, end, high watermark and last stable offset as a fetch is answered with them. */
+    /** Adds log start offset, log end offset, high watermark and LSO, as a fetch returns them. */
     void offsetSnapshot(Reply reply) throws Throwable {
         Object snapshot = Members.call(Members.method(type, "fetchOffsetSnapshot", 0), log);
         reply.add(new Members.Reader(snapshot.getClass(), "logStartOffset").readLong(snapshot));

@@ -1,6 +1,6 @@
 package conformance;
 
-/** FileRecords.TimestampAndOffset: fields in all releases so far, the epoch an Optional. */
+/** Reader of FileRecords.TimestampAndOffset. */
 final class LogAnswer {
     private final Class<?> type;
     private final Members.Reader timestamp;
@@ -18,7 +18,7 @@ final class LogAnswer {
         return type.isInstance(answer);
     }
 
-    /** Adds timestamp, offset, and leader epoch or -1. */
+    /** Adds the timestamp, the offset, and the leader epoch or -1. */
     void add(Object answer, Reply reply) throws Throwable {
         reply.add(timestamp.readLong(answer));
         reply.add(offset.readLong(answer));

@@ -9,7 +9,7 @@ import java.util.Optional;
 
 /**
  * One round of cleaning by the release's own cleaner: kafka.log.Cleaner (2.4 - 4.0), then the class of that name in
- * o.a.k.storage.internals.log. What it is given, a broker's LogCleaner and LogCleanerManager give it as well.
+ * o.a.k.storage.internals.log. The arguments are those that a broker's LogCleaner and LogCleanerManager pass.
  */
 final class LogCleaning {
     private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
@@ -21,7 +21,7 @@ final class LogCleaning {
         "messagesWritten", "bytesWritten", "invalidMessagesRead"};
 
     private final ClassLoader loader;
-    private final Stage stage;
+    private final LogEnvironment environment;
     private final Constructor<?> cleaner;
     private final Constructor<?> toClean;
     private final Constructor<?> keys;
@@ -34,9 +34,9 @@ final class LogCleaning {
     private Members.Reader[] bounds;
     private Members.Reader[] counts;
 
-    LogCleaning(ClassLoader loader, Stage stage, Class<?> log) throws Throwable {
+    LogCleaning(ClassLoader loader, LogEnvironment environment, Class<?> log) throws Throwable {
         this.loader = loader;
-        this.stage = stage;
+        this.environment = environment;
         Class<?> type = Members.type(loader, STORAGE + "Cleaner", "kafka.log.Cleaner");
         cleaner = Members.constructor(type, 8);
         clean = Members.method(type, "clean", 1);
@@ -62,9 +62,9 @@ final class LogCleaning {
         }
     }
 
-    /** The next dirty offset and the counts; nothing if a broker would not choose this log. */
+    /** Cleans; returns the next dirty offset and the counts, or nothing if a broker would not choose this log. */
     long[] clean(Object log, long checkpoint, int bufferBytes, int slots) throws Throwable {
-        Object range = Members.call(cleanable, manager, log, known(checkpoint), stage.now());
+        Object range = Members.call(cleanable, manager, log, known(checkpoint), environment.now());
         if (bounds == null)
             bounds = boundsOf(range.getClass());
         long firstDirty = bounds[0].readLong(range);
@@ -75,12 +75,12 @@ final class LogCleaning {
         if (cleanableBytes.readLong(chosen) <= 0)
             return new long[0];
         Class<?>[] wanted = cleaner.getParameterTypes();
-        Object clock = stage.clock(wanted[6]);
+        Object clock = environment.clock(wanted[6]);
         Object[] limit = throttler.getParameterCount() == 6
             ? new Object[] {Double.MAX_VALUE, 300L, true, "cleaner-io", "bytes", clock}
             : new Object[] {Double.MAX_VALUE, 300L, "cleaner-io", "bytes", clock};
         Object worker = Members.create(cleaner, 0, Members.create(keys, slots * BYTES_PER_SLOT, "MD5"), bufferBytes,
-            LARGEST_MESSAGE, LOAD_FACTOR, Members.create(throttler, limit), clock, stage.watched(wanted[7]));
+            LARGEST_MESSAGE, LOAD_FACTOR, Members.create(throttler, limit), clock, environment.watched(wanted[7]));
         Object done = Members.call(clean, worker, chosen);
         boolean java = done instanceof Map.Entry<?, ?>;
         Object stats = java ? ((Map.Entry<?, ?>) done).getValue() : part(done, "_2");
@@ -100,7 +100,7 @@ final class LogCleaning {
         return Members.call(Members.method(pair.getClass(), name, 0), pair);
     }
 
-    /** A pair in 2.4.0 and 2.5, else a separate class. */
+    /** Returns readers of the cleanable range: a pair in 2.4.0 and 2.5, an object of a separate class in other releases. */
     private static Members.Reader[] boundsOf(Class<?> type) {
         boolean pair = Members.methodOrNull(type, "firstDirtyOffset", 0) == null
             && Members.fieldOrNull(type, "firstDirtyOffset") == null;

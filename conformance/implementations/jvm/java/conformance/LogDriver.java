@@ -11,21 +11,21 @@ public final class LogDriver extends ReplyingDriver {
         List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".cleaned",
             ".swap");
 
-    private final Stage stage;
+    private final LogEnvironment environment;
     private LogAdapter adapter;
     private boolean open;
 
     public LogDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer, Operations operations) {
         super(loader, kinds, buffer, operations);
-        stage = new Stage(loader);
+        environment = new LogEnvironment(loader);
     }
 
-    /** Which class it is that is driven. */
+    /** Returns the name of the class under test. */
     public String className() throws Throwable {
         return adapter().parts.type.getName();
     }
 
-    /** Finds what the operations need; throws what is missing. */
+    /** Finds the classes and members that the operations need; throws Missing if one does not exist. */
     public void prepare() throws Throwable {
         adapter();
     }
@@ -55,12 +55,12 @@ public final class LogDriver extends ReplyingDriver {
         if (open)
             adapter.abandon();
         open = false;
-        stage.forgetTasks();
+        environment.forgetTasks();
     }
 
     private LogAdapter adapter() throws Throwable {
         if (adapter == null)
-            adapter = new LogAdapter(loader, stage);
+            adapter = new LogAdapter(loader, environment);
         return adapter;
     }
 
@@ -79,7 +79,7 @@ public final class LogDriver extends ReplyingDriver {
 
     /** arguments: log start offset, recovery point, clean, now. */
     private void open(Map<String, String> settings, long[] arguments) throws Throwable {
-        stage.setClock(arguments[3]);
+        environment.setClock(arguments[3]);
         LogAdapter log = adapter();
         log.open(new File(directory), settings, arguments[0], arguments[1], arguments[2] != 0);
         open = true;
@@ -116,7 +116,7 @@ public final class LogDriver extends ReplyingDriver {
                     open = false;
                 }
                 case "crash_log" -> abandon();
-                case "set_clock" -> stage.setClock(a);
+                case "set_clock" -> environment.setClock(a);
                 case "clean_log" -> {
                     for (long number : adapter.clean(new File(directory), arguments))
                         reply.add(number);
@@ -124,18 +124,18 @@ public final class LogDriver extends ReplyingDriver {
                 case "crash_cleaning" -> crashCleaning(arguments);
                 case "assign_epoch" -> adapter.assignEpoch((int) a, b);
                 case "offset_snapshot" -> adapter.offsetSnapshot(reply);
-                case "expire_producers" -> adapter.expireProducers(stage.now());
+                case "expire_producers" -> adapter.expireProducers(environment.now());
                 default -> throw new UnsupportedOperationException("operation " + operation);
             }
         });
     }
 
-    /** A cleaning round that ends at some point, or after its end, together with the process. */
+    /** Runs a cleaning round and kills the process during or after it. */
     private void crashCleaning(long[] arguments) {
         try {
             adapter.clean(new File(directory), arguments);
         } catch (Throwable ignored) {
-            // the kill, or an error that its thread would only have logged
+            // the kill, or an error that the cleaner thread would only log
         } finally {
             abandon();
         }
@@ -143,7 +143,7 @@ public final class LogDriver extends ReplyingDriver {
 
     @Override
     boolean settle() throws Throwable {
-        stage.runTasks();
+        environment.runTasks();
         return open;
     }
 

@@ -12,9 +12,10 @@ import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Makes what a log is made of: kafka.log.Log.apply (2.4 - 3.0), kafka.log.UnifiedLog.apply (3.1 - 4.0) and
- * o.a.k.storage.internals.log.UnifiedLog.create (4.1 and later) take between 10 and 16 arguments, and an argument is
- * found by its type. Only the order of the offsets (start, recovery point) and the first boolean (clean) is relied on.
+ * Arguments of a log's factory method: kafka.log.Log.apply (2.4 - 3.0), kafka.log.UnifiedLog.apply (3.1 - 4.0) and
+ * o.a.k.storage.internals.log.UnifiedLog.create (4.1 and later). It has between 10 and 16 parameters, and each argument is
+ * chosen by the type of its parameter. Two facts are assumed: the log start offset precedes the recovery point, and the
+ * first boolean states whether the last shutdown was clean.
  */
 final class LogParts {
     private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
@@ -23,17 +24,17 @@ final class LogParts {
 
     final Class<?> type;
     private final ClassLoader loader;
-    private final Stage stage;
+    private final LogEnvironment environment;
     private final Method create;
     private final Class<?> configType;
     private final Map<Map<String, String>, Object> configs = new HashMap<>();
     private Object topicStats;
-    /** Whether the broker has remote storage: the last boolean that a log takes. */
+    /** True if the broker has remote storage; the last boolean parameter of the factory. */
     boolean tiered;
 
-    LogParts(ClassLoader loader, Stage stage) throws Throwable {
+    LogParts(ClassLoader loader, LogEnvironment environment) throws Throwable {
         this.loader = loader;
-        this.stage = stage;
+        this.environment = environment;
         Class<?> log = null;
         Method factory = null;
         for (String name : new String[] {"kafka.log.Log", "kafka.log.UnifiedLog", STORAGE + "UnifiedLog"}) {
@@ -41,7 +42,7 @@ final class LogParts {
                 log = Members.type(loader, name);
                 factory = factory(log);
             } catch (Missing notThisOne) {
-                // a name of another era; storage of 4.0 has a class of the last name that is not the log
+                // try the next name; in 4.0 another class than the log has the last name
             }
             if (factory != null)
                 break;
@@ -68,8 +69,8 @@ final class LogParts {
         return found;
     }
 
-    /** True if an argument, not a file, states that the last shutdown was clean (2.8 and later). */
-    private boolean toldWhetherClean() {
+    /** Returns true if a parameter, not a file, states that the last shutdown was clean (2.8 and later). */
+    private boolean hasCleanParameter() {
         for (Class<?> parameter : create.getParameterTypes())
             if (parameter == boolean.class)
                 return true;
@@ -79,7 +80,7 @@ final class LogParts {
     Object open(File directory, Object config, long start, long recoveryPoint, boolean clean, int expirationMs,
                 boolean verifies) throws Throwable {
         File marker = new File(directory.getParentFile(), MARKER);
-        if (!toldWhetherClean() && clean)
+        if (!hasCleanParameter() && clean)
             marker.createNewFile();
         try {
             Class<?>[] parameters = create.getParameterTypes();
@@ -94,13 +95,13 @@ final class LogParts {
                 else if (parameter == long.class)
                     arguments[i] = longs++ == 0 ? start : recoveryPoint;
                 else if (parameter == int.class)
-                    arguments[i] = expirationMs;  // others are waits that never end here
+                    arguments[i] = expirationMs;  // the other numbers are delays, which never end in a test
                 else if (parameter == boolean.class)
                     arguments[i] = booleans++ == 0 ? clean : tiered && i == last;
                 else if (parameter == configType)
                     arguments[i] = config;
                 else
-                    arguments[i] = part(parameter, expirationMs, verifies);
+                    arguments[i] = argument(parameter, expirationMs, verifies);
             }
             return Members.call(create, null, arguments);
         } finally {
@@ -108,18 +109,19 @@ final class LogParts {
         }
     }
 
-    private Object part(Class<?> parameter, int expirationMs, boolean verifies) throws Throwable {
+    /** Returns the argument for a parameter, chosen by its type. */
+    private Object argument(Class<?> parameter, int expirationMs, boolean verifies) throws Throwable {
         switch (parameter.getSimpleName()) {
-            case "Time": return stage.clock(parameter);
-            case "Scheduler": return stage.scheduler(parameter);
-            case "LogOffsetsListener": return stage.deaf(parameter);
+            case "Time": return environment.clock(parameter);
+            case "Scheduler": return environment.scheduler(parameter);
+            case "LogOffsetsListener": return environment.listener(parameter);
             case "Option": return none();
             case "Optional": return Optional.empty();
             case "ConcurrentMap": return new ConcurrentHashMap<>();
             case "BrokerTopicStats": return topicStats(parameter);
             case "LogDirFailureChannel": return Members.create(Members.constructor(parameter, 1), 1);
             case "ProducerStateManagerConfig": return producerConfig(parameter, expirationMs, verifies);
-            default: throw new ClassNotFoundException("a log wants a " + parameter.getName());
+            default: throw new ClassNotFoundException("the factory of the log has a parameter of the unknown type " + parameter.getName());
         }
     }
 
@@ -127,12 +129,12 @@ final class LogParts {
         return module("scala.None$");
     }
 
-    /** The instance of a Scala object. */
+    /** Returns the instance of a Scala object. */
     Object module(String name) throws Throwable {
         return Class.forName(name, true, loader).getField("MODULE$").get(null);
     }
 
-    /** Shared by all logs, as in a broker: each instance has meters that tick as long as the process lives. */
+    /** Returns the BrokerTopicStats that all logs share, as in a broker: an instance has timers that never end. */
     Object topicStats(Class<?> type) throws Throwable {
         if (topicStats == null)
             topicStats = newTopicStats(type);
@@ -157,7 +159,7 @@ final class LogParts {
             : Members.create(constructor, expirationMs, verifies);
     }
 
-    /** A topic's configuration, which nothing changes: it is made once, as parsing takes longer than opening a log. */
+    /** Returns a topic's configuration, cached because parsing it takes longer than opening a log. */
     Object config(Map<String, String> settings, int segmentBytes) throws Throwable {
         Map<String, String> properties = new HashMap<>(settings);
         properties.put("segment.bytes", Integer.toString(segmentBytes));
@@ -172,8 +174,8 @@ final class LogParts {
     }
 
     /**
-     * From 4.0 the smallest segment that the validator allows is a megabyte; Kafka's own tests have other ways around it
-     * in each release, so the field is set.
+     * Returns a configuration whose segment size is set by reflection, because from 4.0 the validator rejects segments
+     * under a megabyte.
      */
     private Object newConfig(Map<String, String> settings, int segmentBytes) throws Throwable {
         Map<String, String> properties = new HashMap<>(settings);

@@ -7,7 +7,7 @@ import java.util.List;
 import java.util.Map;
 
 /**
- * What a log remembers of its producers: kafka.log.ProducerStateManager (2.4 - 3.4), then the class of that name in
+ * Producer state of a log: kafka.log.ProducerStateManager (2.4 - 3.4), then the class of that name in
  * o.a.k.storage.internals.log. Entries and batches were Scala classes, Java classes with fields, and records.
  */
 final class LogProducers {
@@ -31,7 +31,7 @@ final class LogProducers {
         Members.call(Members.method(producers.getClass(), "removeExpiredProducers", 1), producers, nowMs);
     }
 
-    /** Adds the end of what has been seen, open and unreplicated transactions, and every producer. */
+    /** Adds the map end offset, the open and the unreplicated transactions, and every producer. */
     void state(Object log, Reply reply) throws Throwable {
         Object producers = manager.read(log);
         if (active == null) {
@@ -56,7 +56,7 @@ final class LogProducers {
             reply.add((Long) offset);
     }
 
-    /** In the order of their ids. */
+    /** Returns the producers, ordered by id. */
     private List<Object> entries(Object map) throws Throwable {
         Object values = map instanceof Map<?, ?> java ? new ArrayList<>(java.values())
             : Members.call(Members.method(map.getClass(), "values", 0), map);

@@ -4,7 +4,7 @@ import java.io.File;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 
-/** Offset and time index: mapped files of fixed-size entries. */
+/** Base class of the adapters of offset and time indexes, which map a file of fixed-size entries. */
 abstract class MappedIndexAdapter extends IndexAdapter {
     private final Constructor<?> constructor;
     private final Method lookup;

@@ -3,11 +3,11 @@ package conformance;
 import java.lang.management.BufferPoolMXBean;
 import java.lang.management.ManagementFactory;
 
-/** Mapped files. Releases before KAFKA-19390 leave every remapped buffer to the collector. */
+/** Limit of mapped files. Releases before KAFKA-19390 leave every remapped buffer to the garbage collector. */
 final class Mappings {
-    /** The kernel allows 65,530 a process; a file that has been removed takes memory as long as it is mapped. */
+    /** Number of mappings that starts a collection. The kernel allows 65,530 per process; a removed file uses memory while mapped. */
     private static final long MANY = 8_192;
-    /** A step makes a few at most. */
+    /** Number of steps between two counts; a step adds a few mappings at most. */
     private static final int STEPS_BETWEEN_LOOKS = 1_024;
 
     private static final BufferPoolMXBean MAPPED = pool();
@@ -22,7 +22,7 @@ final class Mappings {
         throw new IllegalStateException("this Java does not count its mapped buffers");
     }
 
-    /** Says that a step may map files; collects those that are not in use any more where there are many. */
+    /** Is called before a step that may map files; collects unused mappings if there are many. */
     static synchronized void more() {
         if (++steps % STEPS_BETWEEN_LOOKS == 0 && MAPPED.getCount() > MANY)
             System.gc();

@@ -9,19 +9,19 @@ import java.util.Optional;
 import java.util.concurrent.ConcurrentHashMap;
 
 /**
- * Finds what a class has instead of assuming it: between 2.4 and 4.4 Kafka's index classes went from Scala to Java,
- * fields became records, and methods came, went and lost their visibility.
+ * Lookup of classes, methods and fields by name. Between 2.4 and 4.4 Kafka's classes moved from Scala to Java, fields
+ * became record components, and methods were added, removed or made private.
  */
 final class Members {
     private Members() {}
 
-    /** The first class of these names that the loader has. */
+    /** Returns the first class of these names that the loader finds. */
     static Class<?> type(ClassLoader loader, String... names) {
         for (String name : names) {
             try {
                 return Class.forName(name, true, loader);
             } catch (ClassNotFoundException notThisOne) {
-                // the next name is from another era
+                // try the name in other releases
             }
         }
         throw new Missing(names);
@@ -29,12 +29,12 @@ final class Members {
 
     private record Key(Class<?> type, String name, int parameters) {}
 
-    // Asking a class for its members copies them all: too slow to do it again for every option and every list.
+    // Cached, because Class.getMethods copies all members, which is too slow for every Option and every list.
     private static final Map<Key, Optional<Method>> FOUND = new ConcurrentHashMap<>();
     private static final Map<Key, Optional<Field>> FIELDS = new ConcurrentHashMap<>();
     private static final Map<Key, Constructor<?>> CONSTRUCTORS = new ConcurrentHashMap<>();
 
-    /** A method of that name and number of parameters, declared here or above, whatever its visibility; or null. */
+    /** Returns the method of that name and number of parameters, inherited or private too; or null. */
     static Method methodOrNull(Class<?> type, String name, int parameters) {
         return FOUND.computeIfAbsent(new Key(type, name, parameters), Members::find).orElse(null);
     }
@@ -61,7 +61,7 @@ final class Members {
         return found;
     }
 
-    /** The method of that name with the most parameters; or null. */
+    /** Returns the method of that name with the most parameters; or null. */
     static Method longestOrNull(Class<?> type, String name) {
         Method found = null;
         for (Method method : type.getDeclaredMethods())
@@ -73,7 +73,7 @@ final class Members {
         return found;
     }
 
-    /** A field that has to be there. */
+    /** Returns a field; throws Missing if it does not exist. */
     static Field field(Class<?> type, String name) {
         Field found = fieldOrNull(type, name);
         if (found == null)
@@ -95,7 +95,7 @@ final class Members {
         throw new Missing(key.type(), Missing.CONSTRUCTOR, key.parameters());
     }
 
-    /** A field whose name is, or in Scala's mangling ends with, the given one; or null. */
+    /** Returns a field by its name, or by the suffix that Scala's name mangling leaves; or null. */
     static Field fieldOrNull(Class<?> type, String name) {
         return FIELDS.computeIfAbsent(new Key(type, name, Missing.READ), Members::findField).orElse(null);
     }
@@ -110,7 +110,7 @@ final class Members {
         return Optional.empty();
     }
 
-    /** Calls a method and lets its own exception through. */
+    /** Calls a method; throws the exception that the method throws. */
     static Object call(Method method, Object target, Object... arguments) throws Throwable {
         try {
             return method.invoke(target, arguments);
@@ -127,7 +127,7 @@ final class Members {
         }
     }
 
-    /** Readers of several values. */
+    /** Returns readers of several values. */
     static Reader[] readers(Class<?> type, String... names) {
         Reader[] found = new Reader[names.length];
         for (int i = 0; i < names.length; i++)
@@ -135,7 +135,7 @@ final class Members {
         return found;
     }
 
-    /** A value that is a method in one release and a field in another. */
+    /** Reader of a value that is a method in one release and a field in another. */
     static final class Reader {
         private final Method method;
         private final Field field;

@@ -3,11 +3,11 @@ package conformance;
 import java.lang.reflect.Constructor;
 import java.util.NoSuchElementException;
 
-/** A class, or a member of one, that a build of Kafka does not have and an adapter needs. */
+/** Exception for a class, method or field that an adapter needs and a build of Kafka does not have. */
 public final class Missing extends NoSuchElementException {
-    /** Any number of parameters. */
+    /** Number of parameters if any number is accepted. */
     static final int ANY = -1;
-    /** The value is read: from a method without parameters, or from a field. */
+    /** Number of parameters if a field is accepted, too. */
     static final int READ = -2;
     static final String CONSTRUCTOR = "<init>";
 
@@ -15,7 +15,7 @@ public final class Missing extends NoSuchElementException {
     private final String member;
     private final int parameters;
 
-    /** A class that has none of these names. */
+    /** No class has one of these names. */
     Missing(String... types) {
         super("there is no class " + types[0]);
         this.types = types;
@@ -37,7 +37,7 @@ public final class Missing extends NoSuchElementException {
         return parameters == ANY ? what : what + " with " + parameters + " parameter" + (parameters == 1 ? "" : "s");
     }
 
-    /** Whether the classes of another loader have it. */
+    /** Returns true if the classes of another loader have it. */
     public boolean isIn(ClassLoader loader) {
         for (String name : types) {
             try {
@@ -45,7 +45,7 @@ public final class Missing extends NoSuchElementException {
                 if (member == null || has(type))
                     return true;
             } catch (ReflectiveOperationException | LinkageError notThisOne) {
-                // the next name is from another era
+                // try the name in other releases
             }
         }
         return false;

@@ -1,6 +1,6 @@
 package conformance;
 
-/** The operations of a level by their numbers in scripts: Python gives the names when it connects a driver. */
+/** Names of a machine's operations, by their numbers in batches; Python passes the names when it creates a driver. */
 public final class Operations {
     private final String[] names;
     private final boolean[] replacing;

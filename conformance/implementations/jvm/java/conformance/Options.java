@@ -5,11 +5,11 @@ import java.util.List;
 import java.util.Optional;
 import java.util.OptionalLong;
 
-/** Options and lists of both languages as Java types. */
+/** Conversion of Java's and Scala's options and lists to Java types. */
 final class Options {
     private Options() {}
 
-    /** The value of an Optional, an OptionalLong or a scala.Option; null for none. */
+    /** Returns the value of an Optional, an OptionalLong or a scala.Option; null if it is empty. */
     static Object get(Object option) throws Throwable {
         if (option instanceof Optional<?> some)
             return some.orElse(null);
@@ -27,7 +27,7 @@ final class Options {
             reply.add(((Number) number).longValue());
     }
 
-    /** The elements of a java.util.List or a scala.collection.Iterable. */
+    /** Returns the elements of a java.util.List or a scala.collection.Iterable. */
     static List<?> list(Object elements) throws Throwable {
         if (elements instanceof List<?> list)
             return list;

@@ -1,6 +1,6 @@
 package conformance;
 
-/** A counter that is wrong when it is interrupted: a check of interruptions has to find it first. */
+/** Counter with a planted race. The search for races must find this one, or its other results are not trusted. */
 public final class Racy {
     private int value;
 

@@ -11,23 +11,23 @@ import java.util.regex.Pattern;
  * Observation of an operation as native longs, which Python reads without another call.
  *
  * <pre>
- *   0 error kind (0: none, -1: an exception that no kind is known for)
+ *   0 error kind (0: none, -1: an exception without a kind)
  *   1 number of values, -1 for "nothing"     2 number of longs of state, 0 if nothing is open
  *   3... value, then state: as conformance/implementations/jvm/rows.py reads them
  * </pre>
  */
 final class Reply {
     private static final int BODY = 3;
-    /** Added to the number of a kind whose text is not compared. */
+    /** Added to the number of an error kind whose text is not compared. */
     private static final int SILENT = 1 << 8;
-    /** In place of the length of a text: whatever it says. */
+    /** Replaces the length of a text: any text is accepted. */
     private static final long ANY_TEXT = -2;
     private static final Pattern MODIFIED = Pattern.compile("lastModifiedTime=(\\d+)");
 
     private final ByteBuffer buffer;
     private final Map<String, Integer> kinds;
     private int length;
-    /** Suffix of the name of an exception that has another kind if its text does not have these words. */
+    /** Suffix of the name of an exception whose kind depends on its text: it has another kind without these words. */
     private static final String WITHOUT_VERSION = " without a version";
     private static final String VERSION = "aborted transaction version";
     private String text;
@@ -39,7 +39,7 @@ final class Reply {
         this.kinds = kinds;
     }
 
-    /** Compared texts contain no directory. */
+    /** Sets the directory that is removed from texts before they are compared. */
     void inside(String directory) {
         this.directory = directory;
     }
@@ -61,7 +61,7 @@ final class Reply {
         set(BODY + length++, value);
     }
 
-    /** The longs added so far are the value. */
+    /** Ends the value, which is the longs added so far. */
     void endValue() {
         set(1, length == 0 ? -1 : length);
     }
@@ -94,7 +94,7 @@ final class Reply {
         return length;
     }
 
-    /** The longs added since the mark are the state. */
+    /** Ends the state, which is the longs added since the mark. */
     void endState(int mark) {
         set(2, length - mark);
     }
@@ -104,8 +104,8 @@ final class Reply {
     }
 
     /**
-     * Whether it is these bytes: the longs, then the length of the text (-1 for none, ANY_TEXT for any), then the text.
-     * A length of -1 equals no reply.
+     * Returns true if the reply equals these bytes: the longs, the length of the text (-1 for none, ANY_TEXT for any),
+     * the text. If {@code bytes} is -1, no reply is equal.
      */
     boolean is(ByteBuffer expected, int at, int bytes) {
         if (bytes < 0)
@@ -133,7 +133,7 @@ final class Reply {
         digest.add(silent ? null : comparable(text, directory));
     }
 
-    /** A text without what no two implementations share: their directories, and when a file was last written. */
+    /** Returns a text without the directory and without modification times, which always differ. */
     private static String comparable(String text, String directory) {
         if (text == null)
             return null;

@@ -6,7 +6,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /**
- * Driver of one release's classes: one call executes one operation, and its outcome and the state are the reply.
+ * Base class of drivers that execute one operation per call, and return its outcome and the state as a {@link Reply}.
  *
  * Exported JUnit tests have a class of this name, with the same members that drivers use:
  * conformance/runs/reproducers/templates/TraceTest.java.
@@ -69,7 +69,7 @@ abstract class ReplyingDriver implements Driver {
         withState = true;
     }
 
-    /** Finishes the work that the operation has left, and returns whether there is a state. */
+    /** Finishes the background work of an operation; returns true if there is a state. */
     abstract boolean settle() throws Throwable;
 
     /** Adds the state to the reply. */

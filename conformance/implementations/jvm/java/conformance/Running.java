@@ -1,17 +1,17 @@
 package conformance;
 
-/** The step that a driver is executing, for another thread to read. */
+/** Step that a driver is executing; other threads may read it. */
 public final class Running {
     private volatile long count;
     private Thread thread;
 
-    /** A step begins, in this thread. */
+    /** Marks the begin of a step in this thread. */
     void begin() {
         thread = Thread.currentThread();
         count++;  // only one thread at a time executes steps of a driver
     }
 
-    /** It has ended. */
+    /** Marks the end of the step. */
     void end() {
         count++;
     }

@@ -6,20 +6,20 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * A batch of steps, each with its expected results for every set of rules. Each member reads it once, step by step.
+ * Batch of steps, each with its expected results for every set of rules. Each release reads it once, step by step.
  *
  * <pre>
  *   step:        request, and for every set of rules an expectation
  *   expectation: length of the reply, reply, number of files, files
- *   file:        length of the name, name (neither if all are named as before), content
+ *   file:        length of the name, name (both are omitted if no name has changed), content
  * </pre>
  */
 final class Script extends Steps {
-    /** Instead of an expectation: the same as for the previous set of rules. */
+    /** Replaces an expectation that is the same as for the previous set of rules. */
     private static final int AS_BEFORE = -2;
-    /** Instead of the number of files, or of a content: what there was after the step before. */
+    /** Replaces the number of files, or a content, that is as after the previous step. */
     private static final int UNCHANGED = -2;
-    /** Instead of the number of files: the files of the previous step, in its order, with other contents. */
+    /** Replaces the number of files if only the contents differ from the previous step. */
     private static final int NAMED_AS_BEFORE = -3;
 
     private final int rules;
@@ -30,13 +30,13 @@ final class Script extends Steps {
         this.rules = rules;
     }
 
-    /** A request, and an expectation for every set of rules. */
+    /** Request, and an expectation for every set of rules. */
     record Step(Request request, Expectation[] expectations) {}
 
     /** Position and length of a reply (length -1: no reply, the harness compares), and the files. */
     record Expectation(int replyAt, int replyLength, Content[] files) {}
 
-    /** The step of that number, from 0 on. */
+    /** Returns the step with that number (from 0). */
     synchronized Step step(int number) {
         while (steps.size() <= number)
             steps.add(next(steps.isEmpty() ? null : steps.get(steps.size() - 1)));

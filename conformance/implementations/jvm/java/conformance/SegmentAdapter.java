@@ -27,8 +27,8 @@ final class SegmentAdapter {
     private Object segment;
     private File directory;
 
-    SegmentAdapter(ClassLoader loader, Stage stage) throws Throwable {
-        parts = new SegmentParts(loader, stage);
+    SegmentAdapter(ClassLoader loader, LogEnvironment environment) throws Throwable {
+        parts = new SegmentParts(loader, environment);
         type = parts.type;
         state = new SegmentState(type);
         Method perCall = Members.methodOrNull(type, "append", 4);
@@ -50,7 +50,7 @@ final class SegmentAdapter {
               int initFileSize, boolean preallocate, String suffix) throws Throwable {
         this.directory = directory;
         segment = parts.open(directory, baseOffset, indexInterval, indexSize, exists, initFileSize, preallocate, suffix);
-        rollJitterMs.setLong(segment, jitterMs);  // random otherwise
+        rollJitterMs.setLong(segment, jitterMs);  // otherwise Kafka draws a random number
     }
 
     void append(byte[] records, long largestOffset, long largestTimestamp, long shallowOffset) throws Throwable {
@@ -124,7 +124,7 @@ final class SegmentAdapter {
         call("changeFileSuffixes", oldSuffix, newSuffix);
     }
 
-    /** Says that the files' directory is elsewhere. */
+    /** Sets another parent directory of the files. */
     void updateDirectory(File elsewhere) throws Throwable {
         call(Members.methodOrNull(type, "updateParentDir", 1) != null ? "updateParentDir" : "updateDir", elsewhere);
     }
@@ -179,9 +179,9 @@ final class SegmentAdapter {
         if (segment == null)
             return;
         try {
-            state.letGo(segment);
+            state.closeFiles(segment);
         } catch (Throwable ignored) {
-            // what is abandoned has nothing to say
+            // errors of an abandoned segment do not matter
         }
         segment = null;
     }

@@ -9,15 +9,15 @@ import java.util.Map;
 
 /** Executes the operations of the segment machine on one release's own LogSegment, one per call. */
 public final class SegmentDriver extends ReplyingDriver {
-    private final Stage stage;
+    private final LogEnvironment environment;
     private SegmentAdapter adapter;
 
     public SegmentDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer, Operations operations) {
         super(loader, kinds, buffer, operations);
-        stage = new Stage(loader);
+        environment = new LogEnvironment(loader);
     }
 
-    /** Finds what the operations need; throws what is missing. */
+    /** Finds the classes and members that the operations need; throws Missing if one does not exist. */
     public void prepare() throws Throwable {
         adapter();
     }
@@ -31,7 +31,7 @@ public final class SegmentDriver extends ReplyingDriver {
 
     private SegmentAdapter adapter() throws Throwable {
         if (adapter == null)
-            adapter = new SegmentAdapter(loader, stage);
+            adapter = new SegmentAdapter(loader, environment);
         return adapter;
     }
 
@@ -44,7 +44,7 @@ public final class SegmentDriver extends ReplyingDriver {
             }
             case "truncate_segment" -> {
                 Mappings.more();
-                stage.setClock(arguments[1]);
+                environment.setClock(arguments[1]);
             }
             case "recover_segment", "resize_indexes" -> Mappings.more();
             default -> { }
@@ -74,12 +74,12 @@ public final class SegmentDriver extends ReplyingDriver {
 
     /** arguments: base offset, index interval, index size, jitter, exists, initial size, preallocate, now. */
     private void open(long[] arguments, String suffix) throws Throwable {
-        stage.setClock(arguments[7]);
+        environment.setClock(arguments[7]);
         adapter().open(new File(directory), arguments[0], (int) arguments[1], (int) arguments[2], arguments[3],
             arguments[4] != 0, (int) arguments[5], arguments[6] != 0, suffix);
     }
 
-    /** Appends from a file with the records, next to the directory and never in it. */
+    /** Appends from a file with the records, which is outside the compared directory. */
     private void appendFromFile(byte[] records, int position) throws Throwable {
         Path source = Path.of(directory + ".source");
         Files.write(source, records);

@@ -12,7 +12,7 @@ import java.util.TreeMap;
 import java.util.concurrent.locks.ReadWriteLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
-/** Makes what a segment is made of and what its methods want: configuration, records, producer state, and so on. */
+/** Arguments of a segment's factory and methods: configuration, records, producer state, and so on. */
 final class SegmentParts {
     private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
     private static final int A_LONG_TIME_MS = 86_400_000;
@@ -32,10 +32,10 @@ final class SegmentParts {
     private final Class<?> cacheOption;
     private Object epochCache;
 
-    SegmentParts(ClassLoader loader, Stage stage) throws Throwable {
+    SegmentParts(ClassLoader loader, LogEnvironment environment) throws Throwable {
         this.loader = loader;
         type = Members.type(loader, STORAGE + "LogSegment", "kafka.log.LogSegment");
-        clock = stage.clock(Members.type(loader, "org.apache.kafka.common.utils.Time"));
+        clock = environment.clock(Members.type(loader, "org.apache.kafka.common.utils.Time"));
         open = Members.method(type, "open", 8);
         configType = Members.type(loader, STORAGE + "LogConfig", "kafka.log.LogConfig");
         readableRecords = Members.method(Members.type(loader,
@@ -87,7 +87,7 @@ final class SegmentParts {
         return Members.call(readableRecords, null, ByteBuffer.wrap(bytes));
     }
 
-    /** An open file of records, as appendFromFile takes it. */
+    /** Returns an open file of records, the argument of appendFromFile. */
     Object fileRecords(File file) throws Throwable {
         Class<?> records = Members.type(loader,
             "org.apache.kafka.common.record.internal.FileRecords", "org.apache.kafka.common.record.FileRecords");
@@ -107,7 +107,7 @@ final class SegmentParts {
         return Members.create(offsetPosition, offset, position);
     }
 
-    /** A producer state that knows nothing yet. */
+    /** Returns a producer state without producers. */
     Object producerState(File directory) throws Throwable {
         Class<?>[] parameters = producerState.getParameterTypes();
         Object[] arguments = new Object[parameters.length];
@@ -118,7 +118,7 @@ final class SegmentParts {
                 case "Time" -> clock;
                 case "int" -> A_LONG_TIME_MS;
                 case "ProducerStateManagerConfig" -> producerConfig(parameters[i]);
-                default -> throw new ClassNotFoundException("a producer state wants a " + parameters[i].getName());
+                default -> throw new ClassNotFoundException("a producer state has a parameter of the unknown type " + parameters[i].getName());
             };
         return Members.create(producerState, arguments);
     }
@@ -130,18 +130,18 @@ final class SegmentParts {
             : Members.create(constructor, A_LONG_TIME_MS, false);
     }
 
-    /** No epoch cache; 4.0 and later need one, so theirs has the highest epoch and accepts no other. */
+    /** Returns no epoch cache; for 4.0 and later, which need one, a cache that ignores every epoch. */
     Object noEpochCache() throws Throwable {
         if (cacheOption == Optional.class)
             return Optional.empty();
         if (cacheOption.getName().equals("scala.Option"))
             return module("scala.None$");
         if (epochCache == null)
-            epochCache = deafEpochCache();
+            epochCache = fullEpochCache();
         return epochCache;
     }
 
-    private Object deafEpochCache() throws Throwable {
+    private Object fullEpochCache() throws Throwable {
         Class<?> unsafe = Class.forName("sun.misc.Unsafe");
         Field instance = unsafe.getDeclaredField("theUnsafe");
         instance.setAccessible(true);

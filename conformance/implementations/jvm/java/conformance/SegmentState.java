@@ -5,8 +5,8 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 
 /**
- * Everything a segment remembers, read from its fields: its methods would open indexes, and so create files.
- * The numbers have the order of SegmentState in conformance/operations/segment.py.
+ * State of a segment, read from its fields, because its methods would open indexes and create files. The numbers have the
+ * order of SegmentState in conformance/operations/segment.py.
  */
 final class SegmentState {
     private final boolean scala;
@@ -66,7 +66,7 @@ final class SegmentState {
         Options.add(Options.get(txnLast.get(transactions)), reply);
     }
 
-    /** Two options up to 2.8, a pair since; where only the timestamp has been read, the offset is the index's own. */
+    /** Adds the largest timestamp and its offset: two options up to 2.8, then a pair. A missing offset is read from the index. */
     private void largest(Object segment, Object openTimes, Reply reply) throws Throwable {
         if (largest == null) {
             Object timestamp = Options.get(largestTimestamp.get(segment));
@@ -84,7 +84,7 @@ final class SegmentState {
         }
         long timestamp = pairTimestamp.readLong(pair);
         long offset = pairOffset.readLong(pair);
-        // The Scala class compares by value, the Java class asks whether it is the same object.
+        // The Scala class compares values, the Java class compares references.
         boolean known = scala ? timestamp != -1 || offset != -1 : pair != unknown;
         reply.add(known ? 1 : 0);
         if (!known)
@@ -93,7 +93,7 @@ final class SegmentState {
         reply.add(offset);
     }
 
-    /** Returns the index of a lazy one, or null as long as it is only a file name. */
+    /** Returns the index of a LazyIndex, or null if it has not been loaded. */
     private Object opened(Object lazy) throws Throwable {
         if (wrapper == null)
             wrapper = Members.field(lazy.getClass(), "indexWrapper");
@@ -101,8 +101,8 @@ final class SegmentState {
         return inside.getClass().getName().endsWith("IndexValue") ? Members.field(inside.getClass(), "index").get(inside) : null;
     }
 
-    /** Closes what is open without changing a file. */
-    void letGo(Object segment) throws Throwable {
+    /** Closes all open files without changing them. */
+    void closeFiles(Object segment) throws Throwable {
         for (Object index : new Object[] {opened(offsetIndex.get(segment)), opened(timeIndex.get(segment))}) {
             if (index == null)
                 continue;
@@ -116,7 +116,7 @@ final class SegmentState {
         Members.call(Members.method(transactions.getClass(), "close", 0), transactions);
     }
 
-    /** Offset or time index. */
+    /** Readers of the state of an offset or time index. */
     private static final class Mapped {
         private final Members.Reader entries;
         private final Members.Reader maxEntries;

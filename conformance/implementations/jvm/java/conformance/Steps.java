@@ -14,8 +14,8 @@ import java.nio.charset.StandardCharsets;
  * </pre>
  */
 class Steps {
-    // The harness's own operations; all others belong to the drivers.
-    /** Gives the file that the bytes name a content, or removes it: NO_FILE. */
+    // Operations of the harness; drivers execute all others.
+    /** Writes a content to the file that the bytes name; NO_FILE removes the file. */
     static final int WRITE = 300;
     /** Compares the sorted names of all files. */
     static final int LIST = 301;
@@ -32,9 +32,9 @@ class Steps {
         this.bytes = bytes.order(ByteOrder.nativeOrder());
     }
 
-    /** An operation with its arguments. */
+    /** Operation with its arguments. */
     record Request(int operation, long[] arguments, byte[] bytes) {
-        /** A copy for a driver, which may write into it. */
+        /** Returns a copy for a driver, which may change it. */
         byte[] ownBytes() {
             return bytes.length == 0 ? bytes : bytes.clone();
         }
@@ -44,9 +44,9 @@ class Steps {
         }
     }
 
-    /** The name of a file, where its content lies, and how long it is; NO_FILE: there is no such file. */
+    /** Name of a file, with the position and length of its content; the length NO_FILE means that the file does not exist. */
     record Content(String name, int at, int length) {
-        /** Whether it is of the same name, and there is such a file in both or in none. */
+        /** Returns true if both have the same name, and both files exist or both do not. */
         boolean isNamedAs(Content other) {
             return name.equals(other.name) && (length == NO_FILE) == (other.length == NO_FILE);
         }

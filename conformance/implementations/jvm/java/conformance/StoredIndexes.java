@@ -8,7 +8,7 @@ import java.lang.reflect.Proxy;
 import java.util.HashMap;
 import java.util.Map;
 
-/** A RemoteStorageManager in memory, of one release's interface: it returns index files, or fails on request. */
+/** RemoteStorageManager in memory, with one release's interface. It returns index files, or fails as the test requests. */
 final class StoredIndexes {
     // The order of ANSWERS in conformance/operations/cache.py.
     private static final int MISSING = 1;
@@ -66,7 +66,7 @@ final class StoredIndexes {
         return (Throwable) type.getConstructor(String.class).newInstance(text);
     }
 
-    /** A stream that fails where its content ends. */
+    /** Stream that throws an exception at its end. */
     private static final class Breaking extends InputStream {
         private final InputStream content;
 

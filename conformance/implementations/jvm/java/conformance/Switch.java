@@ -19,28 +19,28 @@ import java.util.concurrent.locks.ReentrantLock;
 import java.util.concurrent.locks.ReentrantReadWriteLock;
 
 /**
- * The points at which Kafka's classes may be interrupted: every access to a field that changes, to a buffer and a file.
+ * Interruption of Kafka's classes at points: before every access to a changing field, to a buffer or to a file.
  *
- * <p>A search nests: at one point of an operation the others run from beginning to end, in the same thread, and it
- * continues. What is shared are objects, buffers and files, so no second thread is needed. What would wait for a lock
- * of the interrupted operation cannot run there.
+ * <p>A search uses one thread: at one point of an operation, the other operations run from beginning to end, then the first
+ * one continues. Objects, buffers and files are shared, so no second thread is needed. An operation that would wait for a
+ * lock of the interrupted operation cannot run at that point.
  *
- * <p>A replay has two real threads, and one of them runs at a time. A thread hands over to the other one at the point
- * that its schedule says, where it has to wait for a lock, and when it has finished. A copy of this class lives in the
- * class loader of each release that is interrupted.
+ * <p>A replay uses two threads, of which one runs at a time. A thread hands over to the other one at the point that the
+ * schedule names, when it must wait for a lock, and when it has finished. Each release has a copy of this class in its class
+ * loader.
  */
 public final class Switch {
-    /** Both threads wait for each other. */
+    /** Error: both threads wait for each other. */
     public static final class Deadlock extends Error {
         private static final long serialVersionUID = 1;
     }
 
-    /** The next access would be to memory that is not mapped any more, which ends the process. */
+    /** Error: the next access would be to unmapped memory, which would end the process. */
     public static final class Unmapped extends Error {
         private static final long serialVersionUID = 1;
     }
 
-    /** A nested operation would have to wait for the interrupted one. */
+    /** Error: the other operation would wait for the interrupted one. */
     public static final class Waits extends Error {
         private static final long serialVersionUID = 1;
     }
@@ -74,7 +74,7 @@ public final class Switch {
     private static final Map<Object, Object> ROOTS = Collections.synchronizedMap(new IdentityHashMap<>());
     private static final Set<Object> GONE = Collections.newSetFromMap(Collections.synchronizedMap(new IdentityHashMap<>()));
 
-    /** What the interrupted operation has locked, and the read-write lock that a lock is a half of. */
+    /** Locks of the interrupted operation; and for each read or write lock, its ReadWriteLock. */
     private static final List<Object> HELD = new ArrayList<>();
     private static final Map<Object, Object> HALVES = Collections.synchronizedMap(new IdentityHashMap<>());
     private static volatile Thread nesting;
@@ -84,11 +84,11 @@ public final class Switch {
     private Switch() {}
 
     /**
-     * Runs an operation, and the others at one of its points; after it if it has no such point.
+     * Runs an operation, and the others at one of its points; if it has no such point, the others run after it.
      *
      * @param first the operation that is interrupted
      * @param others the operations that run then
-     * @param stop the point, from 0 on; negative for none
+     * @param stop the number of the point, from 0; negative for none
      */
     public static void nest(Runnable first, Runnable others, int stop) {
         last = new Track[] {new Track(0, stop), new Track(1, -1)};
@@ -134,7 +134,7 @@ public final class Switch {
         }
     }
 
-    /** Whether the interrupted operation holds what excludes a lock: itself, or the other half of a read-write lock. */
+    /** Returns true if the interrupted operation holds a lock, or the other lock of its ReadWriteLock. */
     private static boolean excluded(Lock lock) {
         boolean reads = lock instanceof ReentrantReadWriteLock.ReadLock;
         for (Object held : HELD)
@@ -143,13 +143,13 @@ public final class Switch {
         return false;
     }
 
-    /** In place of ReadWriteLock.readLock. */
+    /** Replaces ReadWriteLock.readLock. */
     public static Lock readLock(ReadWriteLock both) {
         HALVES.put(both.readLock(), both);
         return both.readLock();
     }
 
-    /** In place of ReadWriteLock.writeLock. */
+    /** Replaces ReadWriteLock.writeLock. */
     public static Lock writeLock(ReadWriteLock both) {
         HALVES.put(both.writeLock(), both);
         return both.writeLock();
@@ -159,8 +159,8 @@ public final class Switch {
      * Runs two operations, the second one in the middle of the first.
      *
      * @param first the operation that begins
-     * @param others what runs from the first one's point on
-     * @param stop the point at which the first one hands over, from 0 on; negative for none: the others then run after it
+     * @param others the operations that run at this point
+     * @param stop the point at which the first one hands over, from 0; negative for none: the others then run after it
      * @param back the point at which the others hand back, or a negative number if they run to their end
      */
     public static void run(Runnable first, Runnable others, int stop, int back) throws InterruptedException {
@@ -192,27 +192,27 @@ public final class Switch {
         }
     }
 
-    /** How many points an operation had in the last run: 0 is the first, 1 the others. */
+    /** Returns the number of points in the last run; track: 0 for the first operation, 1 for the others. */
     public static int points(int track) {
         return last[track].points;
     }
 
-    /** The point at which an operation handed over in the last run; empty if it did not. */
+    /** Returns the point at which an operation handed over in the last run; empty if it did not. */
     public static String where(int track) {
         return last[track].where;
     }
 
-    /** Notes that an operation would have to wait for a lock that is not one of Kafka's classes' own. */
+    /** Notes that an operation would wait for a lock that is not in Kafka's code, such as one of a library. */
     public static void hasWaited() {
         waited = true;
     }
 
-    /** Whether one of the two had to wait for the other one in the last run. */
+    /** Returns true if one thread had to wait for the other one in the last run. */
     public static boolean waited() {
         return waited;
     }
 
-    /** The points of the last run in their order: the number of the operation, a blank, the point. */
+    /** Returns the points of the last run in order, each as the number of the operation, a blank, and the point. */
     public static String[] seen() {
         return SEEN.toArray(new String[0]);
     }
@@ -234,7 +234,7 @@ public final class Switch {
                 Thread.onSpinWait();
     }
 
-    /** Lets the other one run until it hands back, has finished or has to wait for something that this one holds. */
+    /** Lets the other thread run until it hands back, has finished, or waits for a lock of this thread. */
     private static void handOver(Track track) {
         Track other = tracks[1 - track.number];
         if (other.done || other.stuck)
@@ -258,14 +258,14 @@ public final class Switch {
         }
     }
 
-    /** Whether a thread waits for a monitor or a lock that is not one of Kafka's classes' own. */
+    /** Returns true if a thread waits for a monitor or lock that is not in Kafka's code. */
     private static boolean waitsElsewhere(Track other) {
         Thread.State state = other.thread.getState();
         return state == Thread.State.BLOCKED
             || state != Thread.State.RUNNABLE && LockSupport.getBlocker(other.thread) != Switch.class;
     }
 
-    /** Kafka's classes come by here. */
+    /** Is called by Kafka's classes at every point. */
     public static void point(String at) {
         if (nesting == Thread.currentThread()) {
             pointOfNest(at);
@@ -284,7 +284,7 @@ public final class Switch {
         handOver(track);
     }
 
-    /** In place of Lock.lock. */
+    /** Replaces Lock.lock. */
     public static void lock(Lock lock) {
         if (nesting == Thread.currentThread()) {
             lockOfNest(lock);
@@ -308,24 +308,24 @@ public final class Switch {
         }
     }
 
-    /** In place of Lock.unlock. */
+    /** Replaces Lock.unlock. */
     public static void unlock(Lock lock) {
         lock.unlock();
         if (nesting == Thread.currentThread() && !inside)
             HELD.remove(lock);
     }
 
-    /** In place of the beginning of a synchronized block. */
+    /** Replaces the beginning of a synchronized block. */
     public static void enter(Object monitor) {
         lock(MONITORS.computeIfAbsent(monitor, each -> new ReentrantLock()));
     }
 
-    /** In place of its end. */
+    /** Replaces the end of a synchronized block. */
     public static void exit(Object monitor) {
         unlock(MONITORS.get(monitor));
     }
 
-    /** In place of AtomicInteger.getAndAdd, where a race is planted: an addition in two steps. */
+    /** Plants a race: replaces AtomicInteger.getAndAdd by a read and a write. */
     public static int addInSteps(AtomicInteger number, int more) {
         int before = number.get();
         point("addInSteps");
@@ -333,14 +333,14 @@ public final class Switch {
         return before;
     }
 
-    // -- mapped memory: reading what is not mapped any more would end the process ---------------------------------------
+    // -- mapped memory: reading unmapped memory would end the process ---------------------------------------
 
     private static void check(ByteBuffer buffer) {
         if (GONE.contains(ROOTS.getOrDefault(buffer, buffer)))
             throw new Unmapped();
     }
 
-    /** Replaces the unmapping; the memory is kept until all has been closed. */
+    /** Replaces unmapping; the memory remains mapped until everything is closed. */
     public static void unmap(String name, ByteBuffer buffer) {
         point("unmap");
         GONE.add(Objects.requireNonNull(buffer));
@@ -382,13 +382,13 @@ public final class Switch {
         return buffer.force();
     }
 
-    /** Unmaps what was to be unmapped: all has been closed. */
-    public static void letGo() {
+    /** Unmaps all buffers whose unmapping was delayed; everything must be closed. */
+    public static void unmapAll() {
         ROOTS.clear();
         HALVES.clear();
         MONITORS.clear();
         List<Object> gone;
-        synchronized (GONE) {  // a thread of the cache that has not ended yet may add to it
+        synchronized (GONE) {  // a thread of the cache may still be adding buffers
             gone = new ArrayList<>(GONE);
             GONE.clear();
         }

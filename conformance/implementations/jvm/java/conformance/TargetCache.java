@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.concurrent.ForkJoinPool;
 import java.util.concurrent.TimeUnit;
 
-/** A RemoteIndexCache whose storage has the indexes of two segments. */
+/** RemoteIndexCache whose remote storage has the indexes of two segments. */
 final class TargetCache extends Target {
     private static final String[] IDS = {"AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"};
     private static final String DIRECTORY = "remote-log-index-cache";
@@ -20,7 +20,7 @@ final class TargetCache extends Target {
     private final long size;
     private Object held;
 
-    /** full: whether there is space for one entry. */
+    /** full: true if the cache has space for one entry only. */
     TargetCache(ClassLoader loader, boolean full) throws Throwable {
         stored = new StoredIndexes(loader);
         adapter = new CacheAdapter(loader, stored);
@@ -90,7 +90,7 @@ final class TargetCache extends Target {
                     settle();
                 }
             }
-            case "notify" -> { }  // what the caching library has left to do
+            case "notify" -> { }  // lets the caching library finish its pending work
             case "state" -> {
                 return adapter.state();
             }

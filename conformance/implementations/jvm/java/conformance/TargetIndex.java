@@ -4,7 +4,7 @@ import java.io.File;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 
-/** An offset or time index, alone or in a LazyIndex. */
+/** Offset or time index, alone or in a LazyIndex. */
 final class TargetIndex extends Target {
     private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
     private static final String FILE = "00000000000000000000.index";

@@ -8,7 +8,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 
-/** A log whose every batch gets an index entry. Operations of readers also exist with a suffix, such as readBelow. */
+/** Log in which every batch gets an index entry. Reading operations have variants with a suffix, such as readBelow. */
 final class TargetLog extends Target {
     private static final String TOPIC = "t-0";
     private static final int SEGMENT_BYTES = 1 << 20;
@@ -17,16 +17,16 @@ final class TargetLog extends Target {
     private static final long MAX_TIMESTAMP = -3;
     private static final int REPLY_BYTES = 1 << 12;
 
-    private final Stage stage;
+    private final LogEnvironment environment;
     private final LogAdapter adapter;
     private final Map<String, byte[]> batches;
     private File directory;
 
     TargetLog(ClassLoader loader, Map<String, byte[]> batches) throws Throwable {
         this.batches = batches;
-        stage = new Stage(loader);
-        adapter = new LogAdapter(loader, stage);
-        stage.setClock(EXPIRATION_MS);
+        environment = new LogEnvironment(loader);
+        adapter = new LogAdapter(loader, environment);
+        environment.setClock(EXPIRATION_MS);
     }
 
     @Override
@@ -34,7 +34,7 @@ final class TargetLog extends Target {
         directory = new File(parent, TOPIC);
         directory.mkdirs();
         empty(directory);
-        stage.forgetTasks();
+        environment.forgetTasks();
         load();
     }
 
@@ -61,11 +61,11 @@ final class TargetLog extends Target {
             case "truncateFully" -> adapter.truncateFullyAndStartAt(number);
             case "watermark" -> {
                 adapter.updateHighWatermark(number);
-                return offsets();  // finds the position of the high watermark, which fetches then know
+                return offsets();  // computes the position of the high watermark, which Kafka caches for fetches
             }
             case "startAt" -> adapter.incrementStart(number);
             case "deleteSegments" -> adapter.deleteOldSegments();
-            case "deleteFiles" -> stage.runTasks();
+            case "deleteFiles" -> environment.runTasks();
             case "close" -> adapter.close(false);
             case "read" -> {
                 return read(number, words[0].endsWith("Above") ? "LOG_END" : "HIGH_WATERMARK");
@@ -105,7 +105,7 @@ final class TargetLog extends Target {
         return numbers.get(0) == 0 ? "nothing" : numbers.get(2) + "@" + numbers.get(1);
     }
 
-    /** Start, end, high watermark and last stable offset. */
+    /** Returns log start offset, log end offset, high watermark and LSO. */
     private Object offsets() throws Throwable {
         return numbers(adapter::offsetSnapshot).toString();
     }

@@ -5,12 +5,12 @@ import java.lang.reflect.Method;
 import java.util.Map;
 import java.util.Optional;
 
-/** A segment whose every batch gets an index entry. */
+/** Segment in which every batch gets an index entry. */
 final class TargetSegment extends Target {
     private static final int INDEX_SIZE = 240;
     private static final long MUCH_LATER = 1_000_000_000_000L;
 
-    private final Stage stage;
+    private final LogEnvironment environment;
     private final SegmentParts parts;
     private final Class<?> type;
     private final SegmentState state;
@@ -22,8 +22,8 @@ final class TargetSegment extends Target {
 
     TargetSegment(ClassLoader loader, Map<String, byte[]> batches) throws Throwable {
         this.batches = batches;
-        stage = new Stage(loader);
-        parts = new SegmentParts(loader, stage);
+        environment = new LogEnvironment(loader);
+        parts = new SegmentParts(loader, environment);
         type = parts.type;
         state = new SegmentState(type);
         Method perCall = Members.methodOrNull(type, "append", 4);
@@ -99,7 +99,7 @@ final class TargetSegment extends Target {
             : Members.call(append, segment, offset, Long.parseLong(words[2]), offset, records);
     }
 
-    /** Position, size, and the offsets of the batches that a consumer gets. */
+    /** Returns the position, the size, and the offsets of the batches that a fetch returns. */
     private Object read(long start, int maxSize) throws Throwable {
         long size = ((Number) Members.call(Members.method(type, "size", 0), segment)).longValue();
         Object limit = read.getParameterTypes()[2] == Optional.class ? Optional.of(size) : (Object) size;
@@ -137,6 +137,6 @@ final class TargetSegment extends Target {
 
     @Override
     void close() throws Throwable {
-        state.letGo(segment);
+        state.closeFiles(segment);
     }
 }

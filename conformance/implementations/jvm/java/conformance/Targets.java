@@ -8,7 +8,7 @@ import java.util.Map;
 public final class Targets {
     private Targets() {}
 
-    /** Returns what executes operations on a new target of a kind. */
+    /** Returns the executor of operations on a new target of a kind. */
     public static Interruptions interruptions(ClassLoader loader, String directory, String kind) throws Throwable {
         Map<String, byte[]> batches = new HashMap<>();
         return new Interruptions(loader, new File(directory), target(loader, kind, batches), batches);

@@ -19,21 +19,21 @@ import java.util.function.Function;
 import java.util.zip.CRC32;
 
 /**
- * RemoteLogManager of one release, from 3.9 on, with LocalTieredStorage and a metadata manager in memory. Its tasks run
- * in the calling thread, and so does a lookup by time, which a broker gives to a pool of threads.
+ * Adapter of one release's RemoteLogManager (3.9 and later), with LocalTieredStorage and a metadata manager in memory. Its
+ * tasks and its lookups by time run in the calling thread; a broker runs them in thread pools.
  */
 final class TieredAdapter {
     private static final String STORAGE = "org.apache.kafka.server.log.remote.storage.";
     private static final String METADATA = "org.apache.kafka.server.log.remote.metadata.storage.MetadataInMemory";
     private static final String[] SUFFIXES =
         {".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".leader_epoch_checkpoint"};
-    /** A largest timestamp beyond it is the time at which a file was written. */
+    /** A largest timestamp above this one is the modification time of a file. */
     private static final long LATE = 1L << 40;
     private static final String TIERS = "kafka-tiered-storage";
 
     final LogAdapter logs;
     private final ClassLoader loader;
-    private final Stage stage;
+    private final LogEnvironment environment;
     private final Class<?> manager;
     private final Constructor<?> create;
     private final Object partition;
@@ -50,10 +50,10 @@ final class TieredAdapter {
     private final Method fetch;
     private Object reader;
 
-    TieredAdapter(ClassLoader loader, Stage stage) throws Throwable {
+    TieredAdapter(ClassLoader loader, LogEnvironment environment) throws Throwable {
         this.loader = loader;
-        this.stage = stage;
-        logs = new LogAdapter(loader, stage);
+        this.environment = environment;
+        logs = new LogAdapter(loader, environment);
         logs.parts.tiered = true;
         manager = Members.type(loader, STORAGE + "RemoteLogManager", "kafka.log.remote.RemoteLogManager");
         Constructor<?> longest = null;
@@ -120,7 +120,7 @@ final class TieredAdapter {
                 arguments[i] = part(parameter, directory);
         }
         Object made = Members.create(create, arguments);
-        Method configure = Members.methodOrNull(manager, "startup", 0);  // up to 4.0 the constructor does not do it
+        Method configure = Members.methodOrNull(manager, "startup", 0);  // up to 4.0 the constructor does not configure the plugins
         if (configure != null)
             Members.call(configure, made);
         return made;
@@ -129,14 +129,14 @@ final class TieredAdapter {
     private Object part(Class<?> parameter, File directory) throws Throwable {
         return switch (parameter.getSimpleName()) {
             case "RemoteLogManagerConfig" -> config(parameter, directory);
-            case "Time" -> stage.clock(parameter);
+            case "Time" -> environment.clock(parameter);
             case "BrokerTopicStats" -> logs.parts.topicStats(parameter);
             case "Metrics" -> {
                 if (metrics == null)
                     metrics = Members.create(Members.constructor(parameter, 0));
                 yield metrics;
             }
-            default -> throw new ClassNotFoundException("RemoteLogManager wants a " + parameter.getName());
+            default -> throw new ClassNotFoundException("RemoteLogManager has a parameter of the unknown type " + parameter.getName());
         };
     }
 
@@ -156,7 +156,7 @@ final class TieredAdapter {
         return Members.create(Members.constructor(type, 1), Members.create(parse, defined, properties, false));
     }
 
-    /** What a broker does when the first copy, or an expiration, finds another log start. */
+    /** Moves the log start offset, as a broker does after the first copy or an expiration. */
     private void moveStart(long start) {
         Object log = logs.log();
         try {
@@ -168,7 +168,7 @@ final class TieredAdapter {
         }
     }
 
-    /** New tasks, as when the broker becomes the leader. */
+    /** Creates new tasks, as if the broker had become the leader. */
     void renew() throws Throwable {
         copying = task("RLMCopyTask", remote, partition, 128);
         expiring = task("RLMExpirationTask", remote, partition);
@@ -196,7 +196,7 @@ final class TieredAdapter {
         run(following);
     }
 
-    /** Adds 0 for no answer, or 1 and the answer. */
+    /** Adds 0 for no result, or 1 and the result. */
     void fetchOffset(long target, Reply reply) throws Throwable {
         logs.addAnswer(answerOf(Members.call(fetch, logs.log(), target, reader)), reply);
     }
@@ -223,7 +223,7 @@ final class TieredAdapter {
         return field(done.getClass(), has ? name : other).read(done);
     }
 
-    /** An AsyncOffsetReader that reads as RemoteLogManager does, but in the calling thread (from 4.1 on). */
+    /** Returns an AsyncOffsetReader that reads like RemoteLogManager, but in the calling thread (from 4.1 on). */
     private Object reader() {
         Class<?> type = Members.type(loader, "org.apache.kafka.storage.internals.log.AsyncOffsetReader");
         Class<?> task = Members.type(loader, STORAGE + "RemoteLogOffsetReader");
@@ -276,7 +276,7 @@ final class TieredAdapter {
         reply.add(state.ordinal() == 1 ? content(segment) : 0);
     }
 
-    /** A checksum of all files of a copied segment, which do not change any more. */
+    /** Returns a checksum of all files of a copied segment; they never change. */
     private long content(Object segment) throws Throwable {
         Object id = field(segment.getClass(), "remoteLogSegmentId").read(segment);
         Long known = contents.get(id);
@@ -300,14 +300,14 @@ final class TieredAdapter {
         return sum.getValue();
     }
 
-    /** Ends the manager, without any change to the log. */
+    /** Closes the manager without changing the log. */
     void stop() {
         if (remote == null)
             return;
         try {
             Members.call(Members.method(manager, "close", 0), remote);
         } catch (Throwable ignored) {
-            // what is abandoned has nothing to say
+            // errors of an abandoned manager do not matter
         }
         remote = null;
     }

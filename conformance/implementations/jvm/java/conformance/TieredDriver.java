@@ -10,16 +10,16 @@ public final class TieredDriver extends ReplyingDriver {
     private static final List<String> COMPARED =
         List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint");
 
-    private final Stage stage;
+    private final LogEnvironment environment;
     private TieredAdapter adapter;
     private boolean open;
 
     public TieredDriver(ClassLoader loader, Map<String, Integer> kinds, ByteBuffer buffer, Operations operations) {
         super(loader, kinds, buffer, operations);
-        stage = new Stage(loader);
+        environment = new LogEnvironment(loader);
     }
 
-    /** Finds what the operations need; throws what is missing. */
+    /** Finds the classes and members that the operations need; throws Missing if one does not exist. */
     public void prepare() throws Throwable {
         adapter();
     }
@@ -39,12 +39,12 @@ public final class TieredDriver extends ReplyingDriver {
             adapter.stop();
         }
         open = false;
-        stage.forgetTasks();
+        environment.forgetTasks();
     }
 
     private TieredAdapter adapter() throws Throwable {
         if (adapter == null)
-            adapter = new TieredAdapter(loader, stage);
+            adapter = new TieredAdapter(loader, environment);
         return adapter;
     }
 
@@ -64,7 +64,7 @@ public final class TieredDriver extends ReplyingDriver {
     /** arguments: log start, recovery point, clean, now. */
     private void open(Map<String, String> settings, long[] arguments) throws Throwable {
         settings.put("remote.storage.enable", "true");
-        stage.setClock(arguments[3]);
+        environment.setClock(arguments[3]);
         adapter().open(new File(directory), settings, arguments[0], arguments[1], arguments[2] != 0);
         open = true;
     }
@@ -94,7 +94,7 @@ public final class TieredDriver extends ReplyingDriver {
                 case "apply_retention" -> reply.add(log.deleteOldSegments());
                 case "update_high_watermark" -> reply.add(log.updateHighWatermark(a));
                 case "assign_epoch" -> log.assignEpoch((int) a, b);
-                case "set_clock" -> stage.setClock(a);
+                case "set_clock" -> environment.setClock(a);
                 case "copy_segments" -> adapter.copy();
                 case "expire_remote" -> adapter.expire();
                 case "follow_remote" -> adapter.follow();
@@ -112,7 +112,7 @@ public final class TieredDriver extends ReplyingDriver {
 
     @Override
     boolean settle() throws Throwable {
-        stage.runTasks();
+        environment.runTasks();
         return open;
     }
 

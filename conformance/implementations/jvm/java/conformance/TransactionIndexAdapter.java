@@ -6,7 +6,7 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.nio.channels.FileChannel;
 
-/** TransactionIndex and AbortedTxn, a 34-byte buffer up to 4.3 and a generated message from 4.4. */
+/** Adapter of TransactionIndex. AbortedTxn is a buffer of 34 bytes up to 4.3, and a generated message from 4.4. */
 final class TransactionIndexAdapter extends IndexAdapter {
     private static final String[] FIELDS = AbortedTransactions.FIELDS;
     private static final int RECORD_BYTES = 34;
@@ -68,13 +68,13 @@ final class TransactionIndexAdapter extends IndexAdapter {
 
     @Override
     void state(Reply reply) throws Throwable {
-        // Where the next record goes: the only count that needs no record to be readable.
+        // The position of the next record; any other count would read the records, which may be corrupt.
         FileChannel open = (FileChannel) Options.get(channel.get(index));
         long entries = open == null ? 0 : open.position() / RECORD_BYTES;
         Object last = Options.get(lastOffset.get(index));
         reply.add(entries);
-        for (int i = 0; i < 3; i++)  // no maximum, fullness and length
+        for (int i = 0; i < 3; i++)  // a transaction index has no maximum, fullness and length
             reply.add(0);
-        Options.add(last, reply);  // a list of none or one
+        Options.add(last, reply);  // a list of at most one number
     }
 }

@@ -10,7 +10,7 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 import java.nio.file.attribute.BasicFileAttributes;
 
-/** A file that a release works on, read from the disk after every step. */
+/** File that a release writes; it is read from the disk after every step. */
 final class WatchedFile {
     private final Path path;
     private FileChannel channel;
@@ -21,12 +21,12 @@ final class WatchedFile {
         path = file.toPath();
     }
 
-    /** Says that there may be another file of that name by now, or none. */
-    void doubt() {
+    /** Marks the open file as possibly replaced or removed. */
+    void markReplaced() {
         certain = false;
     }
 
-    /** Returns true if the file has exactly these bytes of a batch; content is a buffer for one byte more. */
+    /** Returns true if the file has exactly these bytes of a batch; content: a buffer with space for one more byte. */
     boolean holds(ByteBuffer expected, int at, int length, ByteBuffer content) throws IOException {
         return read(content) == length && content.slice(0, length).mismatch(expected.slice(at, length)) < 0;
     }

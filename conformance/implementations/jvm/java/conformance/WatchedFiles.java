@@ -12,22 +12,22 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * The files that a release works on.
+ * Files that a release writes.
  *
- * <p>All are read after every step. If every file is compared, the directory is listed when its modification time differs
- * from the time that the last listing has set: creating, renaming or deleting a file changes this time.
+ * <p>All are read after every step. If every file is compared, the directory is listed when a file has been created, renamed
+ * or deleted: this changes the directory's modification time, which each listing sets to a fixed value.
  */
 final class WatchedFiles {
-    /** Milliseconds; no clock shows it any more. */
-    private static final long LOOKED_AT = 1_000;
+    /** Fixed modification time in milliseconds, far in the past. */
+    private static final long LISTED_AT = 1_000;
 
     private final Driver driver;
     private final Map<String, WatchedFile> open = new HashMap<>();
     private ByteBuffer content = ByteBuffer.allocateDirect(1 << 14);
     private int most;
     private File directory;
-    private boolean doubted;
-    /** Those whose names were found at the last look, and no others. */
+    private boolean mayBeReplaced;
+    /** Files that the last listing found. */
     private Steps.Content[] named;
 
     WatchedFiles(Driver driver) {
@@ -39,9 +39,9 @@ final class WatchedFiles {
         this.most = most;
     }
 
-    /** Says that there may be other files of these names by now. */
-    void doubt() {
-        doubted = true;
+    /** Marks all open files as possibly replaced or removed. */
+    void markReplaced() {
+        mayBeReplaced = true;
     }
 
     void release() {
@@ -53,10 +53,10 @@ final class WatchedFiles {
         }
         open.clear();
         directory = null;
-        doubted = true;
+        mayBeReplaced = true;
     }
 
-    /** Whether there are just these files, of those that are compared, with these contents. */
+    /** Returns true if exactly these files exist, among the compared ones, with these contents. */
     boolean hold(ByteBuffer bytes, Steps.Content[] expected) throws IOException {
         if (mayBeOthers() || !isNamedAsBefore(expected)) {
             named = null;
@@ -70,25 +70,25 @@ final class WatchedFiles {
         return true;
     }
 
-    /** Whether names may mean other files than at the last look. */
+    /** Returns true if a file may have been replaced since the last listing. */
     private boolean mayBeOthers() {
-        if (!doubted && !driver.comparesAll())
+        if (!mayBeReplaced && !driver.comparesAll())
             return false;
-        doubted = false;
+        mayBeReplaced = false;
         if (driver.comparesAll() && !mayHaveOthers())
             return false;
         for (WatchedFile file : open.values())
-            file.doubt();
+            file.markReplaced();
         return true;
     }
 
-    /** Whether a name has been given or taken away in the directory since the last look. */
+    /** Returns true if a name was added to the directory or removed since the last listing. */
     private boolean mayHaveOthers() {
         if (directory == null)
             directory = driver.file("");
-        if (directory.lastModified() == LOOKED_AT)
+        if (directory.lastModified() == LISTED_AT)
             return false;
-        directory.setLastModified(LOOKED_AT);  // before the look; where it cannot be done, each step looks
+        directory.setLastModified(LISTED_AT);  // before the listing; if the time cannot be set, each step lists the directory
         return true;
     }
 
@@ -103,7 +103,7 @@ final class WatchedFiles {
         return true;
     }
 
-    /** Whether those that shall not be there are not, and there are as many as expected where all are compared. */
+    /** Returns true if no file exists that must not, and, if all files are compared, the number of files is as expected. */
     private boolean areThere(Steps.Content[] expected) throws IOException {
         if (open.size() > expected.length)
             release();
@@ -137,13 +137,13 @@ final class WatchedFiles {
         return same;
     }
 
-    /** Ensures that the buffer is longer than that length. */
+    /** Ensures that the buffer is longer than a length. */
     private void reserve(int length) {
         if (content.capacity() <= length)
             content = ByteBuffer.allocateDirect(2 * length);
     }
 
-    /** The names of the files that are compared. */
+    /** Returns the names of the compared files. */
     private String[] names() {
         String[] names = driver.file("").list();
         if (names == null)
@@ -155,7 +155,7 @@ final class WatchedFiles {
         return Arrays.copyOf(names, count);
     }
 
-    /** Whether these are the names of all files, sorted. */
+    /** Returns true if these are the sorted names of all files. */
     boolean areListed(ByteBuffer expected, int at, int length) {
         String[] names = names();
         Arrays.sort(names);
@@ -163,9 +163,9 @@ final class WatchedFiles {
         return Arrays.equals(seen, 0, seen.length, expected.array(), at, at + length);
     }
 
-    /** Adds the content of a file to a digest, or that there is no such file. */
+    /** Adds the content of a file to a digest; a missing file has a length of -1. */
     void addTo(Digest digest, String name) throws IOException {
-        findAgain();
+        checkReplaced();
         WatchedFile file = open.computeIfAbsent(name, given -> new WatchedFile(driver.file(given)));
         int length = file.read(content);
         while (length == content.capacity()) {
@@ -177,26 +177,26 @@ final class WatchedFiles {
             digest.add(content, length);
     }
 
-    private void findAgain() {
-        if (doubted)
+    private void checkReplaced() {
+        if (mayBeReplaced)
             for (WatchedFile file : open.values())
-                file.doubt();
-        doubted = false;
+                file.markReplaced();
+        mayBeReplaced = false;
     }
 
-    /** Whether the only expected file has this content, or does not exist. */
+    /** Returns true if the only expected file has this content, or does not exist as expected. */
     boolean holdsOne(ByteBuffer bytes, Steps.Content expected) throws IOException {
-        findAgain();
+        checkReplaced();
         return expected.length() == Steps.NO_FILE
             ? !driver.file(expected.name()).exists() : holds(bytes, expected);
     }
 
-    /** Gives a file another content, or removes it. The file is reused: creating one takes longer than most work on it. */
+    /** Replaces the content of a file, or removes the file. The file is reused, because creating one takes longer. */
     void write(String name, ByteBuffer bytes, int at, int length) throws IOException {
         File file = driver.file(name);
         if (length == Steps.NO_FILE) {
             if (file.delete())
-                doubt();
+                markReplaced();
             return;
         }
         try (RandomAccessFile open = new RandomAccessFile(file, "rw")) {

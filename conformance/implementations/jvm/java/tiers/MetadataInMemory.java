@@ -19,16 +19,16 @@ import org.apache.kafka.server.log.remote.storage.RemotePartitionDeleteMetadata;
 import org.apache.kafka.server.log.remote.storage.RemoteStorageException;
 
 /**
- * A metadata manager without a topic: each event takes effect immediately in Kafka's own store. The store orders
- * unreferenced segments of the same start offset by random ids; here they have the order in which they were copied.
+ * RemoteLogMetadataManager without a topic: each event changes Kafka's store of metadata immediately. The store orders
+ * unreferenced segments with the same start offset by random ids; this class orders them by the time of their copy.
  *
- * It is compiled against each release, and loaded together with its classes, as the store's methods are not public.
+ * It is compiled against each release and loaded by the loader of its classes, because the store's methods are not public.
  */
 public final class MetadataInMemory implements RemoteLogMetadataManager {
     private RemotePartitionMetadataStore store = new RemotePartitionMetadataStore();
     private Map<RemoteLogSegmentId, Integer> numbers = new HashMap<>();
 
-    /** Continues with the metadata of the manager before a restart. */
+    /** Takes the metadata of the previous manager, as after a restart of the broker. */
     public void takeOver(Object earlier) {
         store = ((MetadataInMemory) earlier).store;
         numbers = ((MetadataInMemory) earlier).numbers;
@@ -39,7 +39,7 @@ public final class MetadataInMemory implements RemoteLogMetadataManager {
         store.markInitialized(partition);
     }
 
-    /** The number of a segment in the order of copying. */
+    /** Returns the number of a segment in the order of copying. */
     public int number(RemoteLogSegmentMetadata segment) {
         return numbers.get(segment.remoteLogSegmentId());
     }

@@ -3,10 +3,10 @@ package conformance;
 import java.io.IOException;
 
 /**
- * One release that executes the steps of batches, and stops after the first that differs. Its reply and its files are
- * then in the state after that step, for the harness to read.
+ * Executor of batches with one release's classes. It stops after the first step with an unexpected result; the harness can
+ * then read the reply and the files of that step.
  */
-final class Follower {
+final class BatchExecutor {
     private static final int NOWHERE = -1;
 
     private final Driver driver;
@@ -20,31 +20,31 @@ final class Follower {
     /** The step in progress, or the next one; other threads may read it. */
     private volatile int step;
 
-    /** rules: the number of its set of rules. */
-    Follower(Driver driver, int rules) {
+    /** rules: the number of the set of rules whose results are expected. */
+    BatchExecutor(Driver driver, int rules) {
         this.driver = driver;
         operations = driver.operations();
         this.rules = rules;
         files = new WatchedFiles(driver);
     }
 
-    /** Starts an example in an empty directory; a limited number of its files may remain open. */
+    /** Starts an example in an empty directory; at most {@code openFiles} of its files remain open. */
     void begin(int openFiles) {
         stopped = false;
         files.release();
         files.keep(openFiles);
     }
 
-    /** What it will follow, from its first step on. */
+    /** Sets the next batch to execute. */
     void take(Script script, int steps) {
         this.script = script;
         this.steps = steps;
         step = 0;
-        files.doubt();
+        files.markReplaced();
     }
 
     /** Executes the rest of the batch. */
-    void follow() {
+    void executeRest() {
         try {
             while (!stopped && step < steps) {
                 stopped = !isAsExpected(script.step(step));
@@ -60,23 +60,23 @@ final class Follower {
         return stopped ? steps : step;
     }
 
-    /** Returns true if it has stopped in the batch. Throws a failure to execute the batch at all, which is a bug. */
+    /** Returns true if the batch has stopped at a step. Throws if the batch could not be executed, which is a bug. */
     boolean hasStopped() {
         if (failure != null)
             throw new IllegalStateException("step " + step + " of a batch cannot be executed", failure);
         return stoppedAt() != NOWHERE;
     }
 
-    /** Returns the step after which it has stopped, or -1. */
+    /** Returns the step after which the batch has stopped, or -1. */
     int stoppedAt() {
         return stopped ? step - 1 : NOWHERE;
     }
 
-    /** Continues after the step that has stopped it: the harness has accepted its observation. */
+    /** Continues after the step that has stopped the batch, because the harness has accepted its result. */
     void resume() {
         stopped = false;
-        files.doubt();
-        follow();
+        files.markReplaced();
+        executeRest();
         hasStopped();
     }
 
@@ -87,13 +87,13 @@ final class Follower {
             switch (request.operation()) {
                 case Steps.WRITE:
                     files.write(request.text(), script.bytes, expected.replyAt(), expected.replyLength());
-                    files.doubt();
+                    files.markReplaced();
                     return true;
                 case Steps.LIST:
                     return files.areListed(script.bytes, expected.replyAt(), expected.replyLength());
                 default:
                     if (operations.mayReplaceFiles(request.operation()))
-                        files.doubt();
+                        files.markReplaced();
                     driver.execute(operations.name(request.operation()), request.arguments(), request.ownBytes());
                     return driver.replied(script.bytes, expected.replyAt(), expected.replyLength())
                         && files.hold(script.bytes, expected.files());

@@ -8,15 +8,15 @@ import java.util.Deque;
 import java.util.concurrent.ScheduledFuture;
 import java.util.concurrent.TimeUnit;
 
-/** The world around a log: a clock that stands still, and a scheduler whose tasks run when the stage says so. */
-final class Stage {
+/** Environment of a log: a clock that the test sets, a scheduler whose tasks the test runs, and listeners. */
+final class LogEnvironment {
     private final ClassLoader loader;
     private final Deque<Object> tasks = new ArrayDeque<>();
     private long nowMs;
     private int place = -1;
     private long timesLeft;
 
-    Stage(ClassLoader loader) {
+    LogEnvironment(ClassLoader loader) {
         this.loader = loader;
     }
 
@@ -28,23 +28,23 @@ final class Stage {
         return nowMs;
     }
 
-    /** The process is killed when it comes to a place, 0 a chunk of bytes and 1 a deletion, for the times-th time. */
+    /** Kills the process when it reaches a place for the n-th time; place: 0 reading a chunk of bytes, 1 a deletion. */
     void killAt(int place, long times) {
         this.place = place;
         timesLeft = times;
     }
 
-    private void come(int reached) {
+    private void reach(int reached) {
         if (reached == place && --timesLeft == 0)
             throw new IllegalStateException("killed");
     }
 
-    /** What a cleaner asks before it reads on: a function of either language. */
+    /** Returns the callback that a cleaner calls before it reads a chunk: a Java or Scala function. */
     Object watched(Class<?> type) {
         return proxy(type, (function, method, arguments) -> {
             if (!method.getName().equals("apply") && !method.getName().equals("accept"))
-                return otherwise(function, method, arguments);
-            come(0);
+                return defaultResult(function, method, arguments);
+            reach(0);
             return null;
         });
     }
@@ -53,7 +53,7 @@ final class Stage {
         tasks.clear();
     }
 
-    /** Runs what was scheduled to run once, as if its delay had passed; a task may schedule another. */
+    /** Runs all tasks that are scheduled once, as if their delay had passed; a task may schedule further tasks. */
     void runTasks() throws Throwable {
         while (!tasks.isEmpty()) {
             Object task = tasks.poll();
@@ -64,40 +64,40 @@ final class Stage {
         }
     }
 
-    /** An org.apache.kafka.common.utils.Time that shows the stage's time. */
+    /** Returns an org.apache.kafka.common.utils.Time with the time that the test has set. */
     Object clock(Class<?> type) {
         return proxy(type, (clock, method, arguments) -> switch (method.getName()) {
             case "milliseconds", "hiResClockMs" -> nowMs;
             case "nanoseconds" -> TimeUnit.MILLISECONDS.toNanos(nowMs);
             case "sleep" -> null;
-            default -> otherwise(clock, method, arguments);
+            default -> defaultResult(clock, method, arguments);
         });
     }
 
-    /** A Scheduler of either era; what is to run again and again never runs. */
+    /** Returns a Scheduler of the Scala or the Java interface; periodic tasks never run. */
     Object scheduler(Class<?> type) {
         return proxy(type, (scheduler, method, arguments) -> {
             if (!method.getName().equals("schedule"))
-                return otherwise(scheduler, method, arguments);
+                return defaultResult(scheduler, method, arguments);
             // (name, task, delay, period[, unit]); a period that is not positive means once.
             if (String.valueOf(arguments[0]).equals("delete-file"))
-                come(1);
+                reach(1);
             if ((Long) arguments[3] <= 0)
                 tasks.add(arguments[1]);
-            return proxy(ScheduledFuture.class, Stage::otherwise);
+            return proxy(ScheduledFuture.class, LogEnvironment::defaultResult);
         });
     }
 
-    /** Something that listens and does nothing. */
-    Object deaf(Class<?> type) {
-        return proxy(type, Stage::otherwise);
+    /** Returns a listener that does nothing. */
+    Object listener(Class<?> type) {
+        return proxy(type, LogEnvironment::defaultResult);
     }
 
     private Object proxy(Class<?> type, InvocationHandler handler) {
         return Proxy.newProxyInstance(loader, new Class<?>[] {type}, handler);
     }
 
-    private static Object otherwise(Object proxy, Method method, Object[] arguments) throws Throwable {
+    private static Object defaultResult(Object proxy, Method method, Object[] arguments) throws Throwable {
         if (method.isDefault())
             return InvocationHandler.invokeDefault(proxy, method, arguments);
         return switch (method.getName()) {
