@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from conformance.experiments.tiers.answers import Answered
+from conformance.experiments.tiers.answers import AnswerCounts
 from conformance.experiments.tiers.table import counts_text, markdown, merged
 from conformance.implementations.wire.contract import ListOffsetsContract
 from conformance.implementations.wire.partition_history import PartitionHistory
 
 REPORTS = Path(__file__).parents[2] / "reports"
-COUNTS = Answered("4.3.1", 1234567, 9, 206, 20113, 16, {}, 363.4)
+COUNTS = AnswerCounts("4.3.1", 1234567, 9, 206, 20113, 16, {}, 363.4)
 
 
 def test_counts_are_added_to_their_release():
