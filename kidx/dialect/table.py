@@ -325,9 +325,9 @@ class Dialect:
         "The name in the error of a closed cache: ``Instance`` or ``RemoteIndexCache``.")
     metadata_knows_empty_transactions = remote.flag(">=4.0.0", "TL-14",
         "The metadata of a remote segment says that its transaction index is empty (KAFKA-16780).")
-    expires_at_exact_age = remote.flag("<=4.2.2", "TL-11a",
+    expires_at_exact_age = remote.flag("<=4.2.2", "TL-11",
         "An expiration task also deletes a segment whose age is exactly ``retention.ms``.")
-    rejects_age_before_1970 = remote.flag("<=3.9.0", "TL-11a",
+    rejects_age_before_1970 = remote.flag("<=3.9.0", "TL-11",
         "An expiration task fails if ``retention.ms`` is longer than the time since 1970.")
     trusts_valid_segments = remote.flag(">=4.3.0", "TL-8",
         "Once all copied segments have been valid, an expiration task counts every later one, too.")
