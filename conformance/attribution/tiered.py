@@ -67,6 +67,13 @@ def _covered(step: TieredStep) -> bool:
     return len(set(starts)) < len(starts)
 
 
+def _left(state: int) -> Any:
+    """Return a condition: a new segment is left in a state."""
+    return lambda step: any(
+        segment.state == state for number, segment in _numbers(step.now).items() if number not in _numbers(step.was)
+    )
+
+
 def _asks(*targets: int) -> Any:
     return lambda step: any(target in step.args[0] for target in targets)
 
@@ -93,6 +100,17 @@ ROWS: tuple[Row, ...] = (
     Row("TL-13", "expire_remote", "ok", "the remote segments", _expired),
     Row("TL-15", "expire_remote", "ok", "the highest remote offset", _learned),
     Row("TL-14", "copy_segments", "ok", "the epochs of the metadata", _several_epochs),
+    Row("TL-16", "fetch_remote", "ok", "the records", lambda step: step.outcome.value[3] > 0),
+    Row("TL-17", "fetch_remote", "ok", "the aborted transactions", lambda step: step.outcome.value[5] > 0),
+    Row("TL-18a", "fetch_remote", "ok", "the aborted transactions", lambda step: step.outcome.value[5] >= 0),
+    Row("TL-18b", "fetch_remote", "ok", "the aborted transactions", lambda step: step.outcome.value[5] >= 0),
+    Row("TL-19", "fetch_remote", "out_of_range", "the error"),
+    Row("TL-20", "fetch_remote", "ok", "no record", lambda step: step.outcome.value[3] == 0),
+    Row("TL-21a", "copy_segments", "ok", "the metadata", _left(0)),
+    Row("TL-21b", "copy_segments", "ok", "the metadata", _left(2), "only if the deletion fails, too"),
+    Row("TL-22a", "expire_remote", "remote", "the metadata"),
+    Row("TL-22b", "expire_remote", "remote", "the metadata"),
+    Row("TL-23", "fetch_remote list_offsets", "remote", "the error"),
     Row("LO-1", "list_offsets", "ok", "the answer", _asks(-2)),
     Row("LO-3a", "list_offsets", "ok", "the answer", _asks(-4)),
     Row("LO-4", "list_offsets", "ok", "the answer", _asks(-5)),

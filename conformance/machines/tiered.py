@@ -134,6 +134,45 @@ class TieredMachine(FilesMachine):
         if rolls:
             self.do("roll_log")
 
+    @rule(
+        writes=draws.transactional_writes(),
+        aborts=draws.mostly(),
+        rolls=st.sampled_from((False, False, True)),
+        copies=draws.mostly(),
+        most=draws.fetch_sizes(),
+    )
+    def transact(self, writes: list[tuple[int, str]], aborts: bool, rolls: bool, copies: bool, most: int) -> None:
+        """Append batches of transactions, perhaps abort the open ones, roll after each batch, copy and fetch."""
+        if not self.is_open:
+            return
+        for producer, ends in writes:
+            self.write(producer, ends, rolls=rolls)
+        for producer in (1, 2) if aborts else ():
+            if (self.producer(producer) or (-1,) * 5)[4] >= 0:
+                self.write(producer, "abort", rolls=rolls)
+        if copies:
+            self.do("update_high_watermark", self.offset("end"))
+            self.copy(True)
+            self.fetch("remote", 0, most, True, True)
+
+    def producer(self, number: int) -> Any:
+        """Return the state of a producer, or None."""
+        return next((each for each in self.log.producers if each[0] == number), None)
+
+    def write(self, producer: int, ends: str, *, rolls: bool) -> None:
+        """Append a batch of a transaction, or its end."""
+        entry = self.producer(producer)
+        epoch, last = (0, ()) if entry is None else (max(0, entry[1]), entry[-1])
+        self.newest += 1
+        self.times[self.log.end_offset] = self.newest
+        if ends:
+            kind: dict[str, Any] = {"marker": ends, "producer": [producer, epoch, -1]}
+        else:
+            kind = {"transactional": True, "producer": [producer, epoch, last[-1][0] + 1 if last else 0]}
+        self.do("append_as_leader", [{"records": [[0, self.newest]], **kind}], self.epoch)
+        if rolls:
+            self.do("roll_log")
+
     @rule()
     def roll(self) -> None:
         """Start a new segment."""
@@ -193,6 +232,29 @@ class TieredMachine(FilesMachine):
         if copies:
             self.do("copy_segments")
 
+    @rule(
+        what=st.sampled_from(("copy", "copy", "fetch", "delete", "delete", "copy and delete")),
+        offset=draws.anchors(),
+        again=st.booleans(),
+    )
+    def storage_fails(self, what: str, offset: str, again: bool) -> None:
+        """Run a task, or ask, while storage fails; perhaps run the task again when it no longer fails."""
+        if not self.is_open:
+            return
+        self.do("fail_storage", what)
+        if what == "fetch":
+            self.fetch(offset, 0, 1, True, False)
+            self.every_target_is_answered_as_the_reference_does()
+        elif what == "delete":
+            self.delete_records(offset, 0, True)
+        else:
+            self.write(1, "commit", rolls=True)
+            self.do("update_high_watermark", self.offset("end"))
+            self.copy(True)
+        self.do("fail_storage", "nothing")
+        if again:
+            self.do("expire_remote" if what == "delete" else "copy_segments")
+
     # -- moving ------------------------------------------------------------------------------------------------
 
     @rule(anchor=draws.anchors(), delta=strategies.near(), expires=st.booleans())
@@ -229,6 +291,22 @@ class TieredMachine(FilesMachine):
         self.do("copy_segments")
 
     # -- querying ----------------------------------------------------------------------------------------------
+
+    @rule(
+        anchor=draws.anchors(),
+        delta=strategies.near(),
+        most=draws.fetch_sizes(),
+        at_least_one=draws.mostly(),
+        committed=draws.mostly(),
+    )
+    def fetch(self, anchor: str, delta: int, most: int, at_least_one: bool, committed: bool) -> None:
+        """Fetch from the remote tier at an offset, and next to the first offset of every remote segment."""
+        if not self.is_open or self.tiers is None:
+            return
+        starts = [segment.start_offset for segment in self.tiers.remote]
+        offsets = [self.offset(anchor), *starts, self.log.end_offset]
+        for offset in dict.fromkeys(max(0, offset + delta) for offset in offsets):
+            self.do("fetch_remote", offset, most, at_least_one, committed)
 
     def boundaries(self) -> list[int]:
         """Return the timestamps of the first and last record of every segment of both tiers, and their neighbours."""

@@ -11,11 +11,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.operations.effects import Effect
-from conformance.operations.log import LOG_OPS, LogState
-from conformance.operations.op import BOOLEAN, LONG, SETTINGS, Files, Op, by_name
+from conformance.operations.log import LOG_ERROR_KINDS, LOG_OPS, LogState
+from conformance.operations.op import BOOLEAN, INT, LONG, SETTINGS, Files, Op, Shape, by_name, one_of
 
 if TYPE_CHECKING:
     from conformance.operations.outcomes import Json, Outcome
+
+FAILURES: Final = ("nothing", "copy", "fetch", "delete", "copy and delete")
+"""The operations of storage that fail; their positions here are their numbers in FailingStorage.java."""
+TIERED_ERROR_KINDS: Final = (*LOG_ERROR_KINDS, "remote")
+"""The error kinds of a tiered log; ``remote`` is an error of remote storage."""
 
 _op = partial(Op, files=Files.REPLACES)
 
@@ -33,6 +38,15 @@ OWN_OPS: Final = by_name(
         _op("expire_remote", {}),
         # One run of the follower's task.
         _op("follow_remote", {}),
+        # Fetches from remote segments, as `RemoteLogManager.read` does. `committed` collects the aborted transactions.
+        _op(
+            "fetch_remote",
+            {"offset": LONG, "max_bytes": INT, "at_least_one": BOOLEAN, "committed": BOOLEAN},
+            gives=Shape.NUMBERS,
+            fields=("base_offset", "segment_base", "position", "size", "crc32_of_all", "aborted", "producer", "first"),
+        ),
+        # Makes operations of the storage fail from now on: a copy after its files were written, the others before.
+        Op("fail_storage", {"what": one_of(*FAILURES)}, files=Files.LEAVES),
         # Replaces the tasks, as a broker does that becomes the leader again.
         Op("renew_tasks", {}, files=Files.LEAVES),
     )

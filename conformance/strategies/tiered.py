@@ -35,6 +35,17 @@ def shapes() -> Draw[list[Shape]]:
     return st.lists(shapes_of_logs(gaps=False), min_size=1, max_size=4)
 
 
+def transactional_writes() -> Draw[list[tuple[int, str]]]:
+    """Draw batches of two producers' transactions and their ends, ``""`` for a batch; most transactions are aborted."""
+    ends = st.sampled_from(("", "", "", "abort", "abort", "commit"))
+    return st.lists(st.tuples(st.sampled_from((1, 2)), ends), min_size=1, max_size=6)
+
+
+def fetch_sizes() -> Draw[int]:
+    """Draw maximum sizes of a fetch: of a part of a batch, of a few batches, and of more than a segment."""
+    return st.sampled_from((1, 70, 150, 300, 1 << 20))
+
+
 def anchors() -> Draw[str]:
     """Draw offsets at the boundaries of both tiers, and inside."""
     return st.sampled_from(("local", "remote", "later remote", "copied", "half", "active", "end", "second", "start"))

@@ -329,6 +329,12 @@ class Dialect:
         "An expiration task also deletes a segment whose age is exactly ``retention.ms``.")
     rejects_age_before_1970 = remote.flag("<=3.9.0", "TL-11",
         "An expiration task fails if ``retention.ms`` is longer than the time since 1970.")
+    remote_fetch_begins_at_batch = remote.flag(">=3.9.1", "TL-18a",
+        "The position of a remote fetch is the one of its first batch, not where the search for it began.")
+    deletes_failed_copies = remote.flag(">=4.0.0", "TL-21b",
+        "A failed copy is deleted, and so is its metadata (KAFKA-17062).")
+    repeats_deletions = remote.flag(">=4.0.0", "TL-22b",
+        "An expiration task repeats the deletions that have failed (KAFKA-17062).")
     trusts_valid_segments = remote.flag(">=4.3.0", "TL-8",
         "Once all copied segments have been valid, an expiration task counts every later one, too.")
     expiration_finds_highest_offset = remote.flag(">=4.4.0", "TL-15",

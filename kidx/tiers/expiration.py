@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kidx.errors import InvalidArgumentError
-from kidx.tiers.metadata import COPY_FINISHED, DELETE_FINISHED, DELETE_STARTED, CopiedSegment
+from kidx.tiers.metadata import COPY_FINISHED, DELETE_STARTED, CopiedSegment
 
 if TYPE_CHECKING:
     from kidx.tiers.tiered_log import TieredLog
@@ -30,6 +30,7 @@ class Expiration:
 
         Raises:
             OffsetOutOfRangeError: the new log start is above the high watermark; nothing is deleted.
+            RemoteStorageError: storage fails; the deletion of the first segment remains started.
             InvalidArgumentError: ``retention.ms`` is longer than the time since 1970 (up to 3.9.0).
         """
         log = self.log
@@ -46,7 +47,7 @@ class Expiration:
         if new_start is not None:
             log.delete_records(new_start)
         for segment in selected:
-            self.delete(segment)
+            log.remote.delete(segment)
         self._delete_older_epochs({epoch for segment in everything for epoch in segment.epochs})
 
     def _selected(self, lineage: dict[int, int]) -> tuple[list[CopiedSegment], int | None]:
@@ -55,7 +56,7 @@ class Expiration:
         selected: list[CopiedSegment] = []
         new_start: int | None = None
         for segment, belongs in self._in_order(lineage):
-            if segment.state == DELETE_STARTED:
+            if segment.state == DELETE_STARTED and self.log.dialect.repeats_deletions:
                 selected.append(segment)
                 continue
             if segment in selected:
@@ -117,12 +118,6 @@ class Expiration:
             size = copied
         return max(0, local + size - limit)
 
-    def delete(self, segment: CopiedSegment) -> None:
-        """Delete a remote segment."""
-        self.log.remote.update(segment, DELETE_STARTED)
-        segment.files = {}
-        self.log.remote.update(segment, DELETE_FINISHED)
-
     def _delete_older_epochs(self, epochs: set[int]) -> None:
         """Delete the segments all of whose epochs are older than the first one of the log (TL-13)."""
         earliest = self.log.epochs.earliest_entry
@@ -132,4 +127,4 @@ class Expiration:
         segments = [segment for epoch in older for segment in self.log.remote.of_epoch(epoch)]
         for segment in dict.fromkeys(segments):
             if all(epoch < earliest.epoch for epoch in segment.epochs):
-                self.delete(segment)
+                self.log.remote.delete(segment)

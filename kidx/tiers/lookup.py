@@ -86,8 +86,8 @@ class RemoteLookup:
 
     def find_in(self, segment: CopiedSegment, timestamp: int, starting_offset: int) -> TimestampAndOffset | None:
         """Return the first record of a remote segment with that timestamp or a later one, or None."""
-        cached = RemoteSegment(segment.start_offset, segment.id)
-        position = self.cache.lookup_timestamp(cached, timestamp, starting_offset)
+        position = self.cache.lookup_timestamp(segment.cached, timestamp, starting_offset)
+        self._remote.require("fetch")
         for batch in iter_memory_batches(segment.files[".log"][position:]):
             if batch.max_timestamp < timestamp or batch.last_offset < starting_offset:
                 continue

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from kidx.remote import RemoteSegment, RemoteStorageError
+
 COPY_STARTED: Final = 0
 COPY_FINISHED: Final = 1
 DELETE_STARTED: Final = 2
@@ -47,6 +49,11 @@ class CopiedSegment:
         """Id of the segment, sixteen bytes."""
         return self.number.to_bytes(16)
 
+    @property
+    def cached(self) -> RemoteSegment:
+        """Segment as the cache of remote index files names it."""
+        return RemoteSegment(self.start_offset, self.id)
+
     def end_of(self, epoch: int) -> int:
         """Return the last offset of a leader epoch within the segment."""
         later = [start for other, start in self.epochs.items() if other > epoch]
@@ -73,6 +80,12 @@ class _EpochSegments:
         self.unreferenced.pop(segment.number, None)
         self.highest_offset = end_offset if self.highest_offset is None else max(self.highest_offset, end_offset)
 
+    def find(self, epoch: int, offset: int) -> CopiedSegment | None:
+        """Return the referenced segment with an offset of the leader epoch, or None."""
+        starts = [start for start in self.referenced if start <= offset]
+        segment = self.referenced[max(starts)] if starts else None
+        return None if segment is None or offset > segment.end_of(epoch) else segment
+
     def segments(self) -> list[CopiedSegment]:
         """Return all segments by start offset; of the same start offset, the referenced one is first."""
         ordered = [self.referenced[start] for start in sorted(self.referenced)]
@@ -87,10 +100,12 @@ class RemoteMetadata:
 
     Attributes:
         segments: the segments that are not deleted, by number.
+        failing: the operations of storage that fail: ``"copy"``, ``"fetch"`` or ``"delete"``.
     """
 
     def __init__(self) -> None:
         self.segments: dict[int, CopiedSegment] = {}
+        self.failing: frozenset[str] = frozenset()
         self._epochs: dict[int, _EpochSegments] = {}
         self._next = 0
 
@@ -99,10 +114,35 @@ class RemoteMetadata:
         self._next += 1
         return self._next - 1
 
+    def require(self, operation: str) -> None:
+        """Check that an operation of storage does not fail.
+
+        Raises:
+            RemoteStorageError: it fails.
+        """
+        if operation in self.failing:
+            raise RemoteStorageError("storage fails")
+
+    def delete(self, segment: CopiedSegment) -> None:
+        """Delete a segment in storage, and then its metadata.
+
+        Raises:
+            RemoteStorageError: storage fails; the deletion remains started.
+        """
+        self.update(segment, DELETE_STARTED)
+        self.require("delete")
+        segment.files = {}
+        self.update(segment, DELETE_FINISHED)
+
     def of_epoch(self, epoch: int) -> list[CopiedSegment]:
         """Return the segments with records of a leader epoch, by start offset."""
         known = self._epochs.get(epoch)
         return [] if known is None else known.segments()
+
+    def find(self, epoch: int, offset: int) -> CopiedSegment | None:
+        """Return the referenced segment with an offset of a leader epoch, or None."""
+        known = self._epochs.get(epoch)
+        return None if known is None else known.find(epoch, offset)
 
     def highest_offset(self, epoch: int) -> int | None:
         """Return the highest offset of a leader epoch that was ever copied, or None (TL-4)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,7 @@ from kidx.discovery import SEGMENT_SUFFIXES
 from kidx.log import OffsetOutOfRangeError
 from kidx.log.epochs import FILE_NAME, checkpoint_text
 from kidx.producers import SNAPSHOT_SUFFIX, snapshot_name
+from kidx.remote import RemoteStorageError
 from kidx.segment import file_name
 from kidx.tiers.expiration import Expiration
 from kidx.tiers.metadata import COPY_FINISHED, CopiedSegment
@@ -100,6 +102,13 @@ class RemoteTasks:
         if not (log.directory / snapshot_name(following)).exists():
             return False
         copied.files = self.files_of(segment, following)
+        try:
+            log.remote.require("copy")
+        except RemoteStorageError:
+            if log.dialect.deletes_failed_copies:
+                with suppress(RemoteStorageError):
+                    log.remote.delete(copied)
+            return False
         log.remote.update(copied, COPY_FINISHED)
         self._copied = copied.end_offset
         log.highest_remote_offset = max(log.highest_remote_offset, copied.end_offset)

@@ -70,7 +70,7 @@ def test_offsets_across_tiers(releases, scratch):
 
 @pytest.mark.parametrize("trace", load_regression_traces("tiered"), ids=lambda trace: trace.id)
 def test_regression_traces(trace, scratch):
-    lockstep = TieredLockstep([JvmTiered("4.3.1")], scratch)
+    lockstep = TieredLockstep([JvmTiered(trace.release)], scratch)
     replay_operations(lockstep, trace.operations)
     assert lockstep.statistics.steps == len(trace.operations)
 
@@ -107,3 +107,34 @@ def test_the_machine_is_clean(releases, scratch):
     assert lockstep.statistics.steps > 100
     exercised = lockstep.statistics.exercised("4.3.1")
     assert {"TL-4", "TL-7", "LO-4", "LO-19"} <= set(exercised)
+
+
+def written(time, **fields):
+    return Operation("append_as_leader", ([{"records": [[0, time]], **fields}], 0))
+
+
+@pytest.mark.parametrize(("end", "where"), [(4, "remote"), (7, "local")])
+@pytest.mark.parametrize("releases", [("4.3.1",), thorough_param(RELEASES)], ids=["one", "all"])
+def test_a_fetch_of_remote_records_has_the_aborted_transactions(releases, end, where, scratch):
+    """Producer 1 writes record 0, and aborts at ``end``, whose transaction index is in a remote or a local segment."""
+    lockstep = TieredLockstep([JvmTiered(release) for release in releases], scratch)
+    fields = {
+        0: {"transactional": True, "producer": [1, 0, 0]},
+        end: {"marker": "abort", "producer": [1, 0, -1]},
+    }
+    writes = [written(1000 + offset, **fields.get(offset, {})) for offset in range(8)]
+    fetches = [
+        Operation("fetch_remote", (0, 70, True, True)),
+        Operation("fetch_remote", (1, 1, True, True)),
+        Operation("fetch_remote", (1, 1, False, True)),
+        Operation("fetch_remote", (2, 1000, True, False)),
+        Operation("fetch_remote", (6, 1000, True, True)),
+    ]
+    seen = [each.outcome for each in perform(lockstep, OPENED, *writes, *COPIED, *fetches)]
+    *_, first, second, empty, third, missing = seen
+    assert first.value[:4] == (0, 0, 0, 70)
+    assert first.value[5:] == (1, 1, 0), where
+    assert second.value[:4] == (1, 0, 68, 68)
+    assert empty.value == (1, -1, -1, 0, 0, -1)
+    assert (third.value[:2], third.value[5:]) == ((2, 2), (-1,))
+    assert missing.error == "out_of_range"

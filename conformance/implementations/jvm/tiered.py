@@ -12,8 +12,8 @@ from conformance.implementations.jvm.requests import Requests, performed
 from conformance.implementations.jvm.virtual_machine import class_loader
 from conformance.kafka.jar_fetch import class_path, tool_jar
 from conformance.operations import Outcome
-from conformance.operations.log import LOG_ERROR_KINDS, TOPIC_DIRECTORY
-from conformance.operations.tiered import TIERED_OPS, TieredObservation, TieredState
+from conformance.operations.log import TOPIC_DIRECTORY
+from conformance.operations.tiered import TIERED_ERROR_KINDS, TIERED_OPS, TieredObservation, TieredState
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,8 +54,8 @@ class JvmTiered(JvmClasses[TieredObservation]):
 
     driver_name = "TieredDriver"
     group = "log"
-    kind_of = LOG_KIND_OF
-    error_kinds = LOG_ERROR_KINDS
+    kind_of = LOG_KIND_OF | {"org.apache.kafka.server.log.remote.storage.RemoteStorageException": "remote"}
+    error_kinds = TIERED_ERROR_KINDS
     operations = _OPERATIONS
     state = TieredState
     observed = TieredObservation

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.implementations.kidx.log import ReferenceLog
@@ -14,7 +15,7 @@ from conformance.operations.tiered import (
     TieredObservation,
     TieredState,
 )
-from kidx.tiers import CopiedSegment, RemoteMetadata, RemoteTasks, TieredConfig, TieredLog
+from kidx.tiers import CopiedSegment, RemoteMetadata, RemoteReader, RemoteTasks, TieredConfig, TieredLog
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,9 +26,10 @@ _SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".
 
 
 class LogWithTasks(TieredLog):
-    """Log with its tasks, so that a mutant replaces one class."""
+    """Log with its tasks and its reader, so that a mutant replaces one class."""
 
     remote_tasks: type[RemoteTasks] = RemoteTasks
+    remote_reader: type[RemoteReader] = RemoteReader
 
 
 class ReferenceTiered(ReferenceLog):
@@ -46,6 +48,8 @@ class ReferenceTiered(ReferenceLog):
             "copy_segments": partial(self._run, "copy"),
             "expire_remote": partial(self._run, "expire"),
             "follow_remote": partial(self._run, "follow"),
+            "fetch_remote": self._fetch,
+            "fail_storage": self._fail,
             "renew_tasks": self._renew,
         }
 
@@ -53,6 +57,18 @@ class ReferenceTiered(ReferenceLog):
         if self.tasks is None:
             raise ValueError("no log is open")
         getattr(self.tasks, task)()
+
+    def _fetch(self, offset: int, max_bytes: int, at_least_one: bool, committed: bool) -> tuple[int, ...]:
+        if self.log is None:
+            raise ValueError("no log is open")
+        reader = self.log.remote_reader(self.log)
+        found = reader.fetch(offset, max_bytes, at_least_one=at_least_one, committed=committed)
+        aborted = (-1,) if found.aborted is None else (len(found.aborted), *chain.from_iterable(found.aborted))
+        content = found.records
+        return (found.offset, found.segment_base, found.position, len(content), zlib.crc32(content), *aborted)
+
+    def _fail(self, what: str) -> None:
+        self.remote.failing = frozenset(what.split(" and "))
 
     def begin(self, directory: Any) -> None:
         """Begin an example; see the protocol."""

@@ -7,8 +7,11 @@ import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.Comparator;
 import java.util.HashMap;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.CompletableFuture;
@@ -24,6 +27,7 @@ import java.util.zip.CRC32;
  */
 final class TieredAdapter {
     private static final String STORAGE = "org.apache.kafka.server.log.remote.storage.";
+    private static final String FAILING = STORAGE + "FailingStorage";
     private static final String METADATA = "org.apache.kafka.server.log.remote.metadata.storage.MetadataInMemory";
     private static final String[] SUFFIXES =
         {".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".leader_epoch_checkpoint"};
@@ -71,8 +75,14 @@ final class TieredAdapter {
             topicPartition);
     }
 
-    /** Forgets the metadata of the last example. */
-    void forget() {
+    /** Makes operations of the storage fail; 0 ends it. */
+    void failStorage(long what) throws Throwable {
+        Members.field(Members.type(loader, FAILING), "failing").setInt(null, (int) what);
+    }
+
+    /** Forgets the metadata and the failures of the last example. */
+    void forget() throws Throwable {
+        failStorage(0);
         metadata = null;
         contents.clear();
     }
@@ -143,7 +153,7 @@ final class TieredAdapter {
     private Object config(Class<?> type, File directory) throws Throwable {
         Map<String, String> properties = new HashMap<>();
         properties.put("remote.log.storage.system.enable", "true");
-        properties.put("remote.log.storage.manager.class.name", STORAGE + "LocalTieredStorage");
+        properties.put("remote.log.storage.manager.class.name", FAILING);
         properties.put("remote.log.storage.manager.impl.prefix", "rsm.config.");
         properties.put("rsm.config.dir", directory.getPath());
         properties.put("remote.log.metadata.manager.class.name", METADATA);
@@ -199,6 +209,48 @@ final class TieredAdapter {
     /** Adds 0 for no result, or 1 and the result. */
     void fetchOffset(long target, Reply reply) throws Throwable {
         logs.addAnswer(answerOf(Members.call(fetch, logs.log(), target, reader)), reply);
+    }
+
+    /** Adds offset, base and position of the first batch, size and checksum of all, and the aborted transactions. */
+    void fetch(long offset, int maxBytes, boolean atLeastOne, boolean committed, Reply reply) throws Throwable {
+        String logs = "org.apache.kafka.storage.internals.log.";
+        Constructor<?> create = null;
+        for (Constructor<?> each : Members.type(loader, logs + "RemoteStorageFetchInfo").getDeclaredConstructors())
+            create = each;
+        Class<?>[] parameters = create.getParameterTypes();
+        Object[] arguments = new Object[parameters.length];
+        for (int i = 0; i < arguments.length; i++)
+            arguments[i] = switch (parameters[i].getSimpleName()) {
+                case "int" -> maxBytes;
+                case "boolean" -> i == 1 && atLeastOne;
+                case "TopicPartition" -> topicPartition;
+                case "TopicIdPartition" -> partition;
+                case "PartitionData" -> Members.create(
+                    Members.constructor(parameters[i], 5), topicId, offset, 0L, maxBytes, Optional.empty());
+                default -> parameters[i].getEnumConstants()[committed ? 2 : 1];
+            };
+        Object found = Members.call(Members.method(manager, "read", 1), remote, Members.create(create, arguments));
+        Object at = field(found.getClass(), "fetchOffsetMetadata").read(found);
+        reply.add(field(at.getClass(), "messageOffset").readLong(at));
+        reply.add(field(at.getClass(), "segmentBaseOffset").readLong(at));
+        reply.add(field(at.getClass(), "relativePositionInSegment").readLong(at));
+        Object records = field(found.getClass(), "records").read(found);
+        ByteBuffer content = ((ByteBuffer) Members.call(Members.method(records.getClass(), "buffer", 0), records));
+        CRC32 sum = new CRC32();
+        reply.add(content.remaining());
+        sum.update(content.duplicate());
+        reply.add(sum.getValue());
+        List<?> aborted = (List<?>) Options.get(field(found.getClass(), "abortedTransactions").read(found));
+        reply.add(aborted == null ? -1 : aborted.size());
+        List<long[]> all = new ArrayList<>();
+        for (Object each : aborted == null ? List.of() : aborted)
+            all.add(new long[] {field(each.getClass(), "producerId").readLong(each),
+                field(each.getClass(), "firstOffset").readLong(each)});
+        all.sort(Comparator.<long[]>comparingLong(each -> each[0]).thenComparingLong(each -> each[1]));
+        for (long[] each : all) {
+            reply.add(each[0]);
+            reply.add(each[1]);
+        }
     }
 
     private Object some(Object value) throws Throwable {

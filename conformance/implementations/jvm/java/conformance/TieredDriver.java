@@ -28,8 +28,13 @@ public final class TieredDriver extends ReplyingDriver {
     @Override
     public void begin(String directory) {
         super.begin(directory);
-        if (adapter != null)
+        if (adapter == null)
+            return;
+        try {
             adapter.forget();
+        } catch (Throwable thrown) {
+            throw new IllegalStateException(thrown);
+        }
     }
 
     @Override
@@ -98,6 +103,8 @@ public final class TieredDriver extends ReplyingDriver {
                 case "copy_segments" -> adapter.copy();
                 case "expire_remote" -> adapter.expire();
                 case "follow_remote" -> adapter.follow();
+                case "fetch_remote" -> adapter.fetch(a, (int) b, arguments[2] != 0, arguments[3] != 0, reply);
+                case "fail_storage" -> adapter.failStorage(a);
                 case "renew_tasks" -> adapter.renew();
                 case "close_log" -> {
                     log.close(a != 0);

@@ -60,6 +60,19 @@ public final class MetadataInMemory implements RemoteLogMetadataManager {
         return store.remoteLogSegmentMetadata(partition, offset, epoch);
     }
 
+    /** From 4.0 on; older stores do not have it. */
+    @SuppressWarnings("unchecked")
+    public Optional<RemoteLogSegmentMetadata> nextSegmentWithTxnIndex(TopicIdPartition partition, int epoch,
+            long offset) throws RemoteStorageException {
+        try {
+            return (Optional<RemoteLogSegmentMetadata>) store.getClass()
+                .getDeclaredMethod("nextSegmentWithTxnIndex", TopicIdPartition.class, int.class, long.class)
+                .invoke(store, partition, epoch, offset);
+        } catch (ReflectiveOperationException thrown) {
+            throw new IllegalStateException(thrown);
+        }
+    }
+
     public Optional<Long> highestOffsetForEpoch(TopicIdPartition partition, int epoch) throws RemoteStorageException {
         return store.highestLogOffset(partition, epoch);
     }
