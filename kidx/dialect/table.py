@@ -318,8 +318,7 @@ class Dialect:
         "The time at which the files of a removed entry are deleted: immediately, or after ten seconds (KAFKA-17184).")
     marked_entries: ClassVar[Behaviour[Literal["none", "reject", "answer"]]] = remote.choice(
         {"none": "<=3.5.2", "reject": "3.6.0..4.0.2", "answer": ">=4.1.0"}, "RC-9",
-        "The result of a lookup in an entry whose removal has begun: an error, or the answer from its files "
-        "(KAFKA-17184).")
+        "A lookup in an entry whose removal has begun gives an error, or the answer from its files (KAFKA-17184).")
     closed_cache: ClassVar[Behaviour[Literal["none", "instance", "cache"]]] = remote.choice(
         {"none": "<=3.5.2", "instance": "3.6.0..4.0.2", "cache": ">=4.1.0"}, "RC-13",
         "The name in the error of a closed cache: ``Instance`` or ``RemoteIndexCache``.")
@@ -329,12 +328,10 @@ class Dialect:
         "An expiration task also deletes a segment whose age is exactly ``retention.ms``.")
     rejects_age_before_1970 = remote.flag("<=3.9.0", "TL-11",
         "An expiration task fails if ``retention.ms`` is longer than the time since 1970.")
-    remote_fetch_begins_at_batch = remote.flag(">=3.9.1", "TL-18a",
-        "The position of a remote fetch is the one of its first batch, not where the search for it began.")
-    deletes_failed_copies = remote.flag(">=4.0.0", "TL-21b",
-        "A failed copy is deleted, and so is its metadata (KAFKA-17062).")
-    repeats_deletions = remote.flag(">=4.0.0", "TL-22b",
-        "An expiration task repeats the deletions that have failed (KAFKA-17062).")
+    remote_fetch_begins_at_batch = remote.flag(">=3.9.1", "TL-18",
+        "A remote fetch has the offset and the position of its first batch, not of the lookup.")
+    cleans_up_remotely = remote.flag(">=4.0.0", "TL-21",
+        "A failed copy is deleted with its metadata, and failed deletions are repeated (KAFKA-17062).")
     trusts_valid_segments = remote.flag(">=4.3.0", "TL-8",
         "Once all copied segments have been valid, an expiration task counts every later one, too.")
     expiration_finds_highest_offset = remote.flag(">=4.4.0", "TL-15",

@@ -56,7 +56,7 @@ class Expiration:
         selected: list[CopiedSegment] = []
         new_start: int | None = None
         for segment, belongs in self._in_order(lineage):
-            if segment.state == DELETE_STARTED and self.log.dialect.repeats_deletions:
+            if segment.state == DELETE_STARTED and self.log.dialect.cleans_up_remotely:
                 selected.append(segment)
                 continue
             if segment in selected:

@@ -21,7 +21,7 @@ class RemoteFetch(NamedTuple):
     """Result of a fetch from remote segments.
 
     Attributes:
-        offset: base offset of the first batch; the requested offset if there is none, and up to 3.9.0 always.
+        offset: base offset of the first batch; the requested offset without a batch, and up to 3.9.0.
         segment_base: base offset of its segment, or -1.
         position: position of the first batch in the segment, bytes, or -1; up to 3.9.0 where the search began (TL-18a).
         records: batches from the first one on; the last one may be incomplete.

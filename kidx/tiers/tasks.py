@@ -105,7 +105,7 @@ class RemoteTasks:
         try:
             log.remote.require("copy")
         except RemoteStorageError:
-            if log.dialect.deletes_failed_copies:
+            if log.dialect.cleans_up_remotely:
                 with suppress(RemoteStorageError):
                     log.remote.delete(copied)
             return False
