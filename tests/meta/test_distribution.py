@@ -22,10 +22,12 @@ def run(*words, cwd=ROOT):
     return done.stdout
 
 
-def test_the_version_stands_in_the_changelog():
+def test_the_version_and_its_date_stand_in_the_changelog():
     assert PROJECT["version"] == kidx.__version__
     assert re.search(
-        rf"^## \[{re.escape(PROJECT['version'])}\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+        rf"^## \[{re.escape(PROJECT['version'])}\] - \d{{4}}-\d\d-\d\d$",
+        (ROOT / "CHANGELOG.md").read_text("utf-8"),
+        re.MULTILINE,
     )
 
 

@@ -48,6 +48,27 @@ def test_the_machines_of_the_nightly_run_exist():
     assert set(job["strategy"]["matrix"]["machine"]) <= set(FILE_MACHINES)
 
 
+@pytest.mark.parametrize(
+    ("tag", "heading", "code"),
+    [
+        ("v1.2.3", "## [1.2.3] - 2026-11-26", 0),
+        ("v1.2.4", "## [1.2.3] - 2026-11-26\n## [1.2.4] - 2026-11-26", 1),
+        ("v1.2.3", "## [1.2.2] - 2026-11-26", 1),
+        ("v1.2.3", "## [1.2.3]", 1),
+        ("v1.2.3", "## [Unreleased]\n## [1.2.3] - 2026-11-26", 1),
+    ],
+    ids=["a release", "another tag", "no section", "no date", "unreleased changes"],
+)
+def test_a_release_has_its_tag_and_its_section(tmp_path, tag, heading, code):
+    checks = scripts(ROOT / ".github/workflows/release.yml")[:2]
+    (tmp_path / "pyproject.toml").write_text('[project]\nversion = "1.2.3"\n')
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n{heading}\n")
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = os.environ | {"PATH": path, "GITHUB_REF_NAME": tag}
+    done = [subprocess.run(["bash", "-e", "-c", check], cwd=tmp_path, env=environment, check=False) for check in checks]
+    assert max(each.returncode for each in done) == code
+
+
 def run_action(work, implementation):
     """Run the steps of the action as a workflow does, except for the installation; return their exit codes."""
     inputs = {name: each.get("default", "") for name, each in ACTION["inputs"].items()}
