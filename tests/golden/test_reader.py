@@ -1,4 +1,4 @@
-"""The reader of the test vectors, on the files of real brokers: it finds the records that the brokers found."""
+"""The exact reader of the test vectors, on the files of real brokers: it finds the records that the brokers found."""
 
 import importlib.util
 from pathlib import Path
@@ -13,7 +13,7 @@ CORPORA = {path.parent.name: load_corpus(path.parent) for path in sorted(GOLDEN.
 
 @pytest.fixture(scope="module")
 def reader():
-    spec = importlib.util.spec_from_file_location("reader", GOLDEN.parent / "vectors" / "reader.py")
+    spec = importlib.util.spec_from_file_location("reader", GOLDEN.parent / "vectors" / "exact_reader.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -79,7 +79,7 @@ _FEW: Final[dict[str, list[tuple[Any, ...]]]] = {
     "time": [("maybe_append", TIME + 10 * n, BASE + 7 * n, False) for n in range(1, 13)],
     "transaction": [
         ("append_aborted", 1, BASE, BASE + 9, BASE + 5),
-        ("append_aborted", 2, BASE + 5, BASE + 14, BASE + 15),
+        ("append_aborted", 2, BASE + 5, BASE + 14, BASE + 12),
         ("append_aborted", 1, BASE + 12, BASE + 20, BASE + 21),
     ],
 }

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
 from conformance.experiments.vectors.document import load_document
-from conformance.experiments.vectors.making import DOCUMENT, REPLY, TABLE, Players, rows_of
+from conformance.experiments.vectors.making import DOCUMENT, Players
+from conformance.experiments.vectors.tables import REPLY, SOUND, TABLE, rows_of, sound_rows_of
 from conformance.operations import Operation
 from conformance.scratch import scratch_directory
 
@@ -77,14 +78,19 @@ def check_release(root: Path, progress: Progress | None = None) -> Iterator[str]
     """
     document = load_document(root / DOCUMENT)
     where = document.release
+    sound = []
     with scratch_directory() as scratch:
         players = Players(document.release, scratch, progress)
         for vector in document.vectors:
             yield from (f"{where} {line}" for line in wrong_answers(vector, players[vector.machine]))
+            files = {}
             for name, digest in vector.files.items():
                 path = root / vector.name / name
-                if not path.is_file() or hashlib.sha256(path.read_bytes()).hexdigest() != digest:
+                files[name] = path.read_bytes() if path.is_file() else b""
+                if not path.is_file() or hashlib.sha256(files[name]).hexdigest() != digest:
                     yield f"{where} {vector.name}: {path} is not the file of the document"
-    table = root / TABLE
-    if not table.is_file() or table.read_text("utf-8") != "".join(map(rows_of, document.vectors)):
-        yield f"{where} {table} does not have the queries of the document"
+            sound.append(sound_rows_of(vector, files))
+    tables = {TABLE: "".join(map(rows_of, document.vectors)), SOUND: "".join(sound)}
+    for table in (root / name for name in tables):
+        if not table.is_file() or table.read_text("utf-8") != tables[table.name]:
+            yield f"{where} {table} does not have the queries of the document"

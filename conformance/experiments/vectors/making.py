@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from conformance.errors import ToolError
 from conformance.experiments.vectors.document import Document, Vector, document_text
 from conformance.experiments.vectors.playing import SCOPES, Player
 from conformance.experiments.vectors.queries import queries_of
+from conformance.experiments.vectors.tables import SOUND, TABLE, rows_of, sound_rows_of
 from conformance.machines import MACHINES
 from conformance.operations.effects import Effect
 from conformance.scratch import scratch_directory
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from conformance.operations import Json
 
 DOCUMENT: Final = "vectors.json"
-TABLE: Final = "queries.tsv"
 _OPEN_OR_NOT: Final = (Effect.OPENS, Effect.RELEASES)
 
 
@@ -87,12 +86,12 @@ def _made(case: Case, player: Player) -> tuple[Vector, dict[str, bytes]]:
 
 
 def write_release(directory: Path, release: str, cases: Iterable[Case], progress: Progress | None = None) -> Document:
-    """Write the vectors of a release below a directory: the document, the table of queries, and the files.
+    """Write the vectors of a release below a directory: the document, the tables of queries, and the files.
 
     Raises:
         ToolError: the directory cannot be written or exists already, or Java or jars are missing.
     """
-    root, vectors = directory / release, []
+    root, vectors, sound = directory / release, [], []
     try:
         root.mkdir(parents=True)
         for vector, files in made_vectors(release, cases, progress):
@@ -101,57 +100,13 @@ def write_release(directory: Path, release: str, cases: Iterable[Case], progress
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
             vectors.append(vector)
+            sound.append(sound_rows_of(vector, files))
         document = Document("kidx-vectors", 1, release, vectors)
         (root / DOCUMENT).write_text(document_text(document), "utf-8")
         (root / TABLE).write_text("".join(map(rows_of, vectors)), "utf-8")
+        (root / SOUND).write_text("".join(sound), "utf-8")
     except FileExistsError as error:
         raise ToolError(f"{root} exists already; choose a new directory") from error
     except OSError as error:
         raise ToolError(f"the vectors {root} cannot be written: {error.strerror or error}") from error
     return document
-
-
-def rows_of(vector: Vector) -> str:
-    """Return the queries of a vector as lines with tabs, for readers without JSON.
-
-    The columns are: name; machine; path of the index file, or of the directory of the segment or log; base offset;
-    operation; arguments, separated by commas; answer as JSON without blanks, or ``error`` and its kind.
-    """
-    path = f"{vector.name}/{next(iter(vector.files), '')}" if len(vector.files) == 1 else vector.name
-    if vector.machine in ("log", "cleaned"):
-        path = f"{vector.name}/t-0"
-    elif vector.machine == "segment":
-        path = vector.name
-    rows = []
-    for step in vector.queries:
-        numbers = [
-            n
-            for name, value in step.items()
-            if name not in REPLY
-            for n in (value if isinstance(value, list) else [value])
-        ]
-        columns = (
-            vector.name,
-            vector.machine,
-            path,
-            vector.base_offset,
-            step["op"],
-            ",".join(map(str, numbers)),
-            answer(step),
-        )
-        rows.append("\t".join(map(str, columns)) + "\n")
-    return "".join(rows)
-
-
-REPLY: Final = frozenset({"op", "ok", "error", "message", "state", "unsupported"})
-"""Members of a step that are not arguments: the operation's name, and the reply."""
-
-
-def answer(step: Json) -> str:
-    """Return the answer of a step for the table."""
-    if "error" in step:
-        return f"error {step['error']}"
-    value: Any = step.get("ok")
-    if step["op"] == "list_offsets":
-        (value,) = value
-    return json.dumps(value, separators=(",", ":"))

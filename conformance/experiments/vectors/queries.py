@@ -18,9 +18,12 @@ if TYPE_CHECKING:
 
 _LONG_MIN: Final = -LONG_MAX - 1
 _BODY: Final = INT_MAX - 8
-_OFFSET: Final = struct.Struct(">ii")
-_TIME: Final = struct.Struct(">qi")
-_TRANSACTION: Final = struct.Struct(">hqqqq")
+LAYOUTS: Final = {
+    "offset": struct.Struct(">ii"),
+    "time": struct.Struct(">qi"),
+    "transaction": struct.Struct(">hqqqq"),
+}
+"""Layout of an entry in each kind of index file."""
 SPECIAL: Final = (-1, -2, -3, -4, -5, -6, -7)
 """Special targets of ListOffsets: all that some release knows, and -7, which none knows."""
 
@@ -75,7 +78,7 @@ def _snapshot() -> Operation:
 
 
 def _of_offset_index(base: int, content: bytes) -> Iterator[Operation]:
-    entries = _entries(_OFFSET, content)
+    entries = entries_of(LAYOUTS["offset"], content)
     for target in _around([base, *(base + relative for relative, _ in _chosen(entries, 1024))]):
         yield Operation("lookup", (target,))
     yield from _slots(entries)
@@ -86,7 +89,7 @@ def _of_offset_index(base: int, content: bytes) -> Iterator[Operation]:
 
 
 def _of_time_index(_base: int, content: bytes) -> Iterator[Operation]:
-    entries = _entries(_TIME, content)
+    entries = entries_of(LAYOUTS["time"], content)
     for target in _around([-1, *(timestamp for timestamp, _ in _chosen(entries, 682))]):
         yield Operation("lookup", (target,))
     yield from _slots(entries)
@@ -94,7 +97,7 @@ def _of_time_index(_base: int, content: bytes) -> Iterator[Operation]:
 
 def _of_transaction_index(base: int, content: bytes) -> Iterator[Operation]:
     yield Operation("all_aborted")
-    entries = _entries(_TRANSACTION, content)
+    entries = entries_of(LAYOUTS["transaction"], content)
     ends = sorted({base, *(n for _, _, *ends in _sample(entries, 6) for offset in ends for n in (offset, offset + 1))})
     for number, start in enumerate(ends):
         for end in _sample(ends[number:], 6):
@@ -148,7 +151,8 @@ def _batches(log: bytes) -> Iterator[_Batch]:
             yield _Batch(batch.base_offset, batch.last_offset, batch.max_timestamp, batch.position)
 
 
-def _entries(layout: struct.Struct, content: bytes) -> list[Any]:
+def entries_of(layout: struct.Struct, content: bytes) -> list[Any]:
+    """Return the whole entries of an index file."""
     return list(layout.iter_unpack(content[: len(content) // layout.size * layout.size]))
 
 
