@@ -169,7 +169,7 @@ def _of_one_kind() -> Iterator[Case]:
     )
 
 
-_TRACES: Final = ("offset", "time", "transaction", "segment", "log", "cleaned")
+_TRACES: Final = ("offset", "time", "transaction", "segment", "log", "cleaned", "cache", "tiered")
 
 
 @cache

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.clauses.machines import driven_releases
 from conformance.kafka.releases import RELEASES
 from conformance.machines import MACHINES
 from conformance.operations.trace import Trace
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 CASES: Final = Path(__file__).with_name("cases.ndjson")
-EXAMPLES: Final = {"offset": 2000, "time": 2000, "transaction": 1000}
+EXAMPLES: Final = {"offset": 2000, "time": 2000, "transaction": 1000, "cache": 200, "tiered": 60}
 """Number of examples of each machine."""
 
 
@@ -59,9 +60,9 @@ class _Chooser:
 
 def choose(kind: str, examples: int) -> Iterator[Trace]:
     """Yield the saved examples of a machine."""
-    machine = MACHINES[kind]
+    machine, releases = MACHINES[kind], driven_releases(kind, RELEASES)
     with scratch_directory() as scratch:
-        lockstep: Any = machine.new_lockstep([], scratch, releases=RELEASES)
+        lockstep: Any = machine.new_lockstep([], scratch, releases=releases)
         chooser = _Chooser(lockstep)
         for number in range(examples // CHUNK):
             run_chunk(machine.bind(lockstep), PROFILES["dev"].settings(CHUNK), number * SEED_OF_CHUNK, CHUNK)

@@ -34,10 +34,10 @@ class Vector(Struct, forbid_unknown_fields=True):
 
     name: Annotated[str, Meta(pattern="^[a-z]+-[0-9a-z-]+$", description="The directory of its files, too.")]
     title: str
-    machine: Literal["offset", "time", "transaction", "segment", "log", "cleaned"]
+    machine: Literal["offset", "time", "transaction", "segment", "log", "cleaned", "cache", "tiered"]
     clauses: Annotated[list[str], Meta(description="The clauses that its steps and queries show.")]
-    base_offset: Annotated[int, Meta(description="Of the index file or the segment; 0 of a log.")]
-    files: Annotated[dict[str, Digest], Meta(description="Every file below the directory, after the history.")]
+    base_offset: Annotated[int, Meta(description="Of the index file or the segment; 0 of others.")]
+    files: Annotated[dict[str, Digest], Meta(description="Every file after the history, but none of remote segments.")]
     history: Annotated[list[Step], Meta(description="Every step from an empty directory to these files.")]
     opening: Annotated[list[Step], Meta(description="Opens the files; empty if there are no queries.")]
     queries: Annotated[list[Step], Meta(description="Steps that change nothing.")]

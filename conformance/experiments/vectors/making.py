@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Final
 
+from conformance.clauses.machines import driven_releases
 from conformance.errors import ToolError
 from conformance.experiments.vectors.document import Document, Vector, document_text
 from conformance.experiments.vectors.playing import SCOPES, Player
@@ -43,7 +44,7 @@ class Players:
 def made_vectors(
     release: str, cases: Iterable[Case], progress: Progress | None = None
 ) -> Iterator[tuple[Vector, dict[str, bytes]]]:
-    """Yield the vector of each case and its files by name, from a release's own classes.
+    """Yield the vector of each case that a release can have, and its files by name, from the release's own classes.
 
     Args:
         release: a locked release.
@@ -56,7 +57,8 @@ def made_vectors(
     with scratch_directory() as scratch:
         players = Players(release, scratch, progress)
         for case in cases:
-            yield _made(case, players[case.machine])
+            if driven_releases(case.machine, [release]):
+                yield _made(case, players[case.machine])
 
 
 def _made(case: Case, player: Player) -> tuple[Vector, dict[str, bytes]]:

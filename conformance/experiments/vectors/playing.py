@@ -7,10 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.lockstep.scopes.cache import CacheScope
 from conformance.lockstep.scopes.index import IndexScope
 from conformance.lockstep.scopes.log import LogScope
-from conformance.lockstep.scopes.log_files import COMPARED
 from conformance.lockstep.scopes.segment import SegmentScope
+from conformance.lockstep.scopes.tiered import TieredScope
 from conformance.operations import OK, Operation
 from kidx.dialect import dialect_of
 
@@ -27,6 +28,8 @@ SCOPES: Final[dict[str, Scope[Any, Any]]] = {
     "segment": SegmentScope(),
     "log": _LOG,
     "cleaned": _LOG,
+    "cache": CacheScope(),
+    "tiered": TieredScope(),
 }
 """Scope of each machine."""
 
@@ -87,11 +90,13 @@ class Player:
         return plain
 
     def files(self) -> dict[str, bytes]:
-        """Return the files of the directory by their paths in it."""
-        root = self.participant.directory
-        files = {str(path.relative_to(root)): path for path in sorted(root.rglob("*")) if path.is_file()}
-        kept = (lambda name: name.endswith(COMPARED)) if self.scope is _LOG else (lambda _: True)
-        return {name: path.read_bytes() for name, path in files.items() if kept(name)}
+        """Return the files of the directory by their paths in it; of logs and caches, those that are compared."""
+        participant = self.participant
+        below: str = getattr(participant, "below", ".")
+        kept: tuple[str, ...] = getattr(participant, "compared", ("",))
+        root = participant.directory
+        found = (path for path in sorted((root / below).rglob("*")) if path.is_file() and path.name.endswith(kept))
+        return {str(path.relative_to(root)): path.read_bytes() for path in found}
 
 
 def _reply(outcome: Any, *, with_text: bool) -> Json:

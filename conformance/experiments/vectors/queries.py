@@ -45,7 +45,7 @@ class Queries(NamedTuple):
 def queries_of(machine: str, history: Sequence[Operation], files: Mapping[str, bytes]) -> Queries:
     """Return the queries about the files that a history has written; without queries if no file can be opened."""
     opened = next((step for step in reversed(history) if step.effect is Effect.OPENS), None)
-    if opened is None:
+    if opened is None or machine in ("cache", "tiered"):  # whose histories contain the lookups
         return Queries(0, (), ())
     if machine in ("log", "cleaned"):
         logs = [files[name] for name in sorted(files) if name.endswith(".log")]
