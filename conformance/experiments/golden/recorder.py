@@ -71,7 +71,7 @@ def record(
                 config,
                 seed,
                 version("kidx"),
-                f"conformance record --kafka {started.release} --out {_as_given(out)} --seed {seed}",
+                f"conformance record-golden --kafka {started.release} --out {_as_given(out)} --seed {seed}",
                 recorder.version,
                 tuple(partitions),
             )

@@ -1,4 +1,4 @@
-"""Tables of a release's vectors, for readers without JSON: all queries, and those about sound index files."""
+"""Tables of a release's vectors, for readers without JSON: all queries, and the queries about sound index files."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def sound_rows_of(vector: Vector, files: Mapping[str, bytes]) -> str:
 
     The columns are: kind; path; base offset; operation; arguments; answer. Arguments and answer are numbers that are
     separated by blanks. An answer without an entry is empty. Of a query for aborted transactions, the answer has the
-    four numbers of each. Queries whose answer depends on the path of Kafka's binary search are left out: upper bounds
-    of a position that an entry has, or of one beyond 31 bits.
+    four numbers of each. Queries whose answer depends on the path of Kafka's binary search are omitted: upper bounds
+    of a position that an entry has, or of a position beyond 31 bits.
 
     Args:
         vector: the vector.

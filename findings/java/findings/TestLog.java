@@ -28,6 +28,7 @@ import java.util.concurrent.ConcurrentHashMap;
 public final class TestLog implements Closeable {
     private static final String STORAGE = "org.apache.kafka.storage.internals.log.";
     private static final String RECORD = "org.apache.kafka.common.record.";
+    private static final String REMOTE = "remote.storage.enable";
     private static final String CLEAN = ".kafka_cleanshutdown";
     private static final int EPOCH = 0;
     private static final int EXPIRATION_MS = 86_400_000;
@@ -72,7 +73,7 @@ public final class TestLog implements Closeable {
             else if (parameters[i] == int.class)
                 arguments[i] = EXPIRATION_MS;
             else if (parameters[i] == boolean.class) {
-                arguments[i] = !told && clean;
+                arguments[i] = told ? config.containsKey(REMOTE) : clean;
                 told = true;
             } else
                 arguments[i] = part(parameters[i], config);
@@ -300,10 +301,17 @@ public final class TestLog implements Closeable {
 
     /** The offset that ListOffsets answers for a timestamp; -1 for none. */
     public long offsetForTimestamp(long timestamp) throws Throwable {
+        return offsetForTimestamp(timestamp, null);
+    }
+
+    /** The offset that ListOffsets answers for a timestamp, with a RemoteLogManager or null; -1 for none. */
+    long offsetForTimestamp(long timestamp, Object remote) throws Throwable {
         Method fetch = longest("fetchOffsetByTimestamp");
         Object result = fetch.getParameterCount() == 1
             ? call(fetch, log, timestamp)
-            : call(fetch, log, timestamp, part(fetch.getParameterTypes()[1], Map.of()));
+            : call(fetch, log, timestamp, remote == null ? part(fetch.getParameterTypes()[1], Map.of())
+                : fetch.getParameterTypes()[1] == Optional.class ? Optional.of(remote)
+                : Class.forName("scala.Option").getMethod("apply", Object.class).invoke(null, remote));
         Method holder = methodOrNull(result.getClass(), "timestampAndOffsetOpt", 0);
         Object option = holder == null ? result : call(holder, result);
         boolean empty = (Boolean) call(method(option.getClass(), "isEmpty", 0), option);

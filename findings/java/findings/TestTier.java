@@ -90,6 +90,11 @@ public final class TestTier implements Closeable {
         throw new IllegalStateException("findOffsetByTimestamp");
     }
 
+    /** The offset that ListOffsets answers for -3, the largest timestamp of the partition; -1 for none. */
+    public long offsetOfMaxTimestamp(TestLog local) throws Throwable {
+        return local.offsetForTimestamp(-3, manager);
+    }
+
     @Override
     public void close() throws IOException {
         ((Closeable) manager).close();
