@@ -32,7 +32,7 @@ class CheckedAgainst:
 class Follower(CheckedAgainst):
     """Log that appends, as a follower, the batches that its leader of the same release has appended."""
 
-    followers = None  # it does not execute the others' operations
+    batch_group = None  # it does not execute the others' operations
 
     def __init__(self, log: JvmLog) -> None:
         super().__init__(log, log.release)
