@@ -41,12 +41,12 @@ def life_of(preallocate=False, *after):
 def findings_of(explorer, operations):
     """Return the findings at the last moment, for any loss, by promise."""
     life = explorer.recorder.perform(operations)
-    classify = Judge(life, explorer.opener)
+    judge = Judge(life, explorer.opener)
     *_, last = moments(life)
     found = {}
     for loss in losses(last.disk, 64, Random(0)):  # noqa: S311
         failure = Failure(last, loss, last.restarts[0])
-        for promise, text in classify.classify(failure, lockstep=True).items():
+        for promise, text in judge.judge(failure, lockstep=True).items():
             found.setdefault(promise, Finding(signature_of(life, failure, promise), life, failure, text))
     return found
 
@@ -105,7 +105,7 @@ def test_a_cut_file_of_the_cache_fails_its_start_or_hides_an_aborted_transaction
     files = {name: Length(number) for name, number in moment.disk.names.items()}
 
     def broken(loss):
-        return set(cache_explorer.classify(life, Failure(moment, loss, Restart(False, 0, 0))))
+        return set(cache_explorer.judge(life, Failure(moment, loss, Restart(False, 0, 0))))
 
     assert broken({}) == set()
     for name, item in files.items():
