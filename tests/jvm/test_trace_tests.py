@@ -64,11 +64,11 @@ def power_failure(scratch):
     appends = [Operation("append_as_leader", ([{"records": [[0, 100 + n]]}], 0)) for n in range(3)]
     opened = Operation("open_log", (settings, 0, 0, True, 1000))
     life = explorer.recorder.perform([opened, *appends, Operation("close_log", (True,))])
-    classify = Judge(life, explorer.opener)
+    judge = Judge(life, explorer.opener)
     *_, last = moments(life)
     for loss in losses(last.disk, 64, Random(0)):  # noqa: S311
         failure = Failure(last, loss, last.restarts[0])
-        for promise, text in classify.classify(failure, lockstep=True).items():
+        for promise, text in judge.judge(failure, lockstep=True).items():
             return power_loss.of_crash_state(Finding(signature_of(life, failure, promise), life, failure, text))
     raise AssertionError("no power failure was found")
 
