@@ -52,6 +52,8 @@ _WHAT_TO_DO: Final[dict[Kind, str]] = {
     "before",
     "swap": "a start takes it over unchanged: while the broker is stopped, move the segments away that the .log.swap "
     "replaces, take .swap off the names of its files, and verify again: kidx repair then rebuilds its index files",
+    "unfinished": "before any start, rename or remove the file that the finding names, and verify again: kidx repair "
+    "then rebuilds index files",
     "file": "it is in the way or cannot be read: see what it is, and what the disk says",
     "index": "it cannot be rebuilt alone",
 }

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kidx.findings import Finding
     from kidx.verify import Verification
 
-Kind = Literal["log", "log start", "checkpoint", "permission", "path", "marked", "swap", "file", "index"]
+Kind = Literal["log", "log start", "checkpoint", "permission", "path", "marked", "swap", "unfinished", "file", "index"]
 """Kind of fault: faults of one kind have the same remedy."""
 
 TRANSACTIONS: Final = ".txnindex"
@@ -156,8 +156,9 @@ class _Planner:
             return "log start" if any(finding.clause == "LG-17" for finding in findings) else "log"
         if str(path) in self._problems and path.name not in OFFSET_CHECKPOINTS:
             return "path"
-        if path.suffix == SWAP and not path.stem.endswith(LOG):
-            return "swap"
+        is_unfinished = any(finding.clause == "PF-16" for finding in findings)
+        if is_unfinished or (path.suffix == SWAP and not path.stem.endswith(LOG)):
+            return "unfinished" if is_unfinished else "swap"
         return _KINDS.get(path.name) or _KINDS.get(path.suffix, "file")
 
 

@@ -16,6 +16,7 @@ from kidx.verify.partition_rules import (
     check_neighbours,
     check_start,
     check_strays,
+    check_unfinished_compaction,
 )
 from kidx.verify.reporter import Reporter
 from kidx.verify.segment import verify_segment
@@ -57,6 +58,7 @@ def verify_partition(
     changed = check_neighbours(loaded, reporter) if partition.complete else {}
     check_strays(partition, reporter)
     if partition.complete:
+        check_unfinished_compaction(partition, loaded, reporter)
         check_lost_logs(partition, loaded, reporter)
     # A broker that was killed while it renamed files has left some under other names, so a missing file is no fault.
     reporter.files += [file for swap in swaps for file in swap.files if file.verdict != "missing" and kept(file)]

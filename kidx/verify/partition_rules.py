@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from kidx.discovery import HIGH_WATERMARKS, LOG, METADATA_TOPIC, RECOVERY_POINTS, START_OFFSETS
+from kidx.discovery import HIGH_WATERMARKS, LOG, METADATA_TOPIC, RECOVERY_POINTS, START_OFFSETS, SWAP
 from kidx.files import read_range
 from kidx.findings import Finding, Verdict
 from kidx.printable import shortened
@@ -15,6 +15,7 @@ from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
     from kidx.discovery import Partition
+    from kidx.discovery.model import Leftover
 
 _ENTRY_BYTES: Final = 34
 """Bytes of the largest entry of an index file."""
@@ -149,13 +150,77 @@ def check_strays(partition: Partition, reporter: PartitionReporter) -> None:
             base,
         )
         reporter.files.append(FileVerdict(str(path), verdict, why="orphaned"))
+    unfinished = _unfinished_from(partition)
     for leftover in partition.leftovers:
+        is_dropped = leftover.mark == SWAP and unfinished is not None and _base(leftover) >= unfinished
         effect = {
             ".deleted": "a broker deletes it after file.delete.delay.ms, or when it starts",
             ".cleaned": "compaction did not finish; a broker deletes it when it starts",
-            ".swap": "compaction did not finish; a broker completes it when it starts, and does not read it before",
-        }[leftover.mark]
+            SWAP: "compaction did not finish; a broker completes it when it starts, and does not read it before",
+        }[".cleaned" if is_dropped else leftover.mark]
         reporter.add(leftover.path, "SEG-23", "sound", f"a leftover: {effect}")
+
+
+def check_unfinished_compaction(
+    partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter
+) -> None:
+    """Report new segments and index files of a compaction whose renames a power failure has lost in part (PF-16).
+
+    A start deletes a new segment as unfinished, although the segment that it replaces is gone; or it replaces an index
+    file of a segment that it keeps.
+    """
+    unfinished = _unfinished_from(partition)
+    covered = [(verdict.segment.base_offset, verdict.last_offset) for verdict in verdicts]
+    for leftover in partition.leftovers:
+        base = _base(leftover)
+        if unfinished is None or base < unfinished or not _has_records(leftover):
+            continue
+        if any(first <= base <= max(first, last) for first, last in covered):
+            continue
+        log = partition.directory / f"{base:020d}{LOG}"
+        said = (
+            f"there is no such file, and a broker that starts deletes {leftover.path.name}, which replaces it, as the "
+            "rest of an unfinished compaction: a power failure lost some renames. While the broker is stopped, type "
+            f"mv {leftover.path.name} {log.name} in this directory, remove the other .cleaned and .swap files of this "
+            "segment, and verify again"
+        )
+        reporter.add(log, "PF-16", "missing", said, base, offset=base)
+        reporter.files.append(FileVerdict(str(log), "missing"))
+    _check_swapped_index(partition, reporter)
+
+
+def _check_swapped_index(partition: Partition, reporter: PartitionReporter) -> None:
+    """Report an index file that a start swaps in, although it keeps the log that the swapped log would replace."""
+    names, unfinished = {leftover.path.name for leftover in partition.leftovers}, _unfinished_from(partition)
+    for segment in partition.segments:
+        for path in segment.paths:
+            swap = f"{path.name}{SWAP}"
+            is_deleted = unfinished is not None and segment.base_offset >= unfinished
+            if swap not in names or f"{segment.log.name}{SWAP}" in names or is_deleted or not path.exists():
+                continue
+            said = (
+                f"a broker that starts replaces {path.name} with it, but keeps {segment.log.name}, whose replacement "
+                "is gone: a power failure lost some renames of a compaction. Lookups then miss records. While the "
+                f"broker is stopped, type rm {swap} in this directory"
+            )
+            file = partition.directory / swap
+            reporter.add(file, "PF-16", "broken", said, segment.base_offset)
+            reporter.files.append(FileVerdict(str(file), "broken"))
+
+
+def _unfinished_from(partition: Partition) -> int | None:
+    """Return the offset from which a start deletes new segments, because their compaction did not finish."""
+    return min((_base(leftover) for leftover in partition.leftovers if leftover.mark == ".cleaned"), default=None)
+
+
+def _base(leftover: Leftover) -> int:
+    return int(leftover.path.name.partition(".")[0])
+
+
+def _has_records(leftover: Leftover) -> bool:
+    """Return True for a new segment's log that is not empty."""
+    name = leftover.path.name
+    return name.endswith((f"{LOG}.cleaned", f"{LOG}{SWAP}")) and _has_entries(leftover.path)
 
 
 def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], reporter: PartitionReporter) -> None:

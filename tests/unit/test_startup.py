@@ -901,6 +901,49 @@ def test_segments_that_a_start_swaps_in_are_no_gap_and_their_content_is_verified
     assert index.name in {each.file for each in verify_paths([data], processes=1).faults()}
 
 
+KINDS = ("log", "index", "timeindex")
+
+
+def named(data, *marks):
+    """Rename the files of the first segment in turn: log, index and time index get a mark each."""
+    for kind, mark in zip(KINDS, marks, strict=True):
+        path = data / "orders-0" / f"{0:020d}.{kind}"
+        path.rename(path.with_name(f"{path.name}{mark}"))
+
+
+def test_a_new_segment_that_a_start_would_delete_is_to_be_renamed_first(data, capfd, monkeypatch):
+    """PF-16: a power failure lost one rename of the cleaner, and kept later ones."""
+    named(data, ".cleaned", ".swap", ".swap")
+    code, text = verify(capfd, monkeypatch, data, "--kafka", RELEASE)
+    assert (code, "may I start the broker? no: 1 partition would lose records" in text) == (1, True)
+    assert f"type mv {log(0)}.cleaned {log(0)} in this directory" in text.replace("\n", " ")
+    topic = data / "orders-0"
+    (topic / f"{log(0)}.cleaned").rename(topic / log(0))
+    for path in topic.glob("*.swap"):
+        path.rename(path.with_suffix(""))
+    assert verify(capfd, monkeypatch, data, "--kafka", RELEASE)[0] == 0
+
+
+def test_an_index_that_a_start_would_replace_alone_is_to_be_removed_first(data):
+    index = data / "orders-0" / f"{0:020d}.index"
+    shutil.copy(index, f"{index}.swap")
+    (fault,) = verify_paths([data], processes=1).faults()
+    assert (fault.clause, fault.file) == ("PF-16", f"{index.name}.swap")
+    assert f"type rm {index.name}.swap in this directory" in fault.message
+
+
+def test_no_loss_of_renames_is_reported_after_a_kill_of_a_cleaner(data):
+    """The first of the cleaner's renames are found after a kill, in their order, and a start completes the rest."""
+    paths = [data / "orders-0" / f"{0:020d}.{kind}" for kind in KINDS]
+    for path in paths:
+        shutil.copy(path, f"{path}.cleaned")
+    for old, new in ((".cleaned", ".swap"), ("", ".deleted"), (".swap", "")):
+        for path in paths:
+            assert "PF-16" not in {fault.clause for fault in verify_paths([data], processes=1).faults()}
+            path.with_name(f"{path.name}{old}").rename(f"{path}{new}")
+    assert verify_paths([data], processes=1).faults() == []
+
+
 def test_a_log_start_past_the_end_has_instructions_to_keep_the_log(data):
     write_offsets(data / "log-start-offset-checkpoint", {1: 999})
     found = start(data)
