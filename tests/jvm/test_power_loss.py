@@ -196,7 +196,7 @@ def test_a_segment_after_a_power_failure_is_replayed_and_exported(segment_explor
         options = ["replay", str(path), "--quiet", "--export", str(exported)]
         result = CliRunner().invoke(app, options, standalone_mode=False)
         assert (result.return_value, result.output.startswith("FIXED")) == (0, True)
-        assert "write_file" in exported.read_text() or "Files.write" in exported.read_text()
+        assert "damage_segment_file" in exported.read_text()
 
 
 KEYED = SETTINGS | {"cleanup.policy": "compact", "delete.retention.ms": 0}
@@ -226,15 +226,18 @@ def test_a_lost_rename_of_the_cleaner_loses_the_latest_value_of_a_key(cleaned):
     assert Promise.KEYS in {signature.promise for signature in found}
 
 
-def test_cleaning_after_a_power_failure_is_replayed_from_its_trace(cleaned, tmp_path):
+def test_cleaning_after_a_power_failure_is_replayed_and_exported(cleaned, tmp_path):
     explorer, life = cleaned
     *_, last = moments(life)
     failure = Failure(last, {}, last.restarts[0])
     assert Judge(life, explorer.opener).judge(failure, lockstep=True) == {}
     crash = trace.of_crash_state(Finding(signature_of(life, failure, None), life, failure, ""))
     assert (crash.machine, crash.operations[-1].name) == ("cleaned", "clean_log")
-    result = CliRunner().invoke(app, ["replay", str(crash.save(tmp_path)), "--quiet"], standalone_mode=False)
+    exported = tmp_path / "Cleaned.java"
+    options = ["replay", str(crash.save(tmp_path)), "--quiet", "--export", str(exported)]
+    result = CliRunner().invoke(app, options, standalone_mode=False)
     assert (result.return_value, result.output.startswith("FIXED")) == (0, True)
+    assert "clean_log" in exported.read_text()
 
 
 QUICK = ("log-not-synced", "epochs-renamed-before-synced", "no-directory-synced", "start-too-late")

@@ -113,7 +113,10 @@ class Explorer:
         life = judge.life
         every = list(moments(life))
         seen = set[int]()
-        for moment in chance.sample(every, min(plan.moments, len(every))):
+        chosen = chance.sample(every, min(plan.moments, len(every)))
+        if not judge.has_defect:
+            chosen += [each for each in every if _is_shut_down(each, life) and each not in chosen]
+        for moment in chosen:
             for failure in _failures(moment, plan.losses, chance):
                 state = hash((moment.step, failure.restart, *sorted(failure.files().items())))
                 if state in seen or not judge.counts(failure):
@@ -143,6 +146,11 @@ class Explorer:
                 finding.durings.add(during)
                 return
         explored.findings.append(found)
+
+
+def _is_shut_down(moment: Moment, life: Life) -> bool:
+    """Return True after a shutdown: a start trusts all files then, so each loss counts (PF-2, PF-3)."""
+    return moment.done and life.operations[moment.step].name == "close_log"
 
 
 def _failures(moment: Moment, most: int, chance: Random) -> Iterator[Failure]:
