@@ -35,7 +35,7 @@ MACHINES: Final = {
     "log": MachineUse(share=0.15),
     "cleaned": MachineUse(share=0.1),
     "cache": MachineUse(by_default=False, share=0.3, since="3.6.0"),
-    "tiered": MachineUse(by_default=False, share=0.1, builds=False, since="3.9.0"),
+    "tiered": MachineUse(by_default=False, share=0.1, builds=False, since="3.7.0"),
     "broker": MachineUse(server=True),
     "wire": MachineUse(server=True),
 }

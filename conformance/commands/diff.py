@@ -55,7 +55,7 @@ def diff_command(
             "--machine",
             metavar="NAME",
             help="Machine to run (repeatable).",
-            show_default="all that drive both; cache and tiered only from 3.6 or 3.9 on",
+            show_default="all that drive both; cache and tiered only from 3.6 or 3.7 on",
         ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed; a fixed seed reproduces the run.")] = Plan.seed,

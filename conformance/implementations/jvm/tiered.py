@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
 _STORAGE_OF: Final = {
+    "3.7": "3.7.2",
+    "3.8": "3.8.1",
     "3.9": "3.9.2",
     "4.0": "4.0.2",
     "4.1": "4.1.2",
@@ -48,7 +50,7 @@ class JvmTiered(JvmClasses[TieredObservation]):
     """Tiered log of one release.
 
     Args:
-        release: A release from 3.9.0 on.
+        release: A release from 3.7.0 on.
         progress: A callback that is called while jars are downloaded.
     """
 

@@ -148,8 +148,17 @@ final class LogParts {
                 constructor = other;
         if (constructor.getParameterCount() == 0)
             return Members.create(constructor);
-        Object argument = constructor.getParameterTypes()[0] == boolean.class ? (Object) tiered : Optional.empty();
-        return Members.create(constructor, argument);
+        if (constructor.getParameterTypes()[0] == boolean.class)
+            return Members.create(constructor, tiered);
+        Map<String, String> enabled = new HashMap<>(Map.of("remote.log.storage.system.enable", "true"));
+        return Members.create(constructor, tiered ? Optional.of(brokerConfig(enabled)) : Optional.empty());
+    }
+
+    /** Returns the configuration of a broker, which statistics and RemoteLogManager take up to 3.8. */
+    Object brokerConfig(Map<String, String> properties) throws Throwable {
+        properties.put("zookeeper.connect", "localhost:1");
+        properties.put("group.consumer.assignors", "");  // its default is a class of a broker's jar
+        return Members.create(Members.constructor(Members.type(loader, "kafka.server.KafkaConfig"), 1), properties);
     }
 
     private static Object producerConfig(Class<?> type, int expirationMs, boolean verifies) throws Throwable {

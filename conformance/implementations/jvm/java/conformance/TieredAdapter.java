@@ -22,7 +22,7 @@ import java.util.function.Function;
 import java.util.zip.CRC32;
 
 /**
- * Adapter of one release's RemoteLogManager (3.9 and later), with LocalTieredStorage and a metadata manager in memory. Its
+ * Adapter of one release's RemoteLogManager (3.7 and later), with LocalTieredStorage and a metadata manager in memory. Its
  * tasks and its lookups by time run in the calling thread; a broker runs them in thread pools.
  */
 final class TieredAdapter {
@@ -138,7 +138,7 @@ final class TieredAdapter {
 
     private Object part(Class<?> parameter, File directory) throws Throwable {
         return switch (parameter.getSimpleName()) {
-            case "RemoteLogManagerConfig" -> config(parameter, directory);
+            case "RemoteLogManagerConfig", "KafkaConfig" -> config(parameter, directory);
             case "Time" -> environment.clock(parameter);
             case "BrokerTopicStats" -> logs.parts.topicStats(parameter);
             case "Metrics" -> {
@@ -159,9 +159,12 @@ final class TieredAdapter {
         properties.put("remote.log.metadata.manager.class.name", METADATA);
         properties.put("remote.log.metadata.manager.impl.prefix", "rlmm.config.");
         properties.put("remote.log.metadata.manager.listener.name", "PLAINTEXT");
+        if (type.getSimpleName().equals("KafkaConfig"))
+            return logs.parts.brokerConfig(properties);
         Class<?> definition = Members.type(loader, "org.apache.kafka.common.config.ConfigDef");
         Class<?> parsed = Members.type(loader, "org.apache.kafka.common.config.AbstractConfig");
-        Object defined = Members.call(Members.method(type, "configDef", 0), null);
+        Method define = Members.methodOrNull(type, "configDef", 0);
+        Object defined = define == null ? Members.field(type, "CONFIG_DEF").get(null) : Members.call(define, null);
         Constructor<?> parse = parsed.getConstructor(definition, Map.class, boolean.class);
         return Members.create(Members.constructor(type, 1), Members.create(parse, defined, properties, false));
     }
@@ -180,6 +183,12 @@ final class TieredAdapter {
 
     /** Creates new tasks, as if the broker had become the leader. */
     void renew() throws Throwable {
+        if (Members.fieldOrNull(manager, "followerRLMTasks") == null) {  // up to 3.8, one task for all
+            copying = expiring = task("RLMTask", remote, partition, 128);
+            Members.call(Members.method(copying.getClass(), "convertToLeader", 1), copying, 0);
+            following = task("RLMTask", remote, partition, 128);
+            return;
+        }
         copying = task("RLMCopyTask", remote, partition, 128);
         expiring = task("RLMExpirationTask", remote, partition);
         following = task("RLMFollowerTask", remote, partition);
@@ -190,20 +199,22 @@ final class TieredAdapter {
         return Members.create(Members.constructor(type, arguments.length), arguments);
     }
 
-    private void run(Object task) throws Throwable {
-        Members.call(Members.method(task.getClass(), "execute", 1), task, logs.log());
-    }
-
     void copy() throws Throwable {
-        run(copying);
+        Members.call(Members.method(copying.getClass(), "copyLogSegmentsToRemote", 1), copying, logs.log());
     }
 
     void expire() throws Throwable {
-        run(expiring);
+        if (copying == expiring)
+            Members.call(Members.method(expiring.getClass(), "cleanupExpiredRemoteLogSegments", 0), expiring);
+        else
+            Members.call(Members.method(expiring.getClass(), "execute", 1), expiring, logs.log());
     }
 
     void follow() throws Throwable {
-        run(following);
+        if (copying == expiring)
+            ((Runnable) following).run();
+        else
+            Members.call(Members.method(following.getClass(), "execute", 1), following, logs.log());
     }
 
     /** Adds 0 for no result, or 1 and the result. */

@@ -1,5 +1,7 @@
 package org.apache.kafka.server.log.remote.metadata.storage;
 
+import java.lang.reflect.Constructor;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.HashMap;
@@ -25,7 +27,7 @@ import org.apache.kafka.server.log.remote.storage.RemoteStorageException;
  * It is compiled against each release and loaded by the loader of its classes, because the store's methods are not public.
  */
 public final class MetadataInMemory implements RemoteLogMetadataManager {
-    private RemotePartitionMetadataStore store = new RemotePartitionMetadataStore();
+    private RemotePartitionMetadataStore store;
     private Map<RemoteLogSegmentId, Integer> numbers = new HashMap<>();
 
     /** Takes the metadata of the previous manager, as after a restart of the broker. */
@@ -121,7 +123,17 @@ public final class MetadataInMemory implements RemoteLogMetadataManager {
         return true;
     }
 
-    public void configure(Map<String, ?> properties) {}
+    /** Makes the store; up to 3.7 it has a file in the directory of the partition, which nothing reads here. */
+    public void configure(Map<String, ?> properties) {
+        try {
+            Constructor<?> create = RemotePartitionMetadataStore.class.getDeclaredConstructors()[0];
+            create.setAccessible(true);
+            store = (RemotePartitionMetadataStore) (create.getParameterCount() == 0
+                ? create.newInstance() : create.newInstance(Path.of((String) properties.get("log.dir"))));
+        } catch (ReflectiveOperationException thrown) {
+            throw new IllegalStateException(thrown);
+        }
+    }
 
     public void close() {}
 }
