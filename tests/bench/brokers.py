@@ -1,7 +1,7 @@
 """Writer of ``reports/brokers.md``: ``python -m tests.bench.brokers [--run DIR] [--kill-cycles DIR]``.
 
-The directories are reports of the two runs that the page names. Without them, the page is written from
-``reports/brokers.json``, the results of the last runs.
+The directories are reports of the two runs that the page names, or of the same runs with some releases. The results of
+their releases replace the earlier ones in ``reports/brokers.json``; without directories, the page is written from it.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 from conformance.report import markdown_escape
 from conformance.report.stream import read_stream
 from conformance.runs.broker_table import measured
+from kidx.dialect import version_of
 
 PAGE = Path(__file__).parents[2] / "reports/brokers.md"
 RESULTS = PAGE.with_suffix(".json")
@@ -77,7 +78,10 @@ def main() -> None:
     for name in ("--run", "--kill-cycles"):
         parser.add_argument(name, type=Path, metavar="DIR", help="report of this run")
     results = json.loads(RESULTS.read_text("utf-8"))
-    results |= {name: results_of(path) for name, path in vars(parser.parse_args()).items() if path is not None}
+    for name, path in vars(parser.parse_args()).items():
+        if path is not None:
+            rows = {row["release"]: row for row in (*results[name], *results_of(path))}
+            results[name] = sorted(rows.values(), key=lambda row: version_of(row["release"]))
     RESULTS.write_text(f"{json.dumps(results, indent=1)}\n", "utf-8")
     PAGE.write_text(page(results), "utf-8")
 

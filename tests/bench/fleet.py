@@ -16,7 +16,9 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 
@@ -72,14 +74,14 @@ def peak(process: int) -> float:
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:"))
 
 
-def timed(work):
+def timed(work: Callable[[], Any]) -> tuple[Any, float, float]:
     """Run a piece of work; return its result, seconds by the clock, and seconds of processor time."""
     clock, processor = time.perf_counter(), processor_seconds()
     found = work()
     return found, time.perf_counter() - clock, processor_seconds() - processor
 
 
-def on_spark(spark, root: Path, name: str):
+def on_spark(spark: Any, root: Path, name: str) -> tuple[Any, float, float, str]:
     """Verify on Spark; return the values of :func:`timed`, and the numbers of jobs, stages and tasks."""
     spark.sparkContext.setJobGroup(str(root / name), name)
     told = timed(lambda: fleet.verify(spark, [root / "data"], out=root / "out", run_id=name))
@@ -97,13 +99,13 @@ def plain(data: Path) -> None:
     print(json.dumps([len(found.files), [str(finding) for finding in found.findings], *seconds]))  # noqa: T201
 
 
-def plain_verifier(data: Path):
+def plain_verifier(data: Path) -> Any:
     """Run the plain verifier; return its number of files, findings, seconds by the clock, and of processor time."""
     line = [sys.executable, "-m", "tests.bench.fleet", "--plain", str(data)]
     return json.loads(subprocess.run(line, capture_output=True, text=True, check=True).stdout)
 
 
-def measure(spark, root: Path, segments: int) -> list[str]:
+def measure(spark: Any, root: Path, segments: int) -> list[str]:
     """Measure one row of the table."""
     files, findings, clock, processor = plain_verifier(root / "data")
     result, *seconds, work = on_spark(spark, root, "bench")

@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections import Counter
+from collections import defaultdict
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import NamedTuple
@@ -57,7 +57,7 @@ def measure(run: Run) -> dict[str, float]:
             cli.main()
         except SystemExit as ended:
             assert ended.code == 0, ended.code
-    used: Counter[str] = Counter()
+    used: defaultdict[str, float] = defaultdict(float)
     for task in Path("/proc/self/task").iterdir():
         name, _, numbers = (task / "stat").read_text().partition("(")[2].rpartition(")")
         seconds = sum(map(int, numbers.split()[11:13])) / os.sysconf("SC_CLK_TCK")
@@ -65,7 +65,7 @@ def measure(run: Run) -> dict[str, float]:
     times = os.times()
     used["all"] = times.user + times.system + times.children_user + times.children_system
     used["helpers"] = times.children_user + times.children_system
-    return used
+    return dict(used)
 
 
 def kind(thread: str) -> str:

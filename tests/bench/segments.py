@@ -8,6 +8,7 @@ that a recovery writes.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import google_crc32c
@@ -34,7 +35,7 @@ def template(records: int, value_size: int) -> bytes:
     return build_batch(made, partition_leader_epoch=0)
 
 
-def chunks(batches: int, records: int, value_size: int, base_offset: int = 0):
+def chunks(batches: int, records: int, value_size: int, base_offset: int = 0) -> Iterator[bytes]:
     """Yield the bytes of consecutive batches, a few thousand at a time; each is a millisecond later than the last."""
     one = np.frombuffer(template(records, value_size), np.uint8)
     at = {field.name: slice(field.offset, field.offset + field.size) for field in RECORD_BATCH.fields}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import cycle
@@ -108,7 +108,9 @@ def new_lockstep(machine: str, subjects: Iterable[str], scratch: Path, **options
     """Return the lockstep that a machine drives, with the classes of some releases."""
     if machine in INDEX_MACHINES:
         return IndexLockstep(map(JvmIndex, subjects), scratch, **options)
-    return MACHINES[machine].lockstep_type(map(MACHINES[machine].jvm, subjects), scratch, **options)
+    driven: Any = MACHINES[machine]
+    lockstep: Lockstep[Any, Any] = driven.lockstep_type(map(driven.jvm, subjects), scratch, **options)
+    return lockstep
 
 
 def record(machine: str, scratch: Path, examples: int) -> list[list[Operation]]:
@@ -137,7 +139,7 @@ def replay(runs: list[list[Operation]], lockstep: Lockstep[Any, Any]) -> Rate:
     return rates[0]
 
 
-def in_turns(tasks: dict[str, Callable[[], Rate]], warm_up: int, rounds: int) -> dict[str, list[Rate]]:
+def in_turns(tasks: Mapping[str, Callable[[], Rate]], warm_up: int, rounds: int) -> dict[str, list[Rate]]:
     """Run each piece of work for this number of steps unmeasured, then in turns; return the rates of each."""
     for task in tasks.values():
         steps = 0

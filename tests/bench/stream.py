@@ -42,7 +42,7 @@ def follow(directory: str, checkpoint: str, sink: str, trigger: str) -> None:
     # A handler runs within whatever call to Java it interrupts, and can make none itself.
     signal.signal(signal.SIGTERM, lambda *_: stopping.set())
     writer = writer.trigger(availableNow=True) if trigger == "now" else writer.trigger(processingTime=trigger)
-    done = False
+    done: bool | None = False
     while not done:
         query = writer.start()
         try:

@@ -12,7 +12,10 @@ import os
 import statistics
 import tempfile
 import time
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
@@ -44,25 +47,25 @@ class Constant(DataSource):
     """Source that yields the same batch again and again, as fast as Spark takes it."""
 
     @classmethod
-    def name(cls):
+    def name(cls) -> str:
         return "constant_batches"
 
-    def schema(self):
-        return self.options.get("columns") or columns_of("records")
+    def schema(self) -> str:
+        return str(self.options.get("columns") or columns_of("records"))
 
-    def reader(self, schema):
+    def reader(self, schema: Any) -> ConstantReader:
         del schema
         return ConstantReader(self.schema(), int(self.options["rows"]), int(self.options["tasks"]))
 
 
 class ConstantReader(DataSourceReader):
-    def __init__(self, columns, rows, tasks):
+    def __init__(self, columns: str, rows: int, tasks: int) -> None:
         self.columns, self.rows, self.tasks = columns, rows, tasks
 
-    def partitions(self):
+    def partitions(self) -> list[InputPartition]:
         return [InputPartition(number) for number in range(self.tasks)]
 
-    def read(self, partition):
+    def read(self, partition: Any) -> Iterator[Any]:
         del partition
         values = {
             "key": b"00000001",
@@ -79,9 +82,9 @@ class ConstantReader(DataSourceReader):
             yield one
 
 
-def medians(works, times):
+def medians(works: list[Callable[[], Any]], times: int) -> list[tuple[float, ...]]:
     """Return the median seconds of each piece of work by the clock, and of processor time; they run in turns."""
-    taken = [[] for _ in works]
+    taken: list[list[tuple[float, float]]] = [[] for _ in works]
     for turn in range(times + 1):
         for work, seconds in zip(works, taken, strict=True):
             clock, processor = time.perf_counter(), processor_seconds()
@@ -89,6 +92,11 @@ def medians(works, times):
             if turn:
                 seconds.append((time.perf_counter() - clock, processor_seconds() - processor))
     return [tuple(statistics.median(each) for each in zip(*seconds, strict=True)) for seconds in taken]
+
+
+def read_all(place: str, columns: list[str] | None) -> int:
+    """Read segments without Spark; return the number of records."""
+    return sum(batch.num_rows for batch in kidx.read(place, columns=columns))
 
 
 def main() -> None:
@@ -102,19 +110,19 @@ def main() -> None:
         for number in range(tasks):
             size = (arguments.megabytes << 20) // tasks
             write_segment(Path(place) / f"t-{number}", size, records=RECORDS, value_size=VALUE)
-        count = sum(batch.num_rows for batch in kidx.read(place, columns=["offset"]))
+        count = read_all(place, ["offset"])
         spark = session()
         spark.dataSource.register(Constant)
         rows = []
         for label, columns in COLUMNS.items():
             ours = spark.read.format("kafka_segments").option("maxPartitionBytes", 1 << 40)
             theirs = spark.read.format("constant_batches").options(rows=count, tasks=tasks, columns=columns or "")
-            ours, theirs = (ours.schema(columns) if columns else ours).load(place), theirs.load()
-            works = [each.write.format("noop").mode("overwrite").save for each in (ours, theirs)]
+            tables = (ours.schema(columns) if columns else ours).load(place), theirs.load()
+            works: list[Callable[[], Any]] = [each.write.format("noop").mode("overwrite").save for each in tables]
             names = [column.split()[0] for column in columns.split(", ")] if columns else None
-            works.append(lambda names=names: sum(b.num_rows for b in kidx.read(place, columns=names)))
+            works.append(partial(read_all, place, names))
             if label == "offset":
-                works += [ours.count, theirs.count]
+                works += [each.count for each in tables]
             found = medians(works, arguments.times)
             rows += [told(label, count, found[:3]), *(told("count()", count, found[3:]) for _ in found[3:4])]
         spark.stop()
@@ -127,7 +135,7 @@ def main() -> None:
         write_page(arguments.markdown, "Segments as tables", text, HEADS, rows)
 
 
-def told(label, count, found):
+def told(label: str, count: int, found: list[tuple[float, ...]]) -> list[str]:
     """Return a row of the table."""
     rates = [f"{count / clock / 1e6:.2f} ({count / processor / 1e6:.2f})" for clock, processor in found]
     clock, processor = (theirs / ours for ours, theirs in zip(*found[:2], strict=True))

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import google_crc32c
 import numpy as np
@@ -159,23 +159,25 @@ class Kafka:
             file = self.jpype.JClass("java.io.File")(str(path))
             index = index_class(file, 0, path.stat().st_size, False)
             try:
-                return loop.run(index, self.jpype.JArray(self.jpype.JLong)(targets)) / len(targets)
+                return float(loop.run(index, self.jpype.JArray(self.jpype.JLong)(targets)) / len(targets))
             finally:
                 index.close()
 
         return run
 
 
-def verify_rows(console: Console, kafka: Kafka, scratch: Path, rounds: int, sizes: dict[str, tuple]) -> list[Row]:
+def verify_rows(
+    console: Console, kafka: Kafka, scratch: Path, rounds: int, sizes: dict[str, tuple[Any, ...]]
+) -> list[Row]:
     """Measure the verification of a log and its indexes."""
-    rows = []
+    rows: list[Row] = []
     for name, (size, records, value_size, reach) in sizes.items():
         console.print(f"making {size / 1e9:.2f} GB of {name}", highlight=False)
         log = write_segment(scratch / f"{len(rows)}-0", size, records=records, value_size=value_size)
         paths = [log.with_suffix(suffix) for suffix in (".log", ".index", ".timeindex")]
         verify_segment(log)
-        spent = busy(lambda log=log: verify_segment(log), rounds)
-        floor = busy(lambda paths=paths: limit(paths), rounds)
+        spent = busy(partial(verify_segment, log), rounds)
+        floor = busy(partial(limit, paths), rounds)
         total = sum(path.stat().st_size for path in paths)
         speed = f"{total / spent / 1e9:.1f} of {total / floor / 1e9:.1f} GB/s"
         small = log.parent.with_name("warm-0")
@@ -184,8 +186,8 @@ def verify_rows(console: Console, kafka: Kafka, scratch: Path, rounds: int, size
             kafka.dump(warm)
             kafka.recover(warm, scratch / "recovered")
         console.print(f"measuring {name}", highlight=False)
-        dumped = busy(lambda log=log: kafka.dump(log), rounds)
-        recovered = busy(lambda log=log: kafka.recover(log, scratch / "recovered"), rounds)
+        dumped = busy(partial(kafka.dump, log), rounds)
+        recovered = busy(partial(kafka.recover, log, scratch / "recovered"), rounds)
         work = f"verify {total / 1e9:.1f} GB of {name}"
         rows += [
             Row(work, f"kafka-dump-log {DUMP_RELEASE}", "s", spent, dumped, reach, speed),
@@ -213,7 +215,7 @@ def lookup_rows(kafka: Kafka, scratch: Path, rounds: int) -> list[Row]:
         bulk.lookup(wanted)
         for _ in range(3):
             run(path, wanted)
-        ours = busy(lambda wanted=wanted: bulk.lookup(wanted), rounds) / LOOKUPS * 1e9
+        ours = busy(partial(bulk.lookup, wanted), rounds) / LOOKUPS * 1e9
         theirs = statistics.median(run(path, wanted) for _ in range(rounds))
         rows.append(Row(f"a million {name} lookups", f"OffsetIndex.lookup {RELEASE}", "ns", ours, theirs, reach))
     return rows

@@ -42,7 +42,8 @@ def traffic(
         config = sizes | ({"preallocate": "true"} if topic == "prealloc" else {})
         options = {"num_partitions": partitions, "replication_factor": 1, "configs": config}
         admin.create_topics({topic: options}, timeout_ms=LIMIT_MS, wait_for_metadata=True)
-    stop, made = threading.Event(), []
+    stop = threading.Event()
+    made: list[str] = []
 
     def churn() -> None:
         producer = kafka.KafkaProducer(bootstrap_servers=bootstrap, request_timeout_ms=LIMIT_MS)
@@ -67,7 +68,7 @@ def traffic(
     )
     refused: list[BaseException] = []
     places = [(topic, number) for topic, partitions in TOPICS.items() for number in range(partitions)]
-    begin, sent = time.monotonic(), Counter()
+    begin, sent = time.monotonic(), Counter[str]()
     while (now := time.monotonic() - begin) < seconds:
         while sum(sent.values()) < now * rate:
             topic, number = places[sum(sent.values()) % len(places)]

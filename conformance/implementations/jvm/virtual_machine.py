@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
     from conformance.kafka.releases import Group
 
-OPTIONS = (
+OPTIONS: tuple[str, ...] = (
     "-Xms320m",  # 26 releases: what lives on would be moved four times on the way from less
     "-XX:MetaspaceSize=256m",  # their classes; up to it, Java does not look for some that have gone
     "-Xmn128m",
