@@ -294,8 +294,7 @@ class Dialect:
     cleaning_counts_gaps = cleaning.flag(">=2.4.1", "CL-19",
         "A segment is clean up to the next one, even if its last records are missing (KAFKA-8764).")
     collects_aborted_to_segment_end = cleaning.flag("2.8.2, 3.0.2, 3.1.1..", "",
-        "All aborted transactions of a group's last segment are collected, not only those in the cleaned range "
-        "(KAFKA-13727).")
+        "Aborted transactions of a group's whole last segment are collected, not of the cleaned range (KAFKA-13727).")
     empty_ranges_hold_no_segment = cleaning.flag(">=2.5.1", "",
         "An empty range of offsets contains no segment, not even the segment of that offset.")
     empty_segments_join_any_group = cleaning.flag(">=3.0.0", "",
@@ -311,8 +310,7 @@ class Dialect:
         "The limit of the cache of remote index files: a number of entries, or of bytes (KAFKA-15536).")
     cache_leftovers: ClassVar[Behaviour[Literal["none", "exact", "suffix"]]] = remote.choice(
         {"none": "<=3.5.2", "exact": "3.6.0..4.0.2", "suffix": ">=4.1.0"}, "RC-4",
-        "The leftovers that a start deletes: files named exactly ``.tmp`` and ``.deleted``, or all with these suffixes "
-        "(KAFKA-18787).")
+        "A start deletes the files named exactly ``.tmp`` and ``.deleted``, or all with these suffixes (KAFKA-18787).")
     removed_files: ClassVar[Behaviour[Literal["none", "go", "wait"]]] = remote.choice(
         {"none": "<=3.5.2", "go": "3.6.0..4.0.2", "wait": ">=4.1.0"}, "RC-10",
         "The time at which the files of a removed entry are deleted: immediately, or after ten seconds (KAFKA-17184).")
@@ -332,6 +330,8 @@ class Dialect:
         "A remote fetch has the offset and the position of its first batch, not of the lookup.")
     cleans_up_remotely = remote.flag(">=4.0.0", "TL-21",
         "A failed copy is deleted with its metadata, and failed deletions are repeated (KAFKA-17062).")
+    remote_size = remote.choice({"all": "<=3.7.2", "copied": "3.8.0..4.3.1", "exact": ">=4.4.0"}, "TL-8",
+        "Failed copies count for ``retention.bytes``; the local segment at the highest remote offset counts twice.")
     trusts_valid_segments = remote.flag(">=4.3.0", "TL-8",
         "Once all copied segments have been valid, an expiration task counts every later one, too.")
     expiration_finds_highest_offset = remote.flag(">=4.4.0", "TL-15",

@@ -107,11 +107,12 @@ class Expiration:
         """Return the bytes of both tiers above ``retention.bytes``; 0 without a limit, or below it."""
         limit = self.log.config.retention_bytes
         local = self.log.only_local_size
-        copied = sum(segment.size for segment in segments if segment.state == COPY_FINISHED)
+        counted = range(3) if self.log.dialect.remote_size == "all" else (COPY_FINISHED,)
+        copied = sum(segment.size for segment in segments if segment.state in counted)
         if limit < 0 or local + copied <= limit:
             return 0
         if not (self._all_valid and self.log.dialect.trusts_valid_segments):
-            finished = {each: valid for each, valid in self._in_order(lineage) if each.state == COPY_FINISHED}
+            finished = {each: valid for each, valid in self._in_order(lineage) if each.state in counted}
             size = sum(each.size for each, valid in finished.items() if valid)
             self._all_valid = all(finished.values()) and size == copied
         else:

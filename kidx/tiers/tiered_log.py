@@ -166,7 +166,8 @@ class TieredLog(UnifiedLog):
     @property
     def only_local_size(self) -> int:
         """Bytes of the local segments from the highest remote offset on (TL-8)."""
-        return sum(segment.size for segment in self.segments if segment.base_offset >= self.highest_remote_offset)
+        highest = self.highest_remote_offset + (self.dialect.remote_size == "exact")
+        return sum(segment.size for segment in self.segments if segment.base_offset >= highest)
 
     # -- lookup --------------------------------------------------------------------------------------------------
 
