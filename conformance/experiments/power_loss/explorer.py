@@ -97,13 +97,13 @@ class SmallExplored(Generic[LifeType]):
 
 
 class SmallExplorer(Generic[LifeType]):
-    """Base of the explorers. A subclass records lives, and judges their failures."""
+    """Base of the explorers. A subclass records lives, and checks their failures."""
 
     release: str
     name: str
     """First word of the seed of a life."""
     apart: str = ""
-    """Operation whose failures have causes of their own; empty for none."""
+    """Operation whose failures have separate causes; an empty text if no operation does."""
 
     def explore(self, plan: SmallPlan) -> SmallExplored[LifeType]:
         """Return the result of a plan."""
