@@ -61,7 +61,7 @@ class ProducerChanges:
         self._verified = verified
         self.is_duplicate = False
         self._infos: dict[int, ProducerAppendInfo] = {}
-        self._calls: list[int] = []
+        self._producer_ids: list[int] = []
         self._completed: list[CompletedTxn] = []
         for batch in batches:
             if batch.producer_id <= NO_PRODUCER_ID:
@@ -72,7 +72,7 @@ class ProducerChanges:
                 return
             if verified.is_required:
                 self._check_verified(batch, origin)
-            self._calls.append(batch.producer_id)
+            self._producer_ids.append(batch.producer_id)
             has_metadata, version = batch.is_transactional, verified.transaction_version
             completed = producers.update_producer(batch, self._infos, origin, version, has_metadata=has_metadata)
             if completed is not None:
@@ -104,7 +104,7 @@ class ProducerChanges:
         Raises:
             KidxError, OSError: as :meth:`LogSegment.update_txn_index` and :meth:`ProducerState.complete`.
         """
-        self.producers.apply_all(self._infos, self._calls)
+        self.producers.apply_all(self._infos, self._producer_ids)
         for transaction in self._completed:
             segment.update_txn_index(transaction, self.producers.last_stable_offset(transaction))
             self.producers.complete(transaction)

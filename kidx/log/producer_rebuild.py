@@ -71,15 +71,15 @@ def _batches(segment: LogSegment, begin: int, end: int | None) -> Iterable[Recor
 
 def _load(producers: ProducerStateManager, source: ProducerStateManager, batches: Iterable[RecordBatch]) -> None:
     infos: dict[int, ProducerAppendInfo] = {}
-    calls: list[int] = []
+    producer_ids: list[int] = []
     completed: list[CompletedTxn] = []
     for batch in batches:
         if batch.producer_id <= NO_PRODUCER_ID:
             continue
-        calls.append(batch.producer_id)
+        producer_ids.append(batch.producer_id)
         transaction = source.update_producer(batch, infos, Origin.REPLICATION)
         if transaction is not None:
             completed.append(transaction)
-    producers.apply_all(infos, calls)
+    producers.apply_all(infos, producer_ids)
     for transaction in completed:
         producers.complete(transaction)

@@ -37,16 +37,18 @@ def probe_build(build: Build, prepare: Callable[[], None]) -> None:
     try:
         prepare()
     except jpype.JException as thrown:
-        _refuse(build, thrown)
+        _raise_error(build, thrown)
 
 
-def _refuse(build: Build, thrown: Any) -> None:
+def _raise_error(build: Build, thrown: Any) -> None:
     name = str(thrown.getClass().getName())
     text = str(thrown.getMessage())
     if name == "conformance.Missing":
         last = _last_with(thrown)
         when = f"; the last release that has it is {last}" if last else ""
-        raise NotDrivenError(f"the build {build.text} ({build.version}) cannot be driven: {text}{when}") from None
+        raise NotDrivenError(
+            f"the build {build.text} ({build.version}) lacks a class or member that the driver needs: {text}{when}"
+        ) from None
     if name == _NO_CLASS:
         missing = text.removeprefix("Could not initialize class ").replace("/", ".")
         raise ToolError(

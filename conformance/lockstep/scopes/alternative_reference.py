@@ -27,9 +27,9 @@ class AlternativeReference:
 
     def is_like(self, reference: Participant) -> bool:
         """Return True if the indexes have as many entries as in another reference; entries of zeros count."""
-        mine: Lengths = self.log.implementation.index_lengths()
-        theirs: Lengths = reference.implementation.index_lengths()
-        return mine == theirs
+        own_lengths: Lengths = self.log.implementation.index_lengths()
+        other_lengths: Lengths = reference.implementation.index_lengths()
+        return own_lengths == other_lengths
 
     def perform(self, step: AllowedVariant) -> ObservedFiles:
         """Execute a step, and return its observation and the files after it."""
