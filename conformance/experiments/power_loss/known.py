@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -22,8 +23,8 @@ class Known:
     Attributes:
         clause: clause of the cause; it applies to the releases that have the cause.
         promises: guarantees that are broken.
-        needs: kinds of items that must be lost.
-        lost: other kinds that may have to be lost, ``*`` for any.
+        needs: kinds of items that must be lost, as patterns with ``*``.
+        lost: patterns of other kinds that may have to be lost.
         clean: True if the broker must find a clean shutdown, False if it must not; None for either.
         during: operations that may have been interrupted; all if none is named.
         machine: machine whose findings have the cause; a cause of the log is one of a compacted log, too.
@@ -42,8 +43,8 @@ class Known:
         return (
             signature.promise in self.promises
             and self.clean in (None, signature.clean)
-            and self.needs <= signature.lost
-            and ("*" in self.lost or signature.lost <= self.lost | self.needs)
+            and all(any(fnmatchcase(lost, pattern) for lost in signature.lost) for pattern in self.needs)
+            and all(any(fnmatchcase(lost, pattern) for pattern in self.lost | self.needs) for lost in signature.lost)
             and bool(signature.lost or self.during)
             and (not self.during or signature.during in self.during)
         )
