@@ -136,14 +136,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def waiting_for_their_turn(items: list[pytest.Item], seed: int) -> set[pytest.Item]:
-    """Return the cases that do not run this time. The cases of one test take turns, which begin at different cases."""
+    """Return the cases that do not run this time. The cases of a test take turns.
+
+    The turns of different files begin at different cases. Tests of one file may share what is set up for a case.
+    """
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("in_turn") is not None:
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     waiting = set()
     for test, its in cases.items():
-        for number, item in enumerate(its, start=crc32(test.encode()) + seed):
+        for number, item in enumerate(its, start=crc32(test.partition("::")[0].encode()) + seed):
             marker = item.get_closest_marker("in_turn")
             assert marker is not None
             if number % marker.args[0]:
