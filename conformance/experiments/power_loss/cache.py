@@ -9,15 +9,14 @@ from __future__ import annotations
 import shutil
 import struct
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.experiments.power_loss.explorer import SmallExplorer, SmallFinding
+from conformance.experiments.power_loss.explorer import SmallExplorer
 from conformance.experiments.power_loss.failures import Failure, Moment, Restart, moments_of
 from conformance.experiments.power_loss.promises import Promise
+from conformance.experiments.power_loss.signatures import SmallFinding
 from conformance.implementations.jvm.cache import JvmCache
-from conformance.implementations.jvm.journal import JournalledClasses
 from conformance.lockstep import DivergenceError
 from conformance.machines import CacheMachine
 from conformance.operations import Operation
@@ -26,7 +25,6 @@ from conformance.operations.trace import Trace
 
 if TYPE_CHECKING:
     from conformance.implementations.jvm.journal import Event
-    from conformance.kafka.jar_fetch import Progress
 
 _IDS: Final = ("b-_UbGhWQSyTrDfNnQxAAw", "AAAAAAAAAAAAAAAAAAAAAg")
 _RESTART: Final = Restart(clean=False, recovery_point=0, start=0)
@@ -89,27 +87,10 @@ CacheFinding = SmallFinding[CacheLife]
 
 
 class CacheExplorer(SmallExplorer[CacheLife]):
-    """Runner of power failures for one release's cache.
+    """Runner of power failures for one release's cache."""
 
-    Args:
-        release: release of the classes, which has the cache.
-        scratch: an empty directory.
-        progress: called while jars are fetched.
-
-    Raises:
-        ToolError: Java or a jar is missing.
-    """
-
-    name = "cache"
-
-    def __init__(self, release: str, scratch: Path, progress: Progress | None = None) -> None:
-        self.release = release
-        (scratch / "classes").mkdir(parents=True)
-        self._directory = scratch / "recorded"
-        self._journal = JournalledClasses(release, scratch / "classes", progress)
-        self._cache = JvmCache(release, loader=self._journal.loader)
-        subjects = [CacheMachine.subject("jvm", release, progress)]
-        self._lockstep = CacheMachine.new_lockstep(subjects, scratch / "opening", releases=[release])
+    machine = CacheMachine
+    recorded = JvmCache
 
     def drawn(self, chance: Random) -> CacheLife:
         """Return a life that was drawn and executed; see the base class."""
@@ -128,15 +109,15 @@ class CacheExplorer(SmallExplorer[CacheLife]):
         """Execute operations with Kafka's classes, and record what they do to the files."""
         shutil.rmtree(self._directory, ignore_errors=True)
         (self._directory / DIRECTORY).mkdir(parents=True)
-        self._cache.begin(self._directory)
+        self._recorded.begin(self._directory)
         for operation in (each for segment in stored for each in segment.operations()):
-            self._cache.perform(operation)
+            self._recorded.perform(operation)
         self._journal.begin(self._directory / DIRECTORY)
         for number, operation in enumerate(operations):
             self._journal.step(number)
-            self._cache.perform(operation)
+            self._recorded.perform(operation)
         events = tuple(self._journal.end())
-        self._cache.end()
+        self._recorded.end()
         return CacheLife(tuple(stored), tuple(operations), events)
 
     def judge(self, life: CacheLife, failure: Failure) -> dict[Promise | None, str]:

@@ -6,16 +6,21 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple
 
 from conformance.experiments.power_loss.disk import Length, Loss
 from conformance.experiments.power_loss.failures import Failure, Moment, fewest, losses
-from conformance.experiments.power_loss.signatures import Signature, signature_of
+from conformance.experiments.power_loss.signatures import LifeType, Signature, SmallFinding, signature_of
+from conformance.implementations.jvm.journal import JournalledClasses
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from conformance.experiments.power_loss.promises import Promise
-    from conformance.implementations.jvm.journal import Event
-    from conformance.operations import Operation
+    from conformance.implementations.jvm.cache import JvmCache
+    from conformance.implementations.jvm.segment import JvmSegment
+    from conformance.kafka.jar_fetch import Progress
+    from conformance.machines import FilesMachine
     from conformance.operations.trace import Trace
 
 _CUT = 0.5
@@ -40,52 +45,6 @@ class SmallPlan(NamedTuple):
     seconds: float | None = None
 
 
-class RecordedLife(Protocol):
-    """Recorded history of a segment or of a cache."""
-
-    @property
-    def operations(self) -> tuple[Operation, ...]:
-        """Operations in their order."""
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """File operations of Kafka's classes in the meantime."""
-
-
-LifeType = TypeVar("LifeType", bound=RecordedLife)
-
-
-@dataclass
-class SmallFinding(Generic[LifeType]):
-    """Guarantee that a power failure breaks, or a divergence of kidx.
-
-    Attributes:
-        signature: signature of all failures with the same cause.
-        life: the life.
-        failure: the failure with the fewest losses.
-        text: evidence.
-        times: number of occurrences.
-    """
-
-    signature: Signature
-    life: LifeType
-    failure: Failure
-    text: str
-    times: int = 1
-
-    def lines(self) -> list[str]:
-        """Return evidence, operations and losses, a line each."""
-        moment = self.failure.moment
-        steps = enumerate(self.life.operations[: moment.step + 1], start=1)
-        return [
-            f"shows        {self.text}",
-            "steps",
-            *(f"{number:>5}  {step}" for number, step in steps),
-            f"power fails  {'after' if moment.done else 'during'} step {moment.step + 1}",
-            *(f"lost         {lost}" for lost in self.failure.described()),
-        ]
-
-
 @dataclass
 class SmallExplored(Generic[LifeType]):
     """Result of a plan for one release."""
@@ -97,13 +56,32 @@ class SmallExplored(Generic[LifeType]):
 
 
 class SmallExplorer(Generic[LifeType]):
-    """Base of the explorers. A subclass records lives, and checks their failures."""
+    """Base of the explorers of one release. A subclass records lives, and checks their failures.
 
-    release: str
-    name: str
-    """First word of the seed of a life."""
+    Args:
+        release: release of the classes, which has what the subclass tests.
+        scratch: an empty directory.
+        progress: called while jars are fetched.
+
+    Raises:
+        ToolError: Java or a jar is missing.
+    """
+
+    machine: ClassVar[type[FilesMachine]]
+    """Machine whose lockstep opens the remaining files; its name is the first word of the seed of a life."""
+    recorded: ClassVar[type[JvmSegment | JvmCache]]
+    """Kafka's classes that are recorded."""
     apart: str = ""
     """Operation whose failures have separate causes; an empty text if no operation does."""
+
+    def __init__(self, release: str, scratch: Path, progress: Progress | None = None) -> None:
+        self.release = release
+        (scratch / "classes").mkdir(parents=True)
+        self._directory = scratch / "recorded"
+        self._journal = JournalledClasses(release, scratch / "classes", progress)
+        self._recorded = self.recorded(release, loader=self._journal.loader)
+        subjects = [self.machine.subject("jvm", release, progress)]
+        self._lockstep = self.machine.new_lockstep(subjects, scratch / "opening", releases=[release])
 
     def explore(self, plan: SmallPlan) -> SmallExplored[LifeType]:
         """Return the result of a plan."""
@@ -112,7 +90,7 @@ class SmallExplorer(Generic[LifeType]):
         for number in range(plan.lives):
             if end is not None and time.monotonic() > end:
                 break
-            chance = Random(f"{self.name} {plan.seed} {number}")  # noqa: S311 -- nothing secret
+            chance = Random(f"{self.machine.kind} {plan.seed} {number}")  # noqa: S311 -- nothing secret
             life = self.drawn(chance)
             every = list(self.moments(life))
             for moment in chance.sample(every, min(plan.moments, len(every))):

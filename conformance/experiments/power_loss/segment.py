@@ -11,16 +11,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.experiments.power_loss.batches import Batch, batches_of_log, targets_of, timestamps_of
 from conformance.experiments.power_loss.disk import disks
-from conformance.experiments.power_loss.explorer import SmallExplorer, SmallFinding
+from conformance.experiments.power_loss.explorer import SmallExplorer
 from conformance.experiments.power_loss.failures import Failure, Moment, Restart, moments_of
 from conformance.experiments.power_loss.promises import Promise
-from conformance.implementations.jvm.journal import DirectorySynced, JournalledClasses, Renamed, StepBegins
+from conformance.experiments.power_loss.signatures import SmallFinding
+from conformance.implementations.jvm.journal import DirectorySynced, Renamed, StepBegins
 from conformance.implementations.jvm.segment import JvmSegment
 from conformance.lockstep import DivergenceError
 from conformance.machines import SegmentMachine
@@ -33,7 +33,6 @@ from kidx.segment import file_name, follower_append_info
 
 if TYPE_CHECKING:
     from conformance.implementations.jvm.journal import Event
-    from conformance.kafka.jar_fetch import Progress
 
 _NOW: Final = 1_000_000
 _PREALLOCATED: Final = 20_000
@@ -55,28 +54,11 @@ SegmentFinding = SmallFinding[SegmentLife]
 
 
 class SegmentExplorer(SmallExplorer[SegmentLife]):
-    """Runner of power failures for one release's segment.
+    """Runner of power failures for one release's segment."""
 
-    Args:
-        release: release of the classes.
-        scratch: an empty directory.
-        progress: called while jars are fetched.
-
-    Raises:
-        ToolError: Java or a jar is missing.
-    """
-
-    name = "segment"
+    machine = SegmentMachine
+    recorded = JvmSegment
     apart = "close_segment"
-
-    def __init__(self, release: str, scratch: Path, progress: Progress | None = None) -> None:
-        self.release = release
-        (scratch / "classes").mkdir(parents=True)
-        self._directory = scratch / "recorded"
-        self._journal = JournalledClasses(release, scratch / "classes", progress)
-        self._segment = JvmSegment(release, loader=self._journal.loader)
-        subjects = [SegmentMachine.subject("jvm", release, progress)]
-        self._lockstep = SegmentMachine.new_lockstep(subjects, scratch / "opening", releases=[release])
 
     def drawn(self, chance: Random) -> SegmentLife:
         """Return a life that was drawn and executed; see the base class."""
@@ -86,15 +68,15 @@ class SegmentExplorer(SmallExplorer[SegmentLife]):
         """Execute operations with Kafka's classes, and record what they do to the files."""
         shutil.rmtree(self._directory, ignore_errors=True)
         self._directory.mkdir(parents=True)
-        self._segment.begin(self._directory)
+        self._recorded.begin(self._directory)
         self._journal.begin(self._directory)
         done = list[Operation]()
         for operation in operations:
             self._journal.step(len(done))
-            self._segment.perform(operation)
+            self._recorded.perform(operation)
             done.append(operation)
         events = self._journal.end()
-        self._segment.end()
+        self._recorded.end()
         return SegmentLife(tuple(done), tuple(_with_names(events)))
 
     def moments(self, life: SegmentLife) -> Iterator[Moment]:
@@ -265,16 +247,15 @@ def _lost(failure: Failure, life: SegmentLife, batches: Sequence[Batch]) -> dict
 
 def _durable(life: SegmentLife, moment: Moment) -> list[Batch]:
     """Return the batches of the last flush that have not been truncated since."""
-    durable, live = list[Batch](), list[Batch]()
+    durable = list[Batch]()
     for event, disk in zip(life.events, disks(life.events), strict=True):
         if disk.event > moment.disk.event:
             break
         if isinstance(event, StepBegins):
             if event.number and life.operations[event.number - 1].name == "flush_segment":
-                durable = live
+                durable = batches_of_log(disk.live())
             operation = life.operations[event.number]
             if operation.name == "truncate_segment":
                 durable = [batch for batch in durable if batch.last < operation.args[0]]
-        live = batches_of_log(disk.live())
     ended = moment.done and life.operations[moment.step].name == "flush_segment"
-    return live if ended else durable
+    return batches_of_log(moment.disk.live()) if ended else durable

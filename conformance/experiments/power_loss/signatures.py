@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from conformance.experiments.power_loss.disk import Disk, Item, Length, Name, Page
 from conformance.experiments.power_loss.failures import MARKER, Failure
+from conformance.experiments.power_loss.lives import Life
 
 if TYPE_CHECKING:
-    from conformance.experiments.power_loss.lives import Life
     from conformance.experiments.power_loss.promises import Promise
+    from conformance.implementations.jvm.journal import Event
     from conformance.operations import Operation
 
 
@@ -41,9 +42,24 @@ class Signature(NamedTuple):
         return f"{self.promise or 'kidx diverges'} {how}; lost: {lost}"
 
 
+class RecordedLife(Protocol):
+    """Recorded history of a log, a segment or a cache."""
+
+    @property
+    def operations(self) -> tuple[Operation, ...]:
+        """Operations in their order."""
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """File operations of Kafka's classes in the meantime."""
+
+
+LifeType = TypeVar("LifeType", bound=RecordedLife)
+
+
 @dataclass
-class Finding:
-    """Guarantee that a failure breaks, or a divergence.
+class SmallFinding(Generic[LifeType]):
+    """Guarantee that a power failure breaks, or a divergence of kidx.
 
     Attributes:
         signature: signature of all failures with the same cause.
@@ -51,14 +67,35 @@ class Finding:
         failure: the failure with the fewest losses.
         text: evidence.
         times: number of occurrences.
-        durings: the interrupted or last ended operations.
     """
 
     signature: Signature
-    life: Life
+    life: LifeType
     failure: Failure
     text: str
     times: int = 1
+
+    def lines(self) -> list[str]:
+        """Return evidence, operations and losses, a line each."""
+        moment = self.failure.moment
+        steps = enumerate(self.life.operations[: moment.step + 1], start=1)
+        return [
+            f"shows        {self.text}",
+            "steps",
+            *(f"{number:>5}  {step}" for number, step in steps),
+            f"power fails  {'after' if moment.done else 'during'} step {moment.step + 1}",
+            *(f"lost         {lost}" for lost in self.failure.described()),
+        ]
+
+
+@dataclass
+class Finding(SmallFinding[Life]):
+    """Finding about a log, with the restart.
+
+    Attributes:
+        durings: the interrupted or last ended operations.
+    """
+
     durings: set[str] = field(default_factory=set)
 
     def lines(self) -> list[str]:
@@ -96,21 +133,13 @@ def _suffix(name: str) -> str:
     return name[name.index(".") :] if name[:1].isdigit() and "." in name else name
 
 
-class AnyLife(Protocol):
-    """Life of a log or of a cache."""
-
-    @property
-    def operations(self) -> tuple[Operation, ...]:
-        """Operations in their order."""
-
-
-def during_of(life: AnyLife, failure: Failure) -> str:
+def during_of(life: RecordedLife, failure: Failure) -> str:
     """Return the operation that was interrupted, or that had ended last."""
     name = life.operations[failure.moment.step].name
     return f"after {name}" if failure.moment.done else name
 
 
-def signature_of(life: AnyLife, failure: Failure, promise: Promise | None) -> Signature:
+def signature_of(life: RecordedLife, failure: Failure, promise: Promise | None) -> Signature:
     """Return the signature of a failure."""
     lost = frozenset(kind_of(failure.moment.disk, item) for item in failure.loss)
     if failure.restart.marker_is_back:
