@@ -38,7 +38,7 @@ from kidx.commands.line import run_app, version_printer
 
 app = typer.Typer(
     name="conformance",
-    cls=accepting(COMMANDS),
+    cls=accepting(COMMANDS),  # old names of commands and options
     help="Test whether an implementation of Kafka's log indexes behaves like Kafka itself: every byte, every result.",
     no_args_is_help=True,
     rich_markup_mode="markdown",

@@ -22,23 +22,26 @@ __all__ = [
 
 
 class UnknownReleaseError(ToolError):
-    """Request for a Kafka release without a lock file; the message lists the locked releases."""
+    """Request for a Kafka release without a lock file (its jars with their hashes); the message lists the others."""
 
 
 class NotDrivenError(ToolError):
-    """Implementation that a machine cannot drive, such as a broker with the machine of an index."""
+    """Implementation that a machine (a generator of operations) cannot drive, such as a broker with ``offset``."""
 
 
 class CoverageError(ToolError):
-    """Examples that miss a row of the coverage tables, raised after the verdict if the run demands coverage."""
+    """Run that demands coverage, and whose examples never exercised a row of :mod:`conformance.attribution`.
+
+    It is raised after the verdict.
+    """
 
 
 class FetchError(ToolError):
-    """Locked jar that is not in the cache and could not be downloaded."""
+    """Jar of a lock file that is not in the cache and could not be downloaded."""
 
 
 class HashMismatchError(FetchError):
-    """Downloaded file whose hash differs from the lock; the file was deleted."""
+    """Downloaded file whose hash differs from the hash in the lock file; the download was deleted."""
 
 
 class CacheError(FetchError):

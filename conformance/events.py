@@ -36,6 +36,8 @@ class Event:
 class RunStarted(Event):
     """Header: implementations, releases and machines of the run, and the versions of all software.
 
+    ``profile`` names the size of the run (``dev``, ``ci``, …), ``level`` the clauses that count for the verdict (see
+    :mod:`conformance.clauses`), and ``started`` the time of the start.
     ``seed_source`` is ``"given"``, ``"fixed"`` (by the profile) or ``"drawn"``; empty in old streams.
     ``command`` is the command that repeats the run; empty in old streams, or if no command can repeat the run.
     """
@@ -56,7 +58,7 @@ class RunStarted(Event):
 
 @dataclass(frozen=True)
 class Progressed(Event):
-    """Progress of a machine, after each round of examples; ``examples`` and ``steps`` are totals of the machine."""
+    """Progress of a machine, after each round of examples; ``examples`` and ``steps`` count from the run's start."""
 
     machine: str
     examples: int
@@ -65,7 +67,10 @@ class Progressed(Event):
 
 
 class _Failure(TypedDict):
-    """Divergence, as in a trace."""
+    """Divergence of ``participant`` from ``against`` (the reference or the model) at a step, as in a trace.
+
+    ``expected`` and ``actual`` belong to the first of the differing ``aspects``: outcome, text, state or bytes.
+    """
 
     step: int
     participant: str
@@ -89,7 +94,7 @@ class _Related(TypedDict):
 
 
 class _Objects(TypedDict):
-    """Objects in a :class:`Diverged`, with the fields that reports need."""
+    """Objects in a :class:`Diverged`; :func:`event_from_json` checks that they have the fields that reports need."""
 
     failure: _Failure
     related: list[_Related]
@@ -101,7 +106,7 @@ class Diverged(Event):
 
     Attributes:
         failure: The divergence, as in a trace.
-        requirements: The id, level and statement of each implicated clause.
+        requirements: The id, level and statement of each implicated clause (each that the step may have violated).
         steps: The shrunk operations, as text.
         trace: The path of the trace.
         replay: The command that replays the trace.

@@ -21,6 +21,7 @@ _CONTROL: Final = 1 << 5
 _SMALL: Final = 1 << 12
 """Maximum size in bytes of a batch whose records are cached."""
 _XERIAL: Final = b"\x82SNAPPY\x00"
+"""First bytes of the framing that Kafka's Java client adds to snappy."""
 
 
 class ConsumerRecord(NamedTuple):
@@ -33,7 +34,7 @@ class ConsumerRecord(NamedTuple):
 
 
 class ConsumerBatch(NamedTuple):
-    """Offsets of a batch, both inclusive, and its producer fields."""
+    """Offsets of a batch, both inclusive, its producer id, and whether it is a transaction marker."""
 
     first_offset: int
     last_offset: int

@@ -24,6 +24,7 @@ ENOUGH: Final = 64 << 20
 _REMOVE_LATER: Final = 'n=0; while kill -0 "$0" && [ $n -lt 50 ]; do sleep 0.1; n=$((n+1)); done 2>&-; rm -rf -- "$@"'
 """Shell command that removes the directories ``$@`` when the process ``$0`` has ended, or after five seconds."""
 _DIRECTORIES: Final[set[tempfile.TemporaryDirectory[str]]] = set()
+"""Scratch directories of this process that exist."""
 
 
 @contextlib.contextmanager

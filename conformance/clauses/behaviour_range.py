@@ -1,12 +1,14 @@
-"""Release range of a clause that states a behaviour of the table: ``where close_trims``.
+"""Release range of a clause that refers to a row of kidx's table of behaviours: ``where close_trims``.
+
+A row of the table (:mod:`kidx.dialect.table`) has a name and, for each release, a value; most values are booleans.
 
 =================================== ===================================================
-``where close_trims``               releases that have the behaviour
-``where not close_trims``           releases that lack it
-``where max_lookup is read``        releases in which it has this value
+``where close_trims``               releases in which ``close_trims`` is True
+``where not close_trims``           releases in which ``close_trims`` is False
+``where max_lookup is read``        releases in which ``max_lookup`` is ``"read"``
 =================================== ===================================================
 
-The range of the row (:mod:`kidx.dialect.table`) is the only place that names releases: one edit changes both.
+Only the row names releases, so that one edit changes both kidx and the clause.
 """
 
 from __future__ import annotations
@@ -21,11 +23,11 @@ _WHERE: Final = re.compile(r"where (?P<not>not )?(?P<name>\w+)(?: is (?P<value>.
 
 
 class BehaviourRange(ReleaseRange):
-    """Releases in which a behaviour has one value.
+    """Releases in which a row of the table has one value.
 
     Attributes:
         behaviour: The name of the row.
-        value: Its value in these releases.
+        value: The value of the row in these releases.
     """
 
     behaviour: str
@@ -34,9 +36,9 @@ class BehaviourRange(ReleaseRange):
     def __init__(self, behaviour: str, value: Any) -> None:
         object.__setattr__(self, "behaviour", behaviour)
         object.__setattr__(self, "value", value)
-        supported = [release for release in PUBLISHED.split() if ROWS[behaviour].value_in(release) == value]
-        if supported:
-            parsed = ReleaseRange.parse(range_of(supported, PUBLISHED.split()))
+        releases = [release for release in PUBLISHED.split() if ROWS[behaviour].value_in(release) == value]
+        if releases:
+            parsed = ReleaseRange.parse(range_of(releases, PUBLISHED.split()))
             super().__init__(parsed.text, parsed.spans)
         else:
             super().__init__("no published release", ())
@@ -51,7 +53,7 @@ def parse_range(text: str) -> ReleaseRange:
     """Parse the release range of a clause.
 
     Raises:
-        ReleaseRangeError: The text is no range, or it names a behaviour or a value that the table does not have.
+        ReleaseRangeError: The text is no range, or the table does not have the row or the value that it names.
     """
     if not text.startswith("where "):
         return ReleaseRange.parse(text)

@@ -1,4 +1,7 @@
-"""Release ranges with one release added or removed, as their author would write them."""
+"""Release ranges with one release added or removed, in the shortest form: ``2.4.0..3.9.1, 4.0.1..``.
+
+A span is the part of a range between two commas: one release, or the first and the last release of several.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Final
 from kidx.dialect import version_of
 from kidx.dialect.release_range import ReleaseRange
 
-_FIRST: Final = re.compile(r"\d+\.\d+\.\d+")
+_RELEASE: Final = re.compile(r"\d+\.\d+\.\d+")
 
 
 def with_release(text: str, release: str, known: Sequence[str]) -> str:
@@ -22,9 +25,9 @@ def with_release(text: str, release: str, known: Sequence[str]) -> str:
     """
     newest = all(version_of(other) < version_of(release) for other in known)
     spans = [span.strip() for span in text.split(",")]
-    later = (number for number, span in enumerate(spans) if version_of(_FIRST.findall(span)[0]) > version_of(release))
+    later = (number for number, span in enumerate(spans) if version_of(_RELEASE.findall(span)[0]) > version_of(release))
     spans.insert(next(later, len(spans)), f"{release}{'..' if newest else ''}")
-    return _checked(", ".join(spans), release, known, text, holds=True)
+    return _checked(", ".join(spans), release, known, text, included=True)
 
 
 def without_release(text: str, release: str, known: Sequence[str]) -> str:
@@ -43,30 +46,35 @@ def without_release(text: str, release: str, known: Sequence[str]) -> str:
     range_ = ReleaseRange.parse(text)
     spans = _spans([(other, other in range_) for other in before])
     later = _spans([(other, other in range_) for other in newer])
-    if later and newer[-1] in range_ and "99999.0.0" in range_:
+    if later and newer[-1] in range_ and "99999.0.0" in range_:  # the range has no end
         later[-1] = f"{later[-1].partition('..')[0]}.."
     if not (spans or later):
         raise ValueError(f"no other release is in the range {text!r}")
     if len(spans) == 1 and spans[0].startswith(f"{before[0]}.."):
         spans = [f"<={spans[0].partition('..')[2]}"]
-    return _checked(", ".join(spans + later), release, known, text, holds=False)
+    return _checked(", ".join(spans + later), release, known, text, included=False)
 
 
-def _spans(included: Sequence[tuple[str, bool]]) -> list[str]:
-    """Return the runs of releases that are in a range, oldest first."""
+def _spans(releases: Sequence[tuple[str, bool]]) -> list[str]:
+    """Return the spans of a range.
+
+    Args:
+        releases: All releases, oldest first, each with True if the range includes it.
+    """
     spans: list[list[str]] = []
-    open_ = False
-    for release, holds in included:
-        if holds and open_:
+    follows = False
+    for release, included in releases:
+        if included and follows:
             spans[-1].append(release)
-        elif holds:
+        elif included:
             spans.append([release])
-        open_ = holds
-    return [run[0] if len(run) == 1 else f"{run[0]}..{run[-1]}" for run in spans]
+        follows = included
+    return [span[0] if len(span) == 1 else f"{span[0]}..{span[-1]}" for span in spans]
 
 
-def _checked(text: str, release: str, known: Sequence[str], before: str, *, holds: bool) -> str:
+def _checked(text: str, release: str, known: Sequence[str], before: str, *, included: bool) -> str:
+    """Return the edited range; assert that it differs from the range ``before`` in this release only."""
     old, new = ReleaseRange.parse(before), ReleaseRange.parse(text)
-    assert (release in new) is holds
+    assert (release in new) is included
     assert all((other in old) is (other in new) for other in known if other != release)
     return text

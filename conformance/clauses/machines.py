@@ -1,4 +1,4 @@
-"""Machines, and what each is used for; :mod:`conformance.machines` has the class of each."""
+"""Machines (generators of operations), and what each can test; :mod:`conformance.machines` has the class of each."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ class MachineUse(NamedTuple):
     """Use of one machine.
 
     Attributes:
-        by_default: True if ``conformance run`` selects it if it names no machine.
-        server: True if it drives a server that is running, on a topic, and not files that the harness opens.
-        share: The factor for a profile's examples if a step takes longer than a step of an index: more files are
-            compared.
-        builds: True if it drives builds (``jvm:DIR``).
-        since: The first release that has what it drives; empty for all releases.
+        by_default: True if ``conformance run`` without a machine selects this one.
+        server: True if the machine sends requests to a running server; False if it tests files in a directory.
+        examples_factor: The factor for the number of a profile's examples: less than 1 if a step takes longer than a
+            step on an index, because more files are compared.
+        builds: True if the machine can test Kafka's classes from a build of Kafka (``jvm:DIR``).
+        since: The first Kafka release that has what the machine tests; empty for all releases.
     """
 
     by_default: bool = True
     server: bool = False
-    share: float = 1.0
+    examples_factor: float = 1.0
     builds: bool = True
     since: str = ""
 
@@ -31,11 +31,11 @@ MACHINES: Final = {
     "offset": MachineUse(),
     "time": MachineUse(),
     "transaction": MachineUse(),
-    "segment": MachineUse(share=0.3),
-    "log": MachineUse(share=0.15),
-    "cleaned": MachineUse(share=0.1),
-    "cache": MachineUse(by_default=False, share=0.3, since="3.6.0"),
-    "tiered": MachineUse(by_default=False, share=0.1, builds=False, since="3.7.0"),
+    "segment": MachineUse(examples_factor=0.3),
+    "log": MachineUse(examples_factor=0.15),
+    "cleaned": MachineUse(examples_factor=0.1),
+    "cache": MachineUse(by_default=False, examples_factor=0.3, since="3.6.0"),
+    "tiered": MachineUse(by_default=False, examples_factor=0.1, builds=False, since="3.7.0"),
     "broker": MachineUse(server=True),
     "wire": MachineUse(server=True),
 }
@@ -44,11 +44,11 @@ SERVER_MACHINES: Final = tuple(name for name, use in MACHINES.items() if use.ser
 FILE_MACHINES: Final = tuple(name for name, use in MACHINES.items() if not use.server)
 """Machines whose implementations open files."""
 DEFAULT_MACHINES: Final = tuple(name for name in FILE_MACHINES if MACHINES[name].by_default)
-"""Machines for files that a run selects if it names none."""
+"""Machines that ``conformance run`` selects for an implementation that opens files, if the user names no machine."""
 
 
 def why_not_driven(machine: str, release: str) -> str:
-    """Return why a machine cannot drive a release, in one sentence; empty if it can."""
+    """Return why a machine cannot test a Kafka release, in one sentence; empty if it can."""
     since = MACHINES[machine].since
     if not since or version_of(release) >= version_of(since):
         return ""
@@ -56,5 +56,5 @@ def why_not_driven(machine: str, release: str) -> str:
 
 
 def driven_releases(machine: str, releases: Iterable[str]) -> tuple[str, ...]:
-    """Return the releases that a machine can drive, in the given order."""
+    """Return the Kafka releases that a machine can test, in the given order."""
     return tuple(release for release in releases if not why_not_driven(machine, release))

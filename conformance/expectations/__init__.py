@@ -6,7 +6,7 @@ One file per topic, ``<topic>.toml``, in this package or in the user's directory
     clause = "OI-22"                # the violated clause; an id without letter covers all its letters
     machine = "offset"
     implementation = "my-index*"    # name of the implementation, with * and ? as in a shell; case counts
-    releases = ">=2.4.0"            # of Kafka, see conformance.clauses.release_range
+    releases = ">=2.4.0"            # of Kafka, see kidx.dialect.release_range
     reason = "wraps at 64 bits; fix planned for 2.0"
     link = "https://example.org/my-index/issues/7"
 
@@ -43,7 +43,8 @@ from conformance.events import renamed
 from kidx.dialect.release_range import ReleaseRange, ReleaseRangeError
 
 _KEYS: Final = ("machine", "implementation", "releases", "reason", "link")
-_SUBJECTS: Final = ("clause", "signature")
+_EITHER: Final = ("clause", "signature")
+"""Keys of which an entry has exactly one."""
 
 
 class ExpectationError(ToolError):
@@ -104,7 +105,7 @@ class StaleExpectationError(ToolError):
 
 
 class ExpectationTracker:
-    """Expectations of one run, with a mark on those that have been matched."""
+    """Expectations of one run, and which of them divergences have matched; a number is an index of ``expectations``."""
 
     def __init__(self, expectations: Iterable[Expectation]) -> None:
         self.expectations = tuple(expectations)
@@ -163,8 +164,9 @@ class ExpectationTracker:
 
         Args:
             exercised: clauses that the steps exercised, by machine, implementation and release.
-            executed: executed operations of each machine, for expectations with a signature: operations, and operations
-                with the correct outcome, as in the parts of a signature before the colon and before the arrow.
+            executed: executed operations of each machine, without and with their correct outcome, such as ``append``
+                and ``append: outcome ok``. An expectation with the signature ``append: outcome ok -> full`` is stale
+                if they include its beginning.
         """
         operations = executed or {}
         return tuple(
@@ -248,12 +250,12 @@ def _read_expectation(where: str, entry: Mapping[str, str]) -> Expectation:
     entry = renamed(entry, {"shape": "signature"})  # the name until 0.2
     if missing := [key for key in _KEYS if not entry.get(key)]:
         raise ExpectationError(f"{where} has no {', '.join(missing)}")
-    named = [key for key in _SUBJECTS if entry.get(key)]
+    named = [key for key in _EITHER if entry.get(key)]
     if len(named) != 1:
         raise ExpectationError(
             f"{where} has {'both clause and signature' if named else 'neither clause nor signature'}; give one of them"
         )
-    if unknown := sorted(set(entry) - {*_KEYS, *_SUBJECTS}):
+    if unknown := sorted(set(entry) - {*_KEYS, *_EITHER}):
         raise ExpectationError(f"{where} has {', '.join(unknown)}, which is not a key of an expectation")
     if entry["machine"] not in MACHINES:
         raise ExpectationError(f"{where}: unknown machine {entry['machine']!r}; choose from {', '.join(MACHINES)}")

@@ -1,5 +1,6 @@
-"""``run --suggest-expectations``: the required changes of the expectations as a diff; no file is changed.
+"""``run --suggest-expectations``: changes of the files of expectations (known divergences) as a diff.
 
+The diff removes stale entries and adds an entry for each divergence that no entry matches. No file is changed.
 ``git apply`` accepts the diff in the directory in which the run was started.
 
 A proposed entry has neither a reason nor a link, and is rejected without them. The user adds them, or fixes the
@@ -78,7 +79,7 @@ def _without(text: str, numbers: set[int]) -> str:
 
 
 def _with_comment(text: str, start: int) -> int:
-    """Return the start of the comment lines directly above a position."""
+    """Return the position at which the comment lines directly above ``start`` begin."""
     while start and (line := text[: start - 1].rpartition("\n")[2]).startswith("#"):
         start -= len(line) + 1
     return start

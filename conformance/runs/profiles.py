@@ -56,7 +56,7 @@ class Profile:
 
     def examples_of(self, machine: str) -> int:
         """Return the number of examples of one machine."""
-        return round(self.examples * MACHINES[machine].share)
+        return round(self.examples * MACHINES[machine].examples_factor)
 
     def settings(self, examples: int) -> settings:
         """Return the Hypothesis settings for one round of this profile."""
@@ -83,7 +83,7 @@ ROUND: Final = 100
 
 def round_of(machine: str) -> int:
     """Return the number of examples in one round of a machine."""
-    return round(ROUND * MACHINES[machine].share)
+    return round(ROUND * MACHINES[machine].examples_factor)
 
 
 PROFILES: Final = {

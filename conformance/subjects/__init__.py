@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 DRIVEN: Final = ("wire", "jvm", "line")
+"""Values of ``driven``, which states how the harness drives a subject."""
 _TEXTS: Final = ("title", "about", "driven", "language", "version", "home", "sources")
 _LISTS: Final = ("releases", "needs", "build", "start", "without")
 
@@ -66,7 +67,7 @@ class Subject:
     environment: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def keeps(self) -> bool:
+    def keeps_records(self) -> bool:
         """True if the records still exist after the process has ended."""
         return any("{data}" in word for word in self.start)
 

@@ -56,7 +56,7 @@ def open_endpoint(text: str, start_command: str = "") -> Iterator[Endpoint]:
         return
     subject = load_subject(argument)
     with server_of(subject) as process:
-        yield Endpoint(process.start(), subject.without, process if subject.keeps else None)
+        yield Endpoint(process.start(), subject.without, process if subject.keeps_records else None)
 
 
 def words_of(command: str) -> list[str]:

@@ -1,7 +1,8 @@
 # ruff: noqa: INP001 -- a program of a subject, and no part of the package
-"""Build of krabka-log's program from the versions and checksums of locked.toml: ``build.py DIRECTORY`` writes it there.
+"""Build of krabka-log's program: ``build.py DIRECTORY`` writes it there.
 
-A Cargo.lock names the registry of each package. That name is cargo's own, and is read from a lock that cargo generates.
+``locked.toml`` is a Cargo.lock with the word ``registry`` for the source of each package. The real name of the source
+is read from a Cargo.lock that cargo generates.
 """
 
 import pathlib

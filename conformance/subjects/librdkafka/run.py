@@ -1,5 +1,8 @@
 # ruff: noqa: INP001 -- a program of a subject, and no part of the package
-"""librdkafka's mock cluster as a separate broker: ``run.py LIB`` prints its address, and ends with SIGTERM."""
+"""librdkafka's mock cluster as a separate broker: ``run.py LIB`` prints its address, and runs until SIGTERM.
+
+``LIB`` is the directory in which ``confluent_kafka`` is installed.
+"""
 
 import sys
 import time

@@ -1,5 +1,8 @@
 # ruff: noqa: INP001 -- a program of a subject, and no part of the package
-"""Tansu as a separate broker: ``run.py PROGRAM`` starts it on a free port, prints its address, and ends with it."""
+"""Tansu as a separate broker: ``run.py PROGRAM`` starts Tansu's program on a free port and prints its address.
+
+It ends when Tansu ends.
+"""
 
 import socket
 import subprocess
