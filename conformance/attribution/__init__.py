@@ -3,13 +3,14 @@
 A *step* is one operation in one state with the reference's outcome. It exercises a clause if a violation of the clause
 would have changed the outcome, the error message, the state after the step or the files. All of these are compared
 after every step. A step is therefore evidence for the clauses that it exercises. If implementations differ in a step,
-these are the clauses that the divergence may violate.
+the divergence may violate these clauses; those that it does are *implicated*.
+:mod:`~conformance.attribution.verdict_levels` decides whether a divergence counts for the verdict.
 
-One engine, :mod:`~conformance.attribution.rules`, reads one table per scope of a lockstep:
-:mod:`~conformance.attribution.index` (three kinds), :mod:`~conformance.attribution.segment`,
-:mod:`~conformance.attribution.log`, :mod:`~conformance.attribution.cache` and :mod:`~conformance.attribution.broker`.
-The releases of a row are the releases of its clause. Some clauses depend on earlier steps, such as a failed rename. A
-lockstep therefore keeps a *tracked state*, which each step updates::
+One engine, :mod:`~conformance.attribution.rules`, reads one table of rows per scope (kind of object that a lockstep
+tests): :mod:`~conformance.attribution.index` (three kinds), :mod:`~conformance.attribution.segment`,
+:mod:`~conformance.attribution.log`, :mod:`~conformance.attribution.tiered` and :mod:`~conformance.attribution.cache`.
+A row states which steps exercise a clause. It applies in the releases of the clause. Some clauses depend on earlier
+steps, such as a failed rename. A lockstep therefore keeps a *tracked state*, which each step updates::
 
     tracked = TrackedIndex("3.9.2")
     track_opening(tracked, operation, content)          # before an ``open``; None for a file that does not exist

@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 _SPECIAL: Final = {-1: "LO-2b", -2: "LO-1", -4: "LO-3a", -5: "LO-4", -6: "LO-5"}
+"""The clause about each special timestamp of ListOffsets."""
 _LARGEST: Final = {"unknown": "LO-20", "remembered": "LO-9", "read": "LO-10"}
+"""The clauses about the special timestamp -3 (the largest timestamp), by the way in which a release finds it."""
 _FILES: Final = {
     "running": ("SEG-25", "SEG-3", "SEG-4", "SEG-20", "SEG-22"),
     "clean stop": ("SEG-24a", "SEG-24b", "SEG-25", "SEG-22"),
     "kill": ("SEG-25",),
     "start": ("SEG-30", "SEG-34", "SEG-35", "SEG-25"),
 }
+"""The clauses about the files on disk, by the moment at which they are read."""
 _APPEND: Final = ("LG-1", "LG-5")
 _OPERATIONS: Final = {
     "append_batch": _APPEND,
@@ -29,9 +32,9 @@ _OPERATIONS: Final = {
 }
 
 RECORDS_STAY: Final = "LG-16"
-"""The clause that is exercised when the files are read after a restart."""
+"""The clause that loading a log after a crash recovers it; reading the files after a restart exercises it."""
 BEYOND_RECOVERY: Final = "LG-19"
-"""The clause that is exercised when a broker starts again."""
+"""The clause that a segment may be impossible to recover; each restart exercises it."""
 CLAUSES: Final = frozenset(
     (*_SPECIAL.values(), *_LARGEST.values(), "LO-6", "LO-12", "LO-13", "LO-14", "LO-15b", "LO-15c")
 ).union((RECORDS_STAY, BEYOND_RECOVERY), *_FILES.values(), *_OPERATIONS.values())
@@ -39,7 +42,7 @@ CLAUSES: Final = frozenset(
 
 
 def clause_of_answer(target: int, answer: OffsetResult, dialect: Dialect) -> tuple[str, ...]:
-    """Return the clauses about a broker's response to a target of ListOffsets."""
+    """Return the clauses about a broker's response to a target (timestamp or special timestamp) of ListOffsets."""
     if target == -3:
         return (_LARGEST[dialect.max_lookup],)
     if target < 0 and not supports_target(dialect, target):
@@ -54,16 +57,16 @@ def clauses_of_files(moment: str, release: str) -> tuple[str, ...]:
 
     Args:
         moment: The time at which the files are read: ``running``, or after a ``clean stop``, ``kill`` or ``start``.
-        release: The release whose catalogue applies.
+        release: The release; clauses that do not apply to it are omitted.
     """
-    return _known(_FILES[moment], release)
+    return _applicable(_FILES[moment], release)
 
 
 def clauses_of_operation(operation: str, release: str) -> tuple[str, ...]:
     """Return the clauses about a broker's response to an operation, and about the batches that it appends."""
-    return _known(_OPERATIONS.get(operation, ()), release)
+    return _applicable(_OPERATIONS.get(operation, ()), release)
 
 
-def _known(clauses: tuple[str, ...], release: str) -> tuple[str, ...]:
+def _applicable(clauses: tuple[str, ...], release: str) -> tuple[str, ...]:
     catalogue = load_clauses()
     return tuple(clause for clause in clauses if catalogue[clause].applies_to(release))

@@ -1,4 +1,10 @@
-"""Rows about the cache of remote index files; :mod:`conformance.attribution.rules` explains rows."""
+"""Rows about the cache of remote index files (clauses RC): the steps on a cache that exercise each clause.
+
+A row, ``Row(clause, operations, results, why, holds, rare)``, states that a step exercises a clause if it executes one
+of the operations, has one of the results (``ok`` or an error kind), and the condition ``holds`` is true or absent.
+``why`` names what a violation of the clause would have changed in the step. ``rare`` is the reason why a run of CI's
+size may have no such step.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +69,9 @@ class CacheStep(NamedTuple):
 
 
 _ASKING: Final = "fetch_entry look_up_offset look_up_timestamp aborted_in"
+"""The operations that need the entry of a segment, and create it if it is not in the cache."""
 _HALF: Final = (".tmp", ".deleted")
+"""The suffixes of files whose download or removal is not complete."""
 
 
 def _new_files(step: CacheStep) -> set[str]:
@@ -94,6 +102,7 @@ def _is_half(names: set[str]) -> bool:
 
 
 def _odd_start(step: CacheStep) -> bool:
+    """Return True if the step requests an entry with another start offset than the entry in the cache."""
     segment, start_offset, *_ = step.args
     entry = _entries(step.was).get(segment)
     return entry is not None and entry.start_offset != start_offset

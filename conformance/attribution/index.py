@@ -1,5 +1,6 @@
-"""Attribution of the steps on one index: one table per kind of index.
+"""Attribution of the steps on one index to clauses: one table per kind of index.
 
+A row states which operations exercise a clause, with which results and on which condition.
 :mod:`~conformance.attribution.mapped` has the rows that ``.index`` and ``.timeindex`` share. The rows of a single kind
 are in the module of that name.
 """
@@ -63,8 +64,8 @@ def implicated_clauses(
 ) -> tuple[str, ...]:
     """Return the clauses that a divergence implicates; by default all clauses that the step exercises.
 
-    If an operation that reads entries fails, the clauses about the layout of entries are not implicated, unless the
-    whole file is unreadable with a wrong layout.
+    If ``entry`` fails, or an ``open`` of a file with content that no append produces, the clauses about the layout of
+    entries are not implicated: a wrong layout would not cause the error.
 
     Args:
         exercised: The clauses that the step exercises.

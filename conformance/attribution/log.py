@@ -1,7 +1,14 @@
 """Rows about logs: each clause (LG, LO, and SEG for whole logs) with the operations that exercise it, and a condition.
 
-:mod:`conformance.attribution.rules` explains rows. A step on a log is evidence in the same sense as a step on an index.
-The catalogue states the releases of each clause.
+A row, ``Row(clause, operations, results, why, holds, rare)``, states that a step exercises a clause if it executes one
+of the operations, has one of the results (``ok`` or an error kind), and the condition ``holds`` is true or absent.
+``why`` names what a violation of the clause would have changed in the step. ``rare`` is the reason why a run of CI's
+size may have no such step.
+
+A condition receives a :class:`~conformance.attribution.log_step.LogStep`: ``was`` and ``now`` are the states before and
+after the step, and ``before`` has what no state reports, such as the topic's settings. The conditions use the arguments
+of an operation by number. In ``open_log``, they are the topic's settings, the log start offset, the recovery point,
+whether the last shutdown was clean, and the time. In an append, they are the batches and the leader epoch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Implicated clauses if an append fails, a log has rolled differently, or only its indexes differ.
+"""Clauses that a divergence may violate if an append fails, a log has rolled differently, or only its indexes differ.
 
-A step exercises clauses about records, epochs and indexes. If records and offsets are right, the clauses about them are
-not implicated. If a batch is rejected that should have been appended, only the clauses about that error are implicated.
+These clauses are called implicated. A step exercises clauses about records, epochs and indexes. If records and offsets
+are right, the clauses about them are not implicated. If a batch is rejected that should have been appended, only the
+clauses about that error are implicated.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def narrow_clauses(
     expected_outcome, actual_outcome = expected[0].outcome, actual[0].outcome
     if operation.name in _APPENDS and expected_outcome.error is None and actual_outcome.error in LOG_ERROR_KINDS:
         return _implicated_by_error(exercised, operation.name, str(actual_outcome.error))
-    about = _about(operation, expected, actual)
+    about = _matching_difference(operation, expected, actual)
     if not about & set(exercised):
         return exercised
     return tuple(clause for clause in exercised if clause in about or catalogue[clause].level == "OBSERVED")
@@ -88,9 +89,10 @@ def _implicated_by_error(exercised: tuple[str, ...], operation: str, error: str)
     return tuple(clause for clause in exercised if clause in about) or exercised
 
 
-def _about(
+def _matching_difference(
     operation: Operation, expected: tuple[LogObservation, Files], actual: tuple[LogObservation, Files]
 ) -> frozenset[str]:
+    """Return the clauses about what differs; empty if it is neither the rolling of the log nor only its indexes."""
     (expected_observation, files), (actual_observation, contents) = expected, actual
     if expected_observation.outcome[:2] != actual_observation.outcome[:2]:
         return frozenset()

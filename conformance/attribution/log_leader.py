@@ -1,4 +1,15 @@
-"""Rows about leaders (clauses LG-50 and later): the batches that a leader rejects or rewrites."""
+"""Rows about leaders (clauses LG-50 and later): the batches that a leader rejects or rewrites.
+
+A row, ``Row(clause, operations, results, why, holds, rare)``, states that a step exercises a clause if it executes one
+of the operations, has one of the results (``ok`` or an error kind), and the condition ``holds`` is true or absent.
+``why`` names what a violation of the clause would have changed in the step. ``rare`` is the reason why a run of CI's
+size may have no such step.
+
+A condition receives a :class:`~conformance.attribution.log_step.LogStep`: ``was`` and ``now`` are the states before and
+after the step, and ``before`` has what no state reports, such as the topic's settings. The first argument of an append
+is its batches, as JSON objects (:mod:`conformance.operations.batches`). A record of a batch is its offset delta and
+timestamp, and then perhaps the numbers of bytes of its value and its key.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +27,7 @@ if TYPE_CHECKING:
     from conformance.attribution.log_step import LogStep
 
 _DAMAGES: Final = frozenset({"plain", "payload", "crc"})
+"""The keys of a batch that change the bytes of its records or its checksum."""
 _TIME_TYPE: Final = "message.timestamp.type"
 
 

@@ -1,8 +1,8 @@
-"""Clauses that a divergence in a log's lookups implicates: the clauses of the targets with different results.
+"""Clauses that a divergence in a log's lookups may violate (implicates): the clauses of the targets that differ.
 
-One ``list_offsets`` has many targets, and exercises clauses of each of them. In some states Kafka violates LO-6, and a
-clause describes Kafka's result. In such a state, a result that conforms to LO-6 is no violation, but a result that is
-neither Kafka's nor right is one.
+One ``list_offsets`` has many targets (timestamps), and exercises clauses of each of them. LO-6 requires the first
+record with at least the timestamp. In some states Kafka violates LO-6, and an OBSERVED clause describes Kafka's result.
+In such a state, the result that LO-6 requires is no violation, but a third result is one.
 """
 
 from __future__ import annotations
@@ -72,21 +72,21 @@ def implicated_clauses(
     each = [_for_target(step, other, exercised, dialect) for step, other in steps]
     # Violations come first; clauses about Kafka's own behaviour are exercised by other steps as well.
     broken = [clauses for clauses in each if not any(map(_excuses, clauses))]
-    stake = frozenset[str]().union(*(broken or each))
-    return tuple(sorted(stake, key=(*exercised, *sorted(stake)).index)) or exercised
+    implicated = frozenset[str]().union(*(broken or each))
+    return tuple(sorted(implicated, key=(*exercised, *sorted(implicated)).index)) or exercised
 
 
 def _for_read(expected: tuple[int, ...], actual: tuple[int, ...] | None, exercised: tuple[str, ...]) -> tuple[str, ...]:
     """Return the clauses that are implicated if a read returns another batch, none, or one with other fields."""
     if not actual or expected[0] != actual[0]:
-        beside = {"LG-1", "LG-82"}
+        unaffected = {"LG-1", "LG-82"}
     else:
-        beside = {"LG-80"} if expected[_EPOCH] != actual[_EPOCH] else {"LG-80", "LG-82"}
-    return tuple(clause for clause in exercised if clause not in beside)
+        unaffected = {"LG-80"} if expected[_EPOCH] != actual[_EPOCH] else {"LG-80", "LG-82"}
+    return tuple(clause for clause in exercised if clause not in unaffected)
 
 
 def _for_target(step: LogStep, other: Any, exercised: tuple[str, ...], dialect: Dialect) -> frozenset[str]:
-    """Return the clauses that are implicated if the result for one target is ``other``."""
+    """Return the clauses that are implicated if the implementation's result for one target is ``other``."""
     least, most = (
         set(rules_of_log(dialect.release).exercised_in("list_offsets", None, Conditions(step._replace(before=tracked))))
         for tracked in (_LEAST, _MOST)
@@ -102,9 +102,10 @@ def _for_target(step: LogStep, other: Any, exercised: tuple[str, ...], dialect: 
     if not kafkas_own:  # only a corrupt index leads Kafka to a wrong record
         (answer,) = step.value
         return found if answer is None or tuple(answer[:2]) == right else found | _DESPITE_CORRUPTION
-    is_kept = (other and tuple(other[:2])) == right
-    return kafkas_own if is_kept else found - kafkas_own
+    is_right = (other and tuple(other[:2])) == right
+    return kafkas_own if is_right else found - kafkas_own
 
 
 def _excuses(clause: str) -> bool:
+    """Return True if the clause permits another outcome than Kafka's."""
     return "outcome" in load_clauses()[clause].excuses

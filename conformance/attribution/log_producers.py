@@ -1,4 +1,14 @@
-"""Rows for the producer state of a log: snapshots, sequence numbers and epochs."""
+"""Rows about the producer state of a log: snapshots, sequence numbers and epochs.
+
+A row, ``Row(clause, operations, results, why, holds, rare)``, states that a step exercises a clause if it executes one
+of the operations, has one of the results (``ok`` or an error kind), and the condition ``holds`` is true or absent.
+``why`` names what a violation of the clause would have changed in the step. ``rare`` is the reason why a run of CI's
+size may have no such step.
+
+A condition receives a :class:`~conformance.attribution.log_step.LogStep`: ``was`` and ``now`` are the states before and
+after the step, and ``before`` has what no state reports, such as the topic's settings. The first argument of an append
+is its batches, as JSON objects. ``producer`` of a batch is the producer id, the epoch and the first sequence number.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +67,10 @@ def outlives(step: LogStep) -> bool:
 
 
 def known(state: LogState | None, batch: dict[str, Any]) -> tuple[Any, ...] | None:
-    """Return the state's entry for the producer of a batch, or None if the state has none."""
+    """Return the state's entry for the producer of a batch, or None if the state has none.
+
+    An entry is producer id, epoch, coordinator epoch, timestamp, first offset of the open transaction (or -1), ….
+    """
     producer = batch.get("producer", (None,))[0]
     return next((entry for entry in state.producers if entry[0] == producer), None) if state is not None else None
 

@@ -1,4 +1,20 @@
-"""Rows that ``.index`` and ``.timeindex`` share (clauses AI)."""
+"""Rows about offset and time indexes alike (clauses AI).
+
+A row, ``Row(clause, operations, results, why, holds, rare)``, states that a step exercises a clause if it executes one
+of the operations, has one of the results (``ok`` or an error kind), and the condition ``holds`` is true or absent.
+``why`` names what a violation of the clause would have changed in the step. ``rare`` is the reason why a run of CI's
+size may have no such step.
+
+In a condition, ``s.was`` and ``s.now`` are the states before and after the step. ``s.before`` has what no state reports
+(:class:`~conformance.attribution.tracked_state.TrackedIndex`):
+
+- ``drift``: why the write position is not at the end of the entries. ``"rewound"``: a resize to less than the entries
+  has failed and set it to 0.
+- ``written``: the number of slots, from the start, that may contain anything other than zeros.
+- ``misnamed``: a rename has failed, and changed the name of the index nevertheless.
+- ``lost_mapping``, ``kept_mapping``: a resize has failed, and has or has not unmapped the file.
+- ``unsorted``: the keys may be out of order.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +29,7 @@ if TYPE_CHECKING:
 
 
 AFTER_A_FAILED_SHRINK: Final = "it takes a shrink that fails, and an append after it"
+"""The reason why some steps are rare."""
 
 
 def grew(step: Step) -> bool:

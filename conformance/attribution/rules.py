@@ -2,7 +2,7 @@
 
 A row reads: *these operations exercise this clause if they have this result and this condition is true*. It also says
 how the step would have shown a violation. Each scope of lockstep has one table of rows, whose conditions receive the
-steps of that scope.
+steps of that scope. A scope is a kind of object that a lockstep tests, such as an index or a log.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 from conformance.clauses import load_clauses
 
 ANY: Final = "*"
+"""All operations, or all results, of the table's scope."""
 
 Condition = Callable[[Any], bool]
 """A predicate that is true if a step of the row's scope exercises the clause."""

@@ -1,7 +1,9 @@
-"""Rows about segments (clauses SEG); :mod:`conformance.attribution.rules` explains rows.
+"""Rows about segments (clauses SEG): the steps on a segment that exercise each clause.
 
-A step on a segment is evidence in the same sense as a step on an index: a violation of the clause would have changed
-the outcome, the error message, the state or one of the four files. The catalogue states the releases of each clause.
+A row, ``Row(clause, operations, results, why, holds, rare)``, states that a step exercises a clause if it executes one
+of the operations, has one of the results (``ok`` or an error kind), and the condition ``holds`` is true or absent.
+``why`` names what a violation of the clause would have changed in the step. ``rare`` is the reason why a run of CI's
+size may have no such step.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ _ANY_REFUSAL = (
     "invalid_offset offset_overflow invalid_argument illegal_state corrupt_record invalid_record out_of_bounds"
     " buffer_overflow closed io"
 )
+"""Every kind of error with which a truncation can fail."""
 
 
 @dataclass(slots=True)
@@ -32,10 +35,10 @@ class TrackedSegment:
     Attributes:
         release: The release whose catalogue applies.
         state: The reference's state before the step, or None while no segment is open.
-        corrupted: The suffixes of the files that have been corrupted.
+        corrupted: The suffixes of the files that have been corrupted since the last recovery.
         closed: True if the segment has been closed and not opened again.
         crashed: True if the process was killed and the files have not been recovered since.
-        lost: True if the directory has been removed.
+        lost: True if the harness has removed the directory since the segment was opened.
         calls: The number of appends since the segment was opened.
     """
 
@@ -69,7 +72,17 @@ def track_segment_step(now: TrackedSegment, operation: Operation, observation: S
 
 
 class SegmentStep(NamedTuple):
-    """Input of a row's condition: arguments, tracked state, then state and files, each before and after the step."""
+    """Input of a row's condition.
+
+    Attributes:
+        args: The operation's arguments.
+        before: The tracked state before the step.
+        was: The state before the step; for the first ``open_segment``, the state after it.
+        outcome: The outcome of the operation.
+        now: The state after the step.
+        files_before: Log, offset index, time index and transaction index before the step; None if a file is missing.
+        files: The same files after the step.
+    """
 
     args: tuple[Any, ...]
     before: TrackedSegment
@@ -111,6 +124,7 @@ def _has(codec: Codec) -> Condition:
 
 
 _NO_LIMIT = INT_MAX - 8
+"""The value of ``max_record_body_size``, the third argument of ``find_offset``, that means no limit."""
 _READS = "translate_offset read_segment read_next_offset find_offset"
 
 # fmt: off

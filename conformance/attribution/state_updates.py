@@ -1,5 +1,6 @@
-"""Updates of the tracked state: one function per operation, and a table of all functions at the end.
+"""Updates of an index's tracked state: one function per operation, and a table of all functions at the end.
 
+The tracked state (:class:`~conformance.attribution.tracked_state.TrackedIndex`) decides which clauses a step exercises.
 A function receives the tracked state before the step, the arguments, the outcome, and the state of the index after the
 step.
 """
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from conformance.operations import Observation, Operation, Outcome, State
 
 WARM_SECTION: Final = 8192
+"""Bytes at the end of an index that a lookup searches first."""
 
 Args = tuple[Any, ...]
 
@@ -167,6 +169,7 @@ def resized(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> No
 
 
 def _length_refused(now: TrackedIndex) -> None:
+    """Track that the operating system has rejected a negative length: releases unmap the index before or after it."""
     if now.misnamed or now.kind == "transaction":
         return
     if now.unmaps_first:
@@ -176,6 +179,7 @@ def _length_refused(now: TrackedIndex) -> None:
 
 
 def _cut(now: TrackedIndex, state: State) -> None:
+    """Track that the file may have become shorter."""
     if state.length is not None:
         now.written = min(now.written, state.length // now.entry_size)
 

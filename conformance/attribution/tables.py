@@ -28,6 +28,7 @@ ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
 }
 """The rows, by machine. ``cleaned`` has the rows about compaction; its steps exercise the rows of ``log`` as well."""
 
+# The wire machine has no rows: these are the clauses that its requests exercise.
 _WIRE: Final = (
     "LO-1 LO-2b LO-3a LO-4 LO-5 LO-6 LO-9 LO-10 LO-12 LO-13 LO-14 LO-15b LO-15c LO-20 LO-23 LO-24 LO-25 LO-26 LO-27"
     " LG-1 LG-12 LG-20 LG-24 FE-1 FE-2 FE-3"

@@ -1,4 +1,13 @@
-"""Rows for a log with a local and a remote tier; :mod:`conformance.attribution.rules` explains rows."""
+"""Rows about a log with a local and a remote tier (clauses TL).
+
+A row, ``Row(clause, operations, results, why, holds, rare)``, states that a step exercises a clause if it executes one
+of the operations, has one of the results (``ok`` or an error kind), and the condition ``holds`` is true or absent.
+``why`` names what a violation of the clause would have changed in the step. ``rare`` is the reason why a run of CI's
+size may have no such step.
+
+The result of ``fetch_remote`` has the size of the records at index 3, and the number of aborted transactions (-1 if
+none were requested) at index 5.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +55,7 @@ def _local_moved(step: TieredStep) -> bool:
 
 
 def _learned(step: TieredStep) -> bool:
+    """Return True if the highest offset in remote storage, as the log knows it, has increased."""
     return (
         step.was is not None
         and step.now is not None
@@ -68,7 +78,10 @@ def _covered(step: TieredStep) -> bool:
 
 
 def _left(state: int) -> Any:
-    """Return a condition: a new segment is left in a state."""
+    """Return a condition that is true if the step leaves a new segment in a state of Kafka's RemoteLogSegmentState.
+
+    State 0 is COPY_SEGMENT_STARTED, 2 is DELETE_SEGMENT_STARTED.
+    """
     return lambda step: any(
         segment.state == state for number, segment in _numbers(step.now).items() if number not in _numbers(step.was)
     )

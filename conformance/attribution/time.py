@@ -1,4 +1,14 @@
-"""Rows about time indexes (clauses TI); :mod:`conformance.attribution.rules` explains rows."""
+"""Rows about time indexes (clauses TI).
+
+A row, ``Row(clause, operations, results, why, holds, rare)``, states that a step exercises a clause if it executes one
+of the operations, has one of the results (``ok`` or an error kind), and the condition ``holds`` is true or absent.
+``why`` names what a violation of the clause would have changed in the step. ``rare`` is the reason why a run of CI's
+size may have no such step.
+
+In a condition, ``s.was`` and ``s.now`` are the states before and after the step. ``s.before`` has what no state reports
+(:class:`~conformance.attribution.tracked_state.TrackedIndex`); its ``drift`` is the reason why the write position is
+not at the end of the entries: ``"stray"`` after the timestamp of a rejected entry, ``"rewound"`` after a failed resize.
+"""
 
 from __future__ import annotations
 

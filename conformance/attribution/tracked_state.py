@@ -21,6 +21,11 @@ ENTRY_SIZES: Final = {"offset": 8, "time": 12, "transaction": 34}
 RECORD_SIZE: Final = ENTRY_SIZES["transaction"]
 
 Drift = Literal["stray", "rewound"]
+"""Why the write position is not at the end of the entries.
+
+``"stray"``: the timestamp of an entry was written before its offset was rejected. ``"rewound"``: a resize to less than
+the entries failed, and set the position to 0.
+"""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,8 @@
-"""Decision whether a divergence counts for a verdict at a level."""
+"""Decision whether a divergence counts for a verdict at a level.
+
+The levels are those of clauses: MUST (guaranteed to every user), API (to callers of Kafka's classes) and OBSERVED (what
+Kafka happens to do).
+"""
 
 from __future__ import annotations
 
