@@ -51,7 +51,10 @@ class Scope(ABC, Generic[ObservationT, Files]):
     """The aspects that are compared, in the order in which they are reported."""
 
     sections: ClassVar[tuple[str, ...]]
-    """The sections of a dialect that matter; releases that differ only elsewhere share a reference."""
+    """The sections of the table of release differences (:mod:`kidx.dialect.table`) that concern this kind of object.
+
+    Releases that differ only in other sections share a reference.
+    """
 
     # -- releases ----------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
-"""Probe of the index that a machine drives, so that strategies can aim at its state.
+"""Reader of the state of the tested index, so that strategies can draw numbers near its keys and sizes.
 
 Hypothesis draws values before the state of the index is known. So a strategy draws an :class:`Aim`: an anchor such as
-"the last key", and a small distance from it. The rule computes the number with the probe. Aims shrink well, towards
-"last key, distance 0", and every drawn number is near a relevant one.
+"the last key", and a small distance from it. The rule computes the number with an :class:`IndexProbe`. An aim shrinks
+towards "last key, distance 0".
 """
 
 from __future__ import annotations
@@ -18,16 +18,29 @@ if TYPE_CHECKING:
 
 
 class Aim(NamedTuple):
-    """Number that is computed when the rule runs: the number at ``anchor``, plus ``delta``."""
+    """Number that is computed when the rule runs: the number that ``anchor`` names, plus ``delta``."""
 
     anchor: str
+    """Name of a number: a slot ("first", "middle", "warm", "last"), a size (``_COUNTS``), a constant (``_FIXED``),
+    "base" for the base offset, or "last_relative" for the largest offset that the index can have."""
     delta: int
+    """Distance from that number."""
 
 
 class IndexProbe:
-    """Keys, values and sizes of the open index, read from the primary reference's file and state.
+    """Keys, values and sizes of the open index, read from the file and state of kidx as the newest tested release.
 
     In a lockstep without participants (a benchmark of Hypothesis alone), everything is empty.
+
+    Args:
+        lockstep: lockstep of the index.
+        kind: kind of the index: "offset", "time" or "transaction".
+
+    Attributes:
+        entry_size: size of an entry in bytes.
+        warm_entries: number of entries in the warm section, the end of the index that Kafka searches first.
+        base_offset: base offset of the index; the rule that opens the index sets it.
+        max_index_size: maximum size of the index in bytes; the rule that opens the index sets it.
     """
 
     def __init__(self, lockstep: Lockstep, kind: str) -> None:
@@ -72,7 +85,7 @@ class IndexProbe:
         return fields[3], fields[2]
 
     def slot(self, anchor: str) -> int:
-        """Return the slot of an anchor."""
+        """Return the slot of an anchor; "warm" is the first entry of the warm section."""
         entries = self.entries
         if anchor == "first":
             return 0
@@ -113,6 +126,7 @@ class IndexProbe:
         return 0 if count is None else count(self)
 
 
+# Anchors of sizes and of slot numbers, as a number of entries.
 _COUNTS: dict[str, Callable[[IndexProbe], int]] = {
     "used": lambda probe: probe.entries,
     "half": lambda probe: probe.entries // 2,

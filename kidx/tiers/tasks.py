@@ -1,4 +1,7 @@
-"""Tasks of a broker for one tiered log: copying, expiration, and a follower's (``RemoteLogManager``; clauses TL)."""
+"""Tasks that a broker runs for one tiered log (``RemoteLogManager``; clauses TL).
+
+A leader copies segments to remote storage and deletes expired ones; a follower reads how far the leader has copied.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,13 @@ if TYPE_CHECKING:
 
 
 class RemoteTasks:
-    """Tasks of a leader since it became the leader, and of a follower.
+    """Tasks for one log, as a leader runs them while it is the leader, and as a follower runs them.
 
     Args:
         log: the log.
+
+    Attributes:
+        expiration: class that deletes the remote segments.
     """
 
     expiration: type[Expiration] = Expiration
@@ -33,7 +39,7 @@ class RemoteTasks:
     def __init__(self, log: TieredLog) -> None:
         self.log = log
         self._expiration = self.expiration(log)
-        self._copied: int | None = None
+        self._copied: int | None = None  # last offset in remote storage; None before the first run as the leader
 
     # -- copying -------------------------------------------------------------------------------------------------
 
@@ -62,7 +68,7 @@ class RemoteTasks:
                 return
 
     def candidates(self, start: int, stable: int) -> list[tuple[LogSegment, int]]:
-        """Return the inactive segments from an offset on that end below the LSO, each with the base of the next one."""
+        """Return the segments from offset ``start`` on that end below the LSO ``stable``, each with the next base."""
         segments = self.log.segments.values_from(start)
         return [(one, other.base_offset) for one, other in pairwise(segments) if other.base_offset <= stable]
 
@@ -76,7 +82,7 @@ class RemoteTasks:
         return log.local_start_offset
 
     def epochs_between(self, start: int, end: int) -> dict[int, int]:
-        """Return the start offset of each epoch with offsets from ``start`` up to, but excluding, ``end``."""
+        """Return the first offset of each leader epoch in the range from ``start`` to ``end`` (excluded), by epoch."""
         entries = self.log.epochs.entries
         before = [entry for entry in entries if entry.start_offset <= start]
         found = {before[-1].epoch: start} if before else {}
@@ -84,7 +90,10 @@ class RemoteTasks:
         return {epoch: first for epoch, first in found.items() if first < end}
 
     def _copy(self, segment: LogSegment, following: int) -> bool:
-        """Copy a segment; return False if it cannot be copied."""
+        """Copy a segment; return False if it cannot be copied.
+
+        ``following`` is the base offset of the next segment, here and in :meth:`files_of`.
+        """
         log = self.log
         epochs = self.epochs_between(segment.base_offset, following)
         if not epochs:
@@ -115,7 +124,7 @@ class RemoteTasks:
         return True
 
     def files_of(self, segment: LogSegment, following: int) -> Mapping[str, bytes]:
-        """Return the content of the files of a segment, by suffix, with all leader epochs up to its end."""
+        """Return the content of a segment's files by suffix, with its producer snapshot and earlier epochs."""
         log = self.log
         _ = segment.offset_index, segment.time_index  # Kafka opens them to get their paths
         paths = {suffix: log.directory / file_name(segment.base_offset, suffix) for suffix in SEGMENT_SUFFIXES}
@@ -136,5 +145,5 @@ class RemoteTasks:
         self._expiration.run()
 
     def follow(self) -> None:
-        """Read the highest remote offset, as a follower does (TL-4)."""
+        """Raise the log's highest remote offset to the last offset in remote storage, as a follower does (TL-4)."""
         self.log.highest_remote_offset = max(self.log.highest_remote_offset, self.log.highest_copied_offset())

@@ -1,4 +1,4 @@
-"""Produce requests with batches as given; client libraries would build other batches."""
+"""Produce requests with batches whose bytes the caller chooses; client libraries build their own batches."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 ALL_REPLICAS: Final = -1
 _MAGIC: Final = 16
-"""Position of the format in a batch or message."""
+"""Position in bytes of the format (Kafka's magic byte: 0, 1 or 2) in a batch or message."""
 _OLD_FORMATS: Final = 2
 """Last request version that accepts messages of format 0 and 1."""
 
@@ -74,7 +74,7 @@ class ProduceRequests(Requests):
         return self._request(
             "Produce",
             version=version,
-            near=None if data[_MAGIC:][:1] > b"\1" else _OLD_FORMATS,
+            preferred=None if data[_MAGIC:][:1] > b"\1" else _OLD_FORMATS,
             acks=acks,
             timeout_ms=self._limit_ms,
             topic_data=[entry(name=topic, partition_data=[part])],

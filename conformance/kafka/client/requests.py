@@ -132,13 +132,13 @@ class Requests:
         theirs = self.offered.get(kind.API_KEY, range(0))
         return range(max(limits.lowest, theirs.start), min(highest + 1, theirs.stop))
 
-    def _request(self, api: str, *, version: int | None = None, near: int | None = None, **fields: Any) -> Any:
-        """Return a request in exactly ``version``, or in the offered version nearest to ``near``."""
+    def _request(self, api: str, *, version: int | None = None, preferred: int | None = None, **fields: Any) -> Any:
+        """Return a request in exactly ``version``; without one, in the offered version nearest to ``preferred``."""
         versions = self.versions(api)
         if not versions:
             raise self._explain(UnsupportedApiError(self._connection.name, f"does not offer {api}{self._instead(api)}"))
         if version is None:
-            wanted = _APIS[api].preferred if near is None else near
+            wanted = _APIS[api].preferred if preferred is None else preferred
             version = min(max(wanted, versions.start), versions.stop - 1)
         elif version not in versions:
             what = f"does not offer version {version} of {api}, but {versions.start} to {versions.stop - 1}"

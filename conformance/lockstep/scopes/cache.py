@@ -34,7 +34,7 @@ class CacheScope(DirectoryScope[CacheObservation]):
     corrupting_operations = frozenset({"damage_cached_file"})
     close_operation = Operation("close_cache")
     operations = CACHE_OPS
-    sections = ("index", "remote")
+    sections = ("index", "remote")  # of kidx.dialect.table
 
     def participant(self, implementation: Any, directory: Path) -> CacheParticipant:
         """See the base class."""

@@ -50,7 +50,7 @@ class IndexScope(Scope[Observation, bytes | None]):
     file_selecting_operations = frozenset(_NAMING)
     corrupting_operations = FILE_OPERATIONS
     close_operation = Operation("close")
-    sections = ("index",)
+    sections = ("index",)  # of kidx.dialect.table
 
     def representative_order(self, releases: Iterable[str]) -> Iterable[str]:
         """Return the releases in reverse order: of releases that behave alike, the newest gets the reference."""

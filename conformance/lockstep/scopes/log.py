@@ -38,7 +38,7 @@ class LogScope(DirectoryScope[LogObservation]):
     close_operation = Operation("close_log", (True,))
     aspects = ("outcome", "state", "bytes")
     operations = LOG_OPS
-    sections = ("index", "segment", "log", "producers", "leader", "cleaning")
+    sections = ("index", "segment", "log", "producers", "leader", "cleaning")  # of kidx.dialect.table
 
     def participant(self, implementation: Any, directory: Path) -> LogParticipant:
         """See the base class."""

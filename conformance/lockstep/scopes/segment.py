@@ -60,7 +60,7 @@ class SegmentScope(Scope[SegmentObservation, Files]):
     file_selecting_operations = frozenset({"open_segment", "rename_segment"})
     corrupting_operations = frozenset({"damage_segment_file"})
     close_operation = Operation("close_segment")
-    sections = ("index", "segment")
+    sections = ("index", "segment")  # of kidx.dialect.table
 
     def participant(self, implementation: Any, directory: Path) -> SegmentParticipant:
         """See the base class."""

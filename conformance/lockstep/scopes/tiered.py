@@ -28,7 +28,7 @@ class TieredScope(DirectoryScope[TieredObservation]):
     close_operation = Operation("close_log", (True,))
     aspects = ("outcome", "state", "bytes")
     operations = TIERED_OPS
-    sections = ("index", "segment", "log", "producers", "leader", "remote")
+    sections = ("index", "segment", "log", "producers", "leader", "remote")  # of kidx.dialect.table
 
     def participant(self, implementation: Any, directory: Path) -> LogParticipant:
         """See the base class."""

@@ -28,16 +28,16 @@ if TYPE_CHECKING:
 FINDINGS: Final = pa.schema([field.with_nullable(True) for field in arrow_schema()])
 FILES: Final = pa.schema([
     ("path", pa.string()),
-    ("topic", pa.string()),
+    ("topic", pa.string()),  # null outside a partition directory, like the partition
     ("partition", pa.int32()),
-    ("base_offset", pa.int64()),
-    ("file", pa.string()),
+    ("base_offset", pa.int64()),  # the number in the file's name; null without one
+    ("file", pa.string()),  # the file's name
     ("verdict", pa.string()),
-    ("releases", pa.string()),
+    ("releases", pa.string()),  # the releases that write this content, such as 2.4.0..3.6.2
     ("why", pa.string()),
-    ("entries", pa.int64()),
-    ("size", pa.int64()),
-    ("interval_least", pa.int64()),
+    ("entries", pa.int64()),  # number of index entries; null for other files
+    ("size", pa.int64()),  # bytes
+    ("interval_least", pa.int64()),  # bounds of log.index.interval.bytes that explain the index; null if unknown
     ("interval_most", pa.int64()),
     ("broker", pa.string()),
     ("modified", pa.timestamp("us", "UTC")),
@@ -47,64 +47,64 @@ PARTITIONS: Final = pa.schema([
     ("partition", pa.int32()),
     ("path", pa.string()),
     ("broker", pa.string()),
-    ("segments", pa.int64()),
-    ("batches", pa.int64()),
+    ("segments", pa.int64()),  # number of segments
+    ("batches", pa.int64()),  # number of record batches in all segments
     ("bytes_read", pa.int64()),
 ])  # fmt: skip
 REPLICAS: Final = pa.schema([
     ("topic", pa.string()),
     ("partition", pa.int32()),
-    ("path", pa.string()),
-    ("other", pa.string()),
-    ("offset", pa.int64()),
-    ("expected", pa.string()),
+    ("path", pa.string()),  # directory of the replica that differs
+    ("other", pa.string()),  # directory of the replica that it is compared with
+    ("offset", pa.int64()),  # offset of the first difference
+    ("expected", pa.string()),  # what the other replica has
     ("actual", pa.string()),
     ("message", pa.string()),
 ])  # fmt: skip
 SUMMARY: Final = pa.schema([
-    ("by", pa.string()),
-    ("value", pa.string()),
+    ("by", pa.string()),  # the property that files are grouped by, such as topic or release
+    ("value", pa.string()),  # its value
     ("verdict", pa.string()),
-    ("files", pa.int64()),
+    ("files", pa.int64()),  # number of files with this value and verdict
     ("bytes", pa.int64()),
 ])  # fmt: skip
 LISTING: Final = pa.schema([
     ("place", pa.string()),  # the directory, as messages name it
-    ("together", pa.string()),  # one name for all replicas of a partition, which are settled together
+    ("together", pa.string()),  # one name for all replicas of a partition; one task verifies them together
     ("raw", pa.binary()),  # path of the directory for system calls, or within the store
     ("root", pa.string()),  # the URL below which the directory was found; null on this machine
-    ("resolved", pa.string()),
-    ("number", pa.int64()),
+    ("resolved", pa.string()),  # the path without symbolic links: a directory that was given twice is verified once
+    ("number", pa.int64()),  # number of the given path that contains the directory, from 0 in the order of the command
     ("topic", pa.string()),
     ("partition", pa.int32()),
-    ("state", pa.string()),
-    ("broker", pa.string()),
+    ("state", pa.string()),  # "delete", "future" or "stray" if the directory's name ends so; else empty
+    ("broker", pa.string()),  # the broker's id, or its log directory if the id is not known
     ("cluster", pa.string()),  # the id of the broker's cluster; empty if it is not known
-    ("clean", pa.bool_()),
-    ("complete", pa.bool_()),
-    ("start_offset", pa.int64()),
+    ("clean", pa.bool_()),  # true if the broker shut down cleanly, so that no file is being written
+    ("complete", pa.bool_()),  # false if single files of the directory were given, not the directory
+    ("start_offset", pa.int64()),  # from the checkpoint files of the log directory, like the next three; null without
     ("recovery_point", pa.int64()),
-    ("cleaned_to", pa.int64()),
+    ("cleaned_to", pa.int64()),  # offset below which compaction has cleaned the log
     ("high_watermark", pa.int64()),
-    ("epochs", pa.bool_()),
-    ("orphans", pa.list_(pa.binary())),
-    ("leftovers", pa.list_(pa.binary())),
-    ("modified", pa.map_(pa.string(), pa.int64())),  # microseconds, by file name
+    ("epochs", pa.bool_()),  # true if a leader-epoch-checkpoint exists
+    ("orphans", pa.list_(pa.binary())),  # names of index files without a .log
+    ("leftovers", pa.list_(pa.binary())),  # names of files that end in .deleted, .cleaned or .swap
+    ("modified", pa.map_(pa.string(), pa.int64())),  # microseconds since 1970, by file name
     ("segments", pa.list_(pa.struct([
         ("base_offset", pa.int64()),
-        ("next_base_offset", pa.int64()),
-        ("log", pa.string()),
-        ("existing", pa.list_(pa.string())),
-        ("bytes", pa.int64()),
-        ("key", pa.string()),
+        ("next_base_offset", pa.int64()),  # of the following segment; null for the last one
+        ("log", pa.string()),  # name of the .log file
+        ("existing", pa.list_(pa.string())),  # suffixes of the files that exist
+        ("bytes", pa.int64()),  # estimated cost of its verification, in bytes
+        ("key", pa.string()),  # hash of all inputs of its verdict
     ]))),
     ("problem", pa.string()),  # why the path could not be read; the other columns are null then
-    ("clause", pa.string()),
+    ("clause", pa.string()),  # id of the clause that requires a readable path
     ("left_out", pa.bool_()),  # true if the path was skipped and this is not a fault
 ])  # fmt: skip
 VERDICTS: Final = pa.schema([
-    ("together", pa.string()),
-    ("key", pa.string()),
+    ("together", pa.string()),  # as in the listing
+    ("key", pa.string()),  # as in the segments of the listing
     ("verdict", pa.string()),  # JSON: the fields of :class:`kidx.verify.SegmentVerdict`
 ])  # fmt: skip
 SETTLED: Final = pa.schema([
@@ -114,6 +114,7 @@ SETTLED: Final = pa.schema([
     ("differences", pa.list_(pa.struct(list(REPLICAS)))),
     ("counts", pa.list_(pa.struct(list(SUMMARY)))),
 ])  # fmt: skip
+"""Rows with everything about one partition, from which the tables above are written; not written itself."""
 TABLES: Final = {
     "findings": FINDINGS,
     "files": FILES,
