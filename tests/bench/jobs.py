@@ -59,7 +59,10 @@ def measure(run: Run) -> dict[str, float]:
             assert ended.code == 0, ended.code
     used: defaultdict[str, float] = defaultdict(float)
     for task in Path("/proc/self/task").iterdir():
-        name, _, numbers = (task / "stat").read_text().partition("(")[2].rpartition(")")
+        try:
+            name, _, numbers = (task / "stat").read_text().partition("(")[2].rpartition(")")
+        except FileNotFoundError:  # a thread of Java's that has just ended
+            continue
         seconds = sum(map(int, numbers.split()[11:13])) / os.sysconf("SC_CLK_TCK")
         used["main" if task.name == str(os.getpid()) else kind(name)] += seconds
     times = os.times()

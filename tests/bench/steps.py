@@ -129,7 +129,8 @@ def record(machine: str, scratch: Path, examples: int) -> list[list[Operation]]:
 
 
 def replay(runs: list[list[Operation]], lockstep: Lockstep[Any, Any]) -> Rate:
-    """Execute recorded operations again."""
+    """Execute the recorded operations that the participants have again."""
+    runs = [[each for each in operations if lockstep.supports(each.name)] for operations in runs]
     with measured(lockstep) as rates:
         for operations in runs:
             lockstep.begin()
