@@ -20,14 +20,11 @@ from kidx.verify.remote import verify_remote
 pytestmark = [pytest.mark.broker, pytest.mark.thorough, pytest.mark.timeout(900)]
 SEGMENTS = 200
 """Least number of remote segments."""
-FIRST_AND_LAST = (RELEASES[0], RELEASES[-1])
 
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(release, marks=[] if release in FIRST_AND_LAST else pytest.mark.in_turn(3)) for release in RELEASES
-    ],
+    params=[pytest.param(release, marks=pytest.mark.in_turn(3)) for release in RELEASES],
 )
 def broker(request):
     """Return the release, the directory of a stopped broker, and what it answered."""

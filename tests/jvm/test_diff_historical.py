@@ -110,7 +110,7 @@ def test_diff_shows_them(pair, tmp_path):
     assert all(len(one.operations) <= 12 for one in comparison.differences)
 
 
-@pytest.mark.in_turn(4)
+@pytest.mark.in_turn(6)
 @pytest.mark.jvm
 @pytest.mark.thorough
 @pytest.mark.timeout(900)

@@ -228,8 +228,18 @@ def test_what_is_declared_not_to_be_shown_is_in_the_catalogue():
 
 
 @pytest.mark.thorough
-@pytest.mark.timeout(1500)  # every release
+@pytest.mark.timeout(1500)
 def test_every_other_clause_has_a_vector():
-    cases = load_cases()
-    shown = {name for release in RELEASES for vector, _ in made_vectors(release, cases) for name in vector.clauses}
-    assert sorted(load_clauses().keys() - shown) == sorted(not_shown())
+    """Each time, the release in which most of the clauses left hold is next: the others have nothing to add."""
+    cases, clauses = load_cases(), load_clauses()
+    left, releases = clauses.keys() - not_shown(), list(RELEASES)
+
+    def holding(release):
+        return sum(clauses[name].applies_to(release) for name in left)
+
+    while left and any(map(holding, releases)):
+        releases.remove(release := max(releases, key=holding))
+        shown = {name for vector, _ in made_vectors(release, cases) for name in vector.clauses}
+        assert shown.isdisjoint(not_shown())
+        left -= shown
+    assert left == set()
