@@ -55,15 +55,15 @@ class Step:
         """Return True if a broker can execute the step, or if this is unknown."""
         return not self.promised or self.promised[group]
 
-    def write(self, script: StepBatch, scope: Scope[Any, Any]) -> None:
-        """Add this step to the batch of a batched implementation."""
+    def write(self, batch: StepBatch, scope: Scope[Any, Any]) -> None:
+        """Add this step to a batch of steps."""
         if self.listings:
-            script.compare_listings(self.listings)
+            batch.compare_listings(self.listings)
         elif self.is_corruption:
             path = scope.corrupted_path(self.operation, self.name)
-            script.overwrite(path, [scope.by_name(files, self.name).get(path) for _, files in self.expected])
+            batch.overwrite(path, [scope.by_name(files, self.name).get(path) for _, files in self.expected])
         else:
-            script.perform(self.operation, self.expected, scope.by_name, self.name)
+            batch.perform(self.operation, self.expected, scope.by_name, self.name)
 
 
 class _Kind(NamedTuple):
@@ -78,7 +78,7 @@ class BatchedExecution:
 
     Args:
         scope: The scope of the lockstep.
-        groups: For each group, its subjects.
+        groups: For each group (of subjects whose releases behave alike), its subjects.
         attribute_step: A callback that receives each step before the participants do. It raises an error if a
             reference is wrong.
         compare: A callback that receives a participant that has stopped at a difference, the number of its group, and
@@ -110,7 +110,7 @@ class BatchedExecution:
                 if participant.batched:
                     kinds.setdefault(participant.implementation.batch_group, []).append((participant, number))
         self.kinds = [
-            _Kind(kind(len(groups), [(participant.implementation, mine) for participant, mine in members]), members)
+            _Kind(kind(len(groups), [(participant.implementation, group) for participant, group in members]), members)
             for kind, members in kinds.items()
         ]
 
@@ -160,16 +160,16 @@ class BatchedExecution:
             self._attribute_step(step)
         if steps:
             # All batches are written before one is started, because writing may fail.
-            scripts = [self._script(kind, steps) for kind in self.kinds]
+            batches = [self._batch(kind, steps) for kind in self.kinds]
             self._begun = steps
-            for kind, script in zip(self.kinds, scripts, strict=True):
-                kind.batch_group.start(script, alone=alone)
+            for kind, batch in zip(self.kinds, batches, strict=True):
+                kind.batch_group.start(batch, alone=alone)
 
-    def _script(self, kind: _Kind, steps: Sequence[Step]) -> StepBatch:
-        script = kind.batch_group.script()
+    def _batch(self, kind: _Kind, steps: Sequence[Step]) -> StepBatch:
+        batch = kind.batch_group.script()
         for step in steps:
-            step.write(script, self._scope)
-        return script
+            step.write(batch, self._scope)
+        return batch
 
     def _finish(self) -> int:
         """Wait until every participant has executed the batch or stopped; return the number of stopped ones."""
@@ -186,8 +186,8 @@ class BatchedExecution:
         for number, step in enumerate(begun):
             self._done((step,))
             for kind in self.kinds:
-                for member, (participant, mine) in enumerate(kind.members):
+                for member, (participant, group) in enumerate(kind.members):
                     if participant.active and kind.batch_group.stopped_at(member) == number:
-                        self._compare_subject(participant, mine, step)
+                        self._compare_subject(participant, group, step)
                         if participant.active:
                             kind.batch_group.resume(member)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.operations import Operation, Outcome
 
 Pairs = dict[str, tuple[Any, Any]]
-"""The expected and the actual value of each aspect."""
+"""The expected and the actual value of each aspect: outcome, text (of an error), state, bytes (of the files)."""
 
 _MESSAGE_LENGTH: Final = 500
 """The maximum length of an error message in a divergence, characters."""
@@ -58,7 +58,10 @@ def _compared_outcome(expected: Outcome, actual: Outcome, *, speaks_kafka: bool)
 
 
 def compare_with_model(prediction: Any, reference: tuple[Any, Any]) -> Pairs:
-    """Return the pairs for the comparison of a reference with its model; empty if the model predicted all values."""
+    """Return the pairs for the comparison of a reference with its model; empty if the model predicted all values.
+
+    Values that the model does not predict (``UNKNOWN``) are not compared.
+    """
     observation, files = reference
     if (
         prediction.outcome[:2] == observation.outcome[:2]

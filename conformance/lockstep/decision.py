@@ -12,7 +12,11 @@ if TYPE_CHECKING:
 
 
 class Decision(IntEnum):
-    """Decision about a divergence; a callback may return False for ``RAISE`` and True for ``SKIP_EXAMPLE``."""
+    """Decision about a divergence; a callback may return False for ``RAISE`` and True for ``SKIP_EXAMPLE``.
+
+    ``RAISE`` raises DivergenceError. With ``SKIP_EXAMPLE``, the participant takes no part in the rest of the example.
+    With ``CONTINUE``, it does.
+    """
 
     RAISE = False
     SKIP_EXAMPLE = True

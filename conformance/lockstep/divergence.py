@@ -104,14 +104,15 @@ class Statistics:
     """Statistics of a lockstep since it was created.
 
     Attributes:
-        key: A function from a release to the name of its rules; exercised clauses are counted under that name.
+        key: A function from a release to a name that it shares with releases that behave alike. Exercised clauses are
+            counted under that name.
     """
 
     key: Callable[[str], str]
     examples: int = 0
     steps: int = 0
     clauses: dict[str, Counter[str]] = field(default_factory=dict)
-    """For each key (X1 … for index files): the number of steps that exercised a clause."""
+    """For each name that ``key`` returns: the number of steps that exercised a clause."""
     dropped: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(participant, clause): the number of divergences that were expected or do not count for the verdict."""
     unsupported: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -119,7 +120,7 @@ class Statistics:
     out_of_memory: Counter[tuple[str, str]] = field(default_factory=Counter)
     """(participant, operation): the number of steps that failed because an implementation ran out of memory."""
     kinds: Counter[Kind] = field(default_factory=Counter)
-    """The steps of the newest dialect's reference, by kind."""
+    """The number of steps of the newest dialect's reference, by operation, error kind and exercised clauses."""
 
     def record_dropout(self, name: str, operation: str, error: str | None) -> bool:
         """Count a step after which an implementation drops out of the example; return False if it does not drop out."""

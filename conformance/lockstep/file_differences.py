@@ -137,3 +137,4 @@ def _entries(data: bytes, layout: Layout) -> list[tuple[int, int]]:
 
 
 _SOUND = {".index": _is_sound_offset_index, ".timeindex": _is_sound_time_index}
+"""The check of whether the entries of an index are correct for its log, by suffix."""

@@ -81,7 +81,7 @@ def corrupt(path: Path, name: str, arguments: tuple[Any, ...]) -> None:
 
 
 def corrupted(content: bytes, name: str, arguments: tuple[Any, ...]) -> bytes | None:
-    """Return the content of a file after one of ``FILE_OPERATIONS``, or None if the operation removes the file.
+    """Return the content of a file after a corruption by the harness, or None if the corruption removes the file.
 
     Positions are modulo the length of the file, so that every corruption can be applied to every file.
     """

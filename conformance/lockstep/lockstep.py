@@ -70,8 +70,8 @@ class Lockstep(Generic[ObservationT, Files]):
         self.journal: Callable[[Operation | None], None] = lambda _: None
         self._comparing: Participant | None = None
         self.failure: DivergenceError | None = None
-        self._failed, self._name = False, scope.no_file_name
-        self._seen: list[tuple[ObservationT, Files]] = []
+        self._failed, self._name = False, scope.no_file_name  # the name of the compared files, see Scope.named
+        self._seen: list[tuple[ObservationT, Files]] = []  # of each group after the last step
         participants = [scope.participant(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
         self.groups: list[Group[ObservationT, Files]] = grouped(scope, participants, releases, scratch, model=model)
         self._subjects = participants

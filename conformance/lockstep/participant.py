@@ -30,7 +30,7 @@ class Participant(ABC):
         active: True if the implementation takes part in the rest of the example.
         batched: True if the implementation executes many steps at a time, after the references; see
             :mod:`conformance.lockstep.batched_execution`.
-        exercised: The number of steps in this group that exercised each clause.
+        exercised: The number of steps that exercised each clause; subjects with the same reference share this counter.
         unsupported: The requested operations that the implementation does not have.
     """
 
@@ -46,9 +46,9 @@ class Participant(ABC):
         )
         self.exercised: Counter[str] = Counter()
         self.unsupported: set[str] = set()
-        self._missed: Counter[str] = Counter()
-        self._at_begin: Counter[str] = Counter()
-        self._absent_since: Counter[str] | None = None
+        self._missed: Counter[str] = Counter()  # the part of `exercised` that is no evidence for this implementation
+        self._at_begin: Counter[str] = Counter()  # `exercised` when the example began
+        self._absent_since: Counter[str] | None = None  # `exercised` when the implementation dropped out; None if not
 
     def begin(self) -> None:
         """Begin an example in the empty directory."""
@@ -150,7 +150,7 @@ class Participant(ABC):
         return tuple(clause for clause in clauses if not needs_missing_capability(clause, capabilities))
 
     def failure_between_examples(self) -> str | None:
-        """Return the last error in closing files since the last call, or None."""
+        """Return the last error in closing files since the last call of this method, or None."""
         failures: list[str] = getattr(self.implementation, "failures_between_examples", [])
         text = failures[-1] if failures else None
         failures.clear()

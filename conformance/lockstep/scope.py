@@ -256,15 +256,15 @@ def grouped(
         model: True to compare the references with the abstract model.
     """
     participants = list(participants)
-    lenders = [p.implementation.release for p in participants if provides_codecs(p.implementation)]
+    with_codecs = [p.implementation.release for p in participants if provides_codecs(p.implementation)]
     alike: dict[Hashable, str] = {}
-    for release in (*lenders, *scope.representative_order(releases)):
+    for release in (*with_codecs, *scope.representative_order(releases)):
         alike.setdefault(scope.rules(release), release)
-    members: dict[str, list[Participant]] = {release: [] for release in (*lenders, *alike.values())}
+    members: dict[str, list[Participant]] = {release: [] for release in (*with_codecs, *alike.values())}
     for participant in participants:
         release = participant.implementation.release
-        home = release if release in lenders else alike.setdefault(scope.rules(release), release)
-        members.setdefault(home, []).append(participant)
+        shared = release if release in with_codecs else alike.setdefault(scope.rules(release), release)
+        members.setdefault(shared, []).append(participant)
     return [
         Group(scope, release, members[release], scratch / f"kidx-{release}", model=model)
         for release in sorted(members, key=scope.order)

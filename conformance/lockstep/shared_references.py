@@ -42,7 +42,7 @@ class SharedReferences(Generic[ObservationT, Files]):
         self._share = len(groups) > 1 and all(
             hasattr(group.reference.implementation, "perform_for") for group in groups
         )
-        self._together: list[_Groups] = []
+        self._together: list[_Groups] = []  # lists of groups that share a reference at this step
 
     @property
     def all(self) -> list[Participant]:

@@ -34,7 +34,9 @@ STEP_TIMEOUT_S: Final = 30.0
 _POLLS_BEFORE_HANG: Final = 20
 """The number of polls after which a step counts as hanging."""
 _FRAMES: Final = 12
+"""The maximum number of frames of a hanging thread that a report contains."""
 _PATIENCE: Final = 5.0
+"""The number of seconds that the end of the process may take."""
 _PACKAGE_DIRECTORY: Final = os.path.dirname(__file__)  # noqa: PTH120 -- compared with the file names of frames
 
 
@@ -46,7 +48,7 @@ class Hang:
         divergence: The participant and the step; ``actual`` is the stack of the thread.
         operations: The steps up to the hang.
         shrinking: The result of shrinking the steps.
-        shape: The signature in events: ``no answer``, or ``process died``.
+        shape: The signature of the divergence in events: ``no answer``, or ``process died``.
     """
 
     divergence: Divergence
@@ -63,7 +65,7 @@ class Hang:
 
 
 def hang_from_json(failure: Json, operations: tuple[Operation, ...], shrinking: str = "not shrunk") -> Hang:
-    """Return the hang that ``failure_json`` was called for.
+    """Return a hang from its divergence as JSON (:func:`conformance.lockstep.divergence.failure_json`).
 
     Args:
         failure: The divergence as in a trace.

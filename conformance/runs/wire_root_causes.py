@@ -92,4 +92,4 @@ def _no_response(one: WireDivergenceError, other: WireDivergenceError) -> str:
 
 def _silence(one: WireDivergenceError) -> tuple[Any, ...]:
     """Return the kind of request, what came instead of a response, and a sort key."""
-    return one.situation.asked.split()[0], one.how.rpartition(" -> ")[2], len(one.situation.where), one.key
+    return one.situation.request.split()[0], one.how.rpartition(" -> ")[2], len(one.situation.circumstances), one.key

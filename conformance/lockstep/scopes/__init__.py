@@ -1,1 +1,1 @@
-"""Scopes of lockstep: index file, segment, log, cache, and a broker's topic."""
+"""Scopes: the kinds of object that a lockstep tests (index, segment, log, tiered log, cache, a broker's topic)."""

@@ -17,7 +17,11 @@ if TYPE_CHECKING:
 
 
 class AlternativeReference:
-    """Reference that executes an example from its beginning, with permitted variants of some steps."""
+    """Reference that executes an example from its beginning, with permitted variants of some steps.
+
+    A variant (:class:`~conformance.lockstep.scopes.tolerances.AllowedVariant`) may execute another operation before or
+    after its own, delete segments, or truncate the indexes to their entries.
+    """
 
     def __init__(self, release: str, directory: Path) -> None:
         directory.mkdir(parents=True)
@@ -37,8 +41,8 @@ class AlternativeReference:
         if operation.name == "damage_log_file":
             self.log.corrupt(*operation.args)
             return LogObservation(OK, None), self.log.read()
-        if step.cuts and operation.name == "open_log":
-            self.perform(AllowedVariant("", Operation("crash_log"), cuts=True))
+        if step.cuts_indexes and operation.name == "open_log":
+            self.perform(AllowedVariant("", Operation("crash_log"), cuts_indexes=True))
         before = self.log.names()
         if step.first is not None:
             self.log.perform(step.first)
@@ -49,11 +53,11 @@ class AlternativeReference:
             # In old releases, closing the log creates the files of indexes that were never opened.
             for name in self.log.names().keys() - before.keys():
                 self.log.corrupt(name, "remove_file", ())
-            if step.cuts:
+            if step.cuts_indexes:
                 for name, length in self._lengths.items():
                     self.log.corrupt(name, "cut_file", (length,))
         self._lengths = self.log.implementation.index_lengths()
-        if step.deletes and observation.outcome.error is None and observation.state is not None:
+        if step.deletes_segments and observation.outcome.error is None and observation.state is not None:
             observation = observation._replace(state=self.log.implementation.delete_before_start())
         return observation, self.log.read()
 

@@ -151,7 +151,7 @@ class BrokerLockstep:
         """Append to the reference those batches that the broker had appended when it was killed."""
         end = topic.reference.log.end_offset
         found = self.broker.batches_from(topic.name, end)
-        stamped = topic.subject.stamped
+        stamped = topic.subject.stamped  # the topic has LogAppendTime
         content = [[(None if stamped else r.timestamp, r.key, r.value) for r in batch] for batch in found]
         wanted = [[(None if stamped else r.timestamp, r.key, r.value) for r in each] for each in sent]
         topic.compare_values("outcome", wanted[: len(found)], content, (RECORDS_STAY,))

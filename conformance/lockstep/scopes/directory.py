@@ -33,7 +33,7 @@ class DirectoryScope(Scope[ObservationT, Files]):
         if files is FilesAfter.LEAVES:
             return before
         participant: LogParticipant = reference  # type: ignore[assignment]
-        if files is FilesAfter.MAKES and participant.has_names(before):
+        if files is FilesAfter.MAKES and participant.has_names(before):  # it can only create files
             return before
         return participant.read()
 

@@ -1,4 +1,4 @@
-"""Participant for an index without ``preallocation``; only its entries are compared.
+"""Participant for an index without the capability ``preallocation``; only its entries are compared.
 
 Kafka preallocates space for all entries when it creates an index. After a crash, Kafka opens this space as entries of
 zeros. An index without ``preallocation`` does neither. So it is compared with a separate reference, whose file is
@@ -99,6 +99,7 @@ class EntriesOnlyParticipant(IndexParticipant):
 
     @property
     def _is_mapped(self) -> bool:
+        """True for an offset or time index, which Kafka maps into memory and preallocates."""
         return self._kind in _ENTRY_SIZES
 
     def normalize(

@@ -46,12 +46,13 @@ class ExternalLogParticipant(LogParticipant):
         super().__init__(implementation, directory)
         self.lacking = tuple(name for name in CAPABILITIES if name not in implementation.capabilities)
         self.tolerated: Counter[str] = implementation.excused
-        self._ways = 0
-        self._own: AlternativeReference | None = None
-        self._history: list[AllowedVariant] = []
+        self._alternatives = 0  # the number of directories of separate references so far
+        self._own: AlternativeReference | None = None  # the separate reference; None if it needs none
+        self._history: list[AllowedVariant] = []  # the steps of the example, as the log has executed them
+        # The last opening: its index in the history, the operation, and the log's result.
         self._opening: tuple[int, Operation, ObservedFiles] | None = None
         self._lengths: Lengths = {}
-        self._before: ObservedFiles | None = None
+        self._before: ObservedFiles | None = None  # the expected result of the previous step
 
     def begin(self) -> None:
         """See the base class."""
@@ -96,7 +97,8 @@ class ExternalLogParticipant(LogParticipant):
             return compared
         for variant in variants(operation, self.lacking, before, own_result):
             own = self._alternative()
-            variant = variant._replace(cuts=self._history[-1].cuts)  # noqa: PLW2901 -- a kill truncates in either case
+            # A kill cuts the indexes in either case.
+            variant = variant._replace(cuts_indexes=self._history[-1].cuts_indexes)  # noqa: PLW2901
             for step in (*self._history[:-1], variant):
                 other = own.perform(step)
             alike = self._compared(operation, other, actual, own.log)
@@ -133,9 +135,10 @@ class ExternalLogParticipant(LogParticipant):
         number, opening, seen = self._opening
         last, taken = len(self._history) - 1, self._history[number]
         for variant in (AllowedVariant("", opening), *variants(opening, self.lacking)) if number < last else ():
-            if variant.operation == taken.operation and variant.deletes == taken.deletes:
+            if variant.operation == taken.operation and variant.deletes_segments == taken.deletes_segments:
                 continue
-            variant, own = variant._replace(cuts=taken.cuts), self._alternative()  # noqa: PLW2901 -- with the same kill
+            variant = variant._replace(cuts_indexes=taken.cuts_indexes)  # noqa: PLW2901 -- with the same kill
+            own = self._alternative()
             for at, step in enumerate((*self._history[:number], variant, *self._history[number + 1 :])):
                 other = own.perform(step)
                 if at in (number, last):
@@ -156,7 +159,7 @@ class ExternalLogParticipant(LogParticipant):
     ) -> ObservedFiles:
         """Return the expected result of a step, from the log's own reference if it has one or now needs one."""
         cuts = self._cuts(operation)
-        self._history.append(AllowedVariant("", operation, cuts=cuts))
+        self._history.append(AllowedVariant("", operation, cuts_indexes=cuts))
         if operation.name == "open_log":
             self._opening = len(self._history) - 1, operation, actual
         if self._own is None and cuts:
@@ -227,8 +230,8 @@ class ExternalLogParticipant(LogParticipant):
         )
 
     def _alternative(self) -> AlternativeReference:
-        self._ways += 1
-        directory = self.directory.with_name(f"{self.directory.name}-other-way-{self._ways}")
+        self._alternatives += 1
+        directory = self.directory.with_name(f"{self.directory.name}-other-way-{self._alternatives}")
         return AlternativeReference(self.implementation.release, directory)
 
     def _compared(

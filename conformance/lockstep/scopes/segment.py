@@ -73,7 +73,7 @@ class SegmentScope(Scope[SegmentObservation, Files]):
     def named(self, operation: Operation, before: Name) -> Name:
         """Return base offset and suffix after an opening or a renaming."""
         if operation.name == "open_segment":
-            return operation.args[0], operation.args[7]
+            return operation.args[0], operation.args[7]  # its arguments base_offset and suffix
         old, new = operation.args
         return before[0], before[1].removesuffix(old) + new
 

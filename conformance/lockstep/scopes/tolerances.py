@@ -31,6 +31,7 @@ Lengths = Mapping[str, int]
 """The number of bytes that are entries, by file name, for each index that the reference has loaded."""
 
 Normalizer = Callable[[Operation, ObservedFiles, ObservedFiles, Lengths], tuple[ObservedFiles, ObservedFiles]]
+"""A function that returns the expected and the actual result of an operation without the tolerated part."""
 
 
 class Tolerance(NamedTuple):
@@ -76,6 +77,7 @@ def _is_no_index(name: str) -> bool:
 
 
 def _used(files: Files) -> dict[str, bytes]:
+    """Return the files, with indexes reduced to their entries and without indexes that have none."""
     return {name: kept for name, data in files.items() if (kept := _entries(name, data)) is not None}
 
 
@@ -233,16 +235,16 @@ class AllowedVariant(NamedTuple):
         operation: The operation that the reference executes.
         first: An operation that the reference executes before, or None.
         last: An operation that the reference executes afterwards if ``operation`` has changed something, or None.
-        deletes: True if the step also deletes the segments before the log start.
-        cuts: True if the step kills the process and the indexes have no preallocated tail.
+        deletes_segments: True if the step also deletes the segments before the log start.
+        cuts_indexes: True if the step kills the process, and the indexes then end after their entries.
     """
 
     description: str
     operation: Operation
     first: Operation | None = None
     last: Operation | None = None
-    deletes: bool = False
-    cuts: bool = False
+    deletes_segments: bool = False
+    cuts_indexes: bool = False
 
 
 _KILLED: Final = "a killed process has not created the files that releasing a log creates"
@@ -286,7 +288,7 @@ def variants(
             yield AllowedVariant(_RECOVERS, other.operation)
     if "deferred_deletion" in lacking and operation.name in ("delete_records", "open_log", "truncate_log"):
         for other in dict.fromkeys(map(_Hashable, openings)):
-            yield AllowedVariant(_DELETES, other.operation, deletes=True)
+            yield AllowedVariant(_DELETES, other.operation, deletes_segments=True)
 
 
 def _beginnings(before: ObservedFiles, offset: int) -> Iterator[int]:

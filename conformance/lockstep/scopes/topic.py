@@ -36,7 +36,9 @@ ISOLATION: Final[tuple[Isolation, ...]] = ("read_uncommitted", "read_committed")
 UNKNOWN: Final = (-7, -8, -(1 << 63))
 """Negative targets that no release knows."""
 _LATEST: Final = 12
+"""The number of newest records whose timestamps are looked up after every step."""
 _SPREAD: Final = 12
+"""The approximate number of further timestamps that are looked up after every step."""
 _DAY_MS: Final = 86_400_000
 
 
@@ -45,6 +47,7 @@ class BrokerStatistics(ServerStatistics):
     """Statistics of the topics of a broker, with the compared files."""
 
     files: int = 0
+    """The number of compared files."""
     segments: int = 0
     """The number of segments in all comparisons of a stopped broker's files."""
     refused_starts: int = 0

@@ -30,7 +30,7 @@ MACHINE: Final = "wire"
 
 
 class WireLockstep(WireComparison):
-    """Topics of one broker, each with its reference and its partition history.
+    """Topics of one broker, each with its reference, and in ``account`` the history of its partition.
 
     Args:
         broker: The broker, which is connected.
@@ -42,6 +42,10 @@ class WireLockstep(WireComparison):
         limit: The number of results after which no more requests are sent; None for no limit.
         is_over: A callback that returns True if the time is up.
         stops_at_first: True to raise the first divergence that counts, at the end of its step.
+
+    Attributes:
+        watches: True to read back and compare the topic after every step.
+        differences: The divergences that count, by clause and signature.
     """
 
     def perform(self, operation: Operation) -> None:
@@ -164,6 +168,7 @@ class WireLockstep(WireComparison):
         return True
 
     def _enter(self, topic: Topic, batches: Iterable[StoredBatch]) -> None:
+        """Add batches that the broker has appended to the topic's history."""
         for batch in batches:
             topic.account.add(batch)
             topic.timestamps += [record.timestamp for record in batch.records]

@@ -164,6 +164,7 @@ class WireComparison:
             self._record(topic, question, named, rows[0], row, _difference_of(rows[0], row, topic))
 
     def _compare_refusals(self, topic: Topic, asked: list[ExpectedError]) -> None:
+        """Send requests that the broker must reject, and compare the errors."""
         for refusal, answers in zip(asked, self.broker.request_each(a.request for a in asked), strict=True):
             self.statistics.answers += 1
             self.statistics.asked["refusals"] += 1
@@ -180,6 +181,7 @@ class WireComparison:
                 self._record(topic, refusal, refusal.clause, refusal.error, said, how)
 
     def _read_back(self, topic: Topic) -> None:
+        """Fetch all records of the topic, and compare them with the records that the broker has appended."""
         versions = [each for each in self.broker.fetch_versions if each >= _ZSTD_SINCE or topic.codec != "zstd"]
         version = next(self._fetch_version)
         if version not in versions:
@@ -270,6 +272,11 @@ class WireComparison:
     def _compare_values(
         self, topic: Topic, what: str | Situation, clause: str, expected: Any, actual: Any, how: str, question: str = ""
     ) -> bool:
+        """Compare two values, and return True if they are equal; otherwise, record a divergence.
+
+        ``what`` and ``how`` are the two parts of its signature, such as ``fetch`` and ``other records than before``.
+        ``question`` describes the request.
+        """
         self._record_executed(topic, what)
         if expected == actual:
             self.statistics.clauses[clause] += 1
@@ -321,7 +328,8 @@ class WireComparison:
 def _before_and_after_stop(named: str | Situation, topic: Topic) -> list[Situation]:
     """Return a situation and, if the broker was stopped, the same situation with the stop as a circumstance."""
     what = Situation(named) if isinstance(named, str) else named
-    return [what, *([what._replace(where=what.where + topic.stopped)] if topic.stopped else [])]
+    stopped = what._replace(circumstances=what.circumstances + topic.stopped)
+    return [what, stopped] if topic.stopped else [what]
 
 
 def _observed_clauses(target: int, row: Row, promises: ListOffsetsContract, view: View) -> tuple[str, ...]:

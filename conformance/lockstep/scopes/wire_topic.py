@@ -23,14 +23,17 @@ STAMPED: Final = "LogAppendTime"
 
 
 class Situation(NamedTuple):
-    """Operation or request, and the circumstances that its result may depend on."""
+    """Operation or request, such as ``list_offsets -3``, and the circumstances that its result may depend on.
 
-    asked: str
-    where: tuple[str, ...] = ()
+    A circumstance is a state of the topic or the broker, such as ``deleted records`` or ``a restart``.
+    """
+
+    request: str
+    circumstances: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        places = (" of LogAppendTime" if each == STAMPED else f", with {each}" for each in self.where)
-        return "".join((self.asked, *places))
+        suffixes = (" of LogAppendTime" if each == STAMPED else f", with {each}" for each in self.circumstances)
+        return "".join((self.request, *suffixes))
 
 
 class WireDivergenceError(DivergenceError):
@@ -69,6 +72,7 @@ class Statistics(ServerStatistics):
     abandoned: int = 0
     """The number of topics that were abandoned because their records differ."""
     fetches: int = 0
+    """The number of compared fetches."""
     late_fetches: int = 0
     """The number of fetches without records because remote storage took too long."""
     asked: Counter[str] = field(default_factory=Counter)
@@ -83,7 +87,11 @@ class Statistics(ServerStatistics):
 
 @dataclass(slots=True)
 class Topic:
-    """Topic with its reference, its partition history, and all its operations."""
+    """Topic with its reference and all its operations; it has one partition.
+
+    ``account`` has the batches that the broker has appended to the partition, as responses to fetches returned them.
+    ``active`` is False once the topic was abandoned: no more requests are sent.
+    """
 
     name: str
     settings: dict[str, Any]
