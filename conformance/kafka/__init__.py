@@ -1,5 +1,6 @@
 """Kafka's locked releases, their jars, and the Java that runs them.
 
+A release is locked if a lock file lists its jars with their SHA-256 hashes. All downloads are checked against it.
 :mod:`~conformance.kafka.releases` reads the lock files, :mod:`~conformance.kafka.jar_fetch` fetches and verifies the
 jars of a release, :mod:`kidx.java` finds a Java, and :mod:`~conformance.kafka.lock_file` writes the lock files.
 """

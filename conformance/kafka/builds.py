@@ -1,4 +1,4 @@
-"""Builds of Kafka that are not locked releases: a release candidate, a fork, a patched checkout.
+"""Builds of Kafka that are not released with a lock file of their jars: a release candidate, a fork, a checkout.
 
 ``DIR`` is a directory of jars, a distribution (its ``libs``), the ``.tar.gz`` of a distribution, or a checkout after
 ``./gradlew jar`` (``**/build/libs`` and ``**/build/dependant-libs*``). All jars of a build form one class path. The

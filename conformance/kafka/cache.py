@@ -1,4 +1,4 @@
-"""Cache of verified jars on this machine.
+"""Cache of jars on this machine, verified against the lock files, which list jars with their hashes.
 
 The directory is ``KIDX_CACHE`` if set, else the user's cache directory for ``kidx``. Below it::
 
@@ -79,7 +79,10 @@ class Cache:
         return self.directory / "jars" / jar.path
 
     def has(self, jar: Jar) -> bool:
-        """Return True if a jar is cached and has the locked hash; hash the file unless its ``.verified`` is valid."""
+        """Return True if a jar is cached and has the hash of its lock file.
+
+        The file is hashed unless its ``.verified`` file is valid.
+        """
         path = self.path(jar)
         try:
             status = path.stat()
@@ -169,4 +172,5 @@ class Cache:
 
 
 def _mark_of(path: Path) -> Path:
+    """Return the path of a jar's ``.verified`` file."""
     return path.with_name(f"{path.name}.verified")

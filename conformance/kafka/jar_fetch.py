@@ -2,7 +2,8 @@
 
 Most callers need only ``class_path("3.9.2", "index")``. A missing jar is copied from the local Maven repository
 (``M2_REPO``, or ``~/.m2/repository``), or else downloaded with the pure-Python Maven resolver of jgo. In both cases the
-jar must have the locked SHA-256. To use a company's mirror, set ``KIDX_MAVEN_MIRROR`` to its address.
+jar must have the SHA-256 in the release's lock file. To use a company's mirror, set ``KIDX_MAVEN_MIRROR`` to its
+address.
 
 This module prints nothing; it calls ``progress`` (:mod:`conformance.kafka.progress` displays it).
 """

@@ -2,8 +2,8 @@
 
 A maintainer runs this module when Kafka publishes a release. The module resolves the run-time class path of
 ``org.apache.kafka:kafka_2.13:RELEASE`` with jgo's pure-Python Maven resolver, adds a logging backend and the jar that
-contains ``DumpLogSegments``, downloads every jar, and writes ``locks/RELEASE.toml``. Later runs trust this file, so
-read the diff before committing it.
+contains ``DumpLogSegments``, downloads every jar, and writes ``locks/RELEASE.toml``, which lists all jars with their
+hashes. Later runs trust this file, so read the diff before committing it.
 
 ``--work DIR`` keeps poms and jars between runs; the default is a temporary directory.
 """

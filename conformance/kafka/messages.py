@@ -18,6 +18,7 @@ from conformance.kafka.jar_fetch import class_path
 from conformance.kafka.releases import RELEASES
 
 _JARS: Final = re.compile(r"(kafka(?:_2|-group-coordinator|-transaction-coordinator|-metadata|-storage|-clients))[-.]")
+"""Jars with definitions."""
 _GROUPS: Final = {
     "kafka-metadata": "metadata",
     "kafka-storage": "remote",
@@ -26,6 +27,7 @@ _GROUPS: Final = {
     "kafka-transaction-coordinator": "coordinator",
     "kafka_2": "coordinator",
 }
+"""The group of the definitions in each jar."""
 _NAMES: Final = {
     "metadata": re.compile(r"\w+Record"),
     "remote": re.compile(r"Remote\w+Record"),
@@ -35,6 +37,7 @@ _NAMES: Final = {
         r"|ConsumerProtocol(?:Subscription|Assignment)"
     ),
 }
+"""The names of the definitions that are included, by group."""
 _COMMENT: Final = re.compile(r"^\s*//.*$", re.MULTILINE)
 
 Json = dict[str, Any]

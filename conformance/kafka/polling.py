@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 PAUSE = 0.05
+"""Seconds between two checks of the condition."""
 
 
 class Deadline:

@@ -1,6 +1,7 @@
 """Real brokers of any locked release: :class:`LocalBroker` is a local process, ``ContainerBroker`` a container.
 
-:func:`new_broker` chooses the available one.
+:func:`new_broker` chooses the available one. A release is locked if a lock file lists its jars
+(:mod:`conformance.kafka.releases`).
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from conformance.kafka.builds import Build
 
 Choice = Literal["auto", "container", "local"]
+"""Request of the user (``--broker``)."""
 
 
 class BackendChoice(NamedTuple):

@@ -48,6 +48,7 @@ Backend = Literal["local", "container"]
 _PORT_TAKEN = ("Address already in use", "address already in use", "port is already allocated")
 
 _open: weakref.WeakSet[Broker] = weakref.WeakSet()
+"""All brokers of this process that were not closed."""
 
 
 class Process(Protocol):
@@ -78,7 +79,7 @@ class Broker(ABC):
     """Broker with its own controller or ZooKeeper; a context manager.
 
     Args:
-        release: a locked release; with a build, any release with a known dialect.
+        release: a locked release (one with a lock file of its jars); with a build, any release that kidx implements.
         directory: directory of the broker's files, which is kept on exit. If it has the data of an earlier broker,
             this broker continues with them. By default a new directory, removed unless an error occurs.
         config: broker properties, which override all properties set here.

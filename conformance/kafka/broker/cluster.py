@@ -72,7 +72,7 @@ class LocalCluster:
     """Cluster of :data:`SIZE` brokers; a context manager.
 
     Args:
-        release: a locked release.
+        release: a locked release: one with a lock file of its jars.
         config: properties of all brokers, which override :data:`CONFIG`.
         mode: ``"kraft"`` or ``"zookeeper"``; by default the usual mode of the release.
         base: parent of the cluster's directory; by default the system's directory for temporary files.
@@ -167,7 +167,9 @@ class LocalCluster:
             self.members[node_id] = Member(node, self._config, self._zookeeper, self._progress)
 
     def stop(self) -> None:
-        """Stop all running brokers cleanly and concurrently; the last of a sequence could not hand over its partitions.
+        """Stop all running brokers cleanly and concurrently.
+
+        If they stopped one after the other, the last one could not move its leadership to another broker.
 
         Raises:
             BrokerError: a broker had died, or did not shut down cleanly.

@@ -1,4 +1,4 @@
-"""Build context and build of a container image with the broker of a locked release.
+"""Build context and build of a container image with the broker of a locked release, from the jars in its lock file.
 
 The ``Dockerfile`` and the scripts are in ``docker/``, which the wheel contains as ``conformance/docker``. The build
 context adds the files that depend on the release: the jars, the Java options with the class path in the lock's order,
@@ -32,12 +32,15 @@ if TYPE_CHECKING:
 
 REPOSITORY: Final = "kidx/kafka"
 BASE: Final = "kidx/base"
+
+# In the container: ports, directories, and the user that runs the broker.
 PORT: Final = 9092
 CONTROLLER_PORT: Final = 9093
 ZOOKEEPER_PORT: Final = 2181
 HOME: Final = Path("/opt/kafka")
 DATA: Final = Path("/var/lib/kafka")
 USER_ID: Final = 10001
+
 _SCRIPTS: Final = ("Dockerfile", "start.sh", "healthy.sh")
 
 

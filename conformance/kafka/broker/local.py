@@ -1,4 +1,4 @@
-"""Real broker as a local process, from the locked jars.
+"""Real broker as a local process, from the jars in its release's lock file.
 
 ::
 
@@ -23,6 +23,7 @@ from conformance.kafka.broker.process import JavaProcess
 from conformance.kafka.broker.zookeeper import LocalZooKeeper
 
 FORMAT_LIMIT = 600.0
+"""Maximum seconds for formatting the directories with KRaft."""
 
 
 class LocalBroker(Broker):

@@ -1,4 +1,4 @@
-"""Batches for the scenario of a broker, with irregular timestamps."""
+"""Batches with irregular timestamps, which experiments and tests send to a broker, and the timestamps to look up."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _KNOWN: Final = frozenset(
 _SECURITY_SETTING: Final = re.compile(r"(security|sasl|ssl)\.")
 _MAX_RESPONSE_BYTES: Final = 1 << 20
 _ESCAPE: Final = re.compile(r"\\(.)")
-_HANDSHAKE, _AUTHENTICATE = 17, 36
+_HANDSHAKE, _AUTHENTICATE = 17, 36  # API keys
 
 
 def read_command_config(path: Path) -> Connect:

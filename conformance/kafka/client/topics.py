@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _BY_CONTROLLER: Final = -1
+"""Number of partitions or replicas of a topic that names its replicas."""
 _UNCLEAN: Final = 1
+"""Type of an election."""
 _NOT_NEEDED: Final = "ELECTION_NOT_NEEDED"
 # Kafka 2.4 may elect a leader and never respond. Then the response to the next request shows that a leader exists.
 _ELECTION_LIMIT_MS: Final = 2000
 _TOPIC: Final = 2
+"""Type of a resource with settings."""
 
 
 class TopicRequests(Requests):
