@@ -1,4 +1,4 @@
-"""Old names of the commands and options of ``conformance``."""
+"""Old names of the commands and options of ``conformance``, each with its new name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WITHOUT: Final = {"--without": "--skip-feature"}
 
 COMMANDS: Final = Aliases(
     _UNTIL,
-    {
+    commands={
         "file-damage": "corrupt",
         "hands": "corrupt",
         "historical": "known-bugs",
@@ -22,7 +22,7 @@ COMMANDS: Final = Aliases(
         "small-world": "exhaustive",
         "subjects": "implementations",
     },
-    {
+    options={
         "clauses": {"--clause": ARGUMENT},
         "cluster": {"--both": "--all-modes"},
         "diff": {"--expect": "--expectations"},
@@ -36,12 +36,12 @@ COMMANDS: Final = Aliases(
         },
         "scoreboard": _WITHOUT,
     },
-    {"--shrink-time": "--max-shrink-time"},
+    shared={"--shrink-time": "--max-shrink-time"},
 )
 KAFKA: Final = Aliases(
     _UNTIL,
-    {"propose": "infer-dialect"},
-    {
+    commands={"propose": "infer-dialect"},
+    options={
         "infer-dialect": {"--against": "--baseline"},
         "lock": {"--repository": "--in-package", "--work": "--download-dir"},
     },

@@ -1,4 +1,7 @@
-"""``conformance kafka infer-dialect``: the dialect data and clauses that a release would need."""
+"""``conformance kafka infer-dialect``: the dialect data and clauses that a release would need.
+
+A dialect is the behaviour of one Kafka release, as the reference (kidx) implements it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""``conformance init``: a new adapter."""
+"""``conformance init``: the sources of a new adapter.
+
+An adapter is a program that connects an implementation in any language to ``conformance``. It reads requests from stdin
+and writes replies to stdout, one JSON object per line (the line protocol).
+"""
 
 from __future__ import annotations
 

@@ -101,9 +101,11 @@ def interleave_command(
 
 
 _SEEDS = 5
+"""Number of seeds with which ``--planted`` searches for each race."""
 
 
 def _print_release(release: str, same: str, rows: Sequence[Json]) -> None:
+    """Print the torn pairs of a release, or only that another release, ``same``, has equal classes and results."""
     if release != same:
         echo(f"Kafka {release}: the same classes as {same}")
         return

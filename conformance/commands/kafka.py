@@ -1,4 +1,7 @@
-"""``conformance kafka list | fetch | lock | infer-dialect | image | java``: Kafka's jars, images and Java."""
+"""``conformance kafka list | fetch | lock | infer-dialect | image | java``: Kafka's jars, images and Java.
+
+A release is locked if a lock file lists its jars with their SHA-256 hashes.
+"""
 
 from __future__ import annotations
 

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # type: ignore[misc]
 _CI = ProfileName("ci")
 _SEEDS = (0, 1, 2, 3, 4)
+"""Seeds without ``--seed``."""
 
 
 def mutate_command(

@@ -1,4 +1,7 @@
-"""Options that several commands share, with their validation."""
+"""Options that several commands share, with their validation.
+
+A release is locked if a lock file lists its jars with their hashes, so that they can be downloaded and checked.
+"""
 
 from __future__ import annotations
 
@@ -73,6 +76,7 @@ ImplementationOption = Annotated[list[str] | None, _implementations(_ALL_FORMS)]
 RunImplementationOption = Annotated[list[str] | None, _implementations(_ALL_FORMS, PANEL_RUN)]
 IndexImplementationOption = Annotated[list[str] | None, _implementations(f"{_LOCAL_FORMS}.")]
 _ON_REQUEST = tuple(name for name in FILE_MACHINES if name not in DEFAULT_MACHINES)
+"""Machines that run only if the user names them."""
 MachineOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -86,6 +90,7 @@ MachineOption = Annotated[
 
 
 Level = StrEnum("Level", ["must", "api", "observed"])
+"""Clauses that count for the verdict: guarantees to users, also guarantees to callers of Kafka's classes, or all."""
 
 
 def _profiles() -> str:
@@ -215,8 +220,8 @@ def resolve_machines(names: list[str] | None, implementations: Collection[str] =
         ToolError: A machine is unknown, or cannot drive any of the implementations.
     """
     every = (*FILE_MACHINES, *SERVER_MACHINES)
-    own = {machine_of(text) for text in implementations}
-    fitting = tuple(name for name in every if (name if name in SERVER_MACHINES else "") in own)
+    driving = {machine_of(text) for text in implementations}  # the machine of a server; "" for what opens files
+    fitting = tuple(name for name in every if (name if name in SERVER_MACHINES else "") in driving)
     for name in names or ():
         if name not in every:
             raise ToolError(f"unknown machine {name!r}; choose from {', '.join(every)}")
@@ -245,5 +250,5 @@ def hang_printer(*, as_json: bool) -> Callable[[HangReport], None]:
 
 
 def state_directory() -> Path:
-    """Return the directory for traces and campaigns if no report directory is given."""
+    """Return the directory for traces, and for results of runs on Spark, if no report directory is given."""
     return user_state_path("kidx")

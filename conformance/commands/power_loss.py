@@ -1,4 +1,7 @@
-"""``conformance power-loss``: Kafka's log after a power failure, in every state that the disk may have."""
+"""``conformance power-loss``: Kafka's log after a power failure, in every state that the disk may have.
+
+A *life* is one example: the operations on a log from its creation to the power failure.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,9 @@ from conformance.scratch import scratch_directory
 if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
-_SEEDS, _SHRINK_TIME = 5, 10
+_SEEDS = 5
+"""Number of seeds with which ``--planted`` searches for each defect."""
+_SHRINK_TIME = 10
 
 
 def power_loss_command(

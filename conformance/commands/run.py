@@ -67,6 +67,7 @@ ProfileName = StrEnum("ProfileName", [(name, name) for name in PROFILES])  # typ
 _DEV = ProfileName("dev")
 _OBSERVED = Level("observed")
 _TIERS = ("jvm", "broker")
+"""Implementations that ``--require`` accepts: they need Java or brokers, which some computers lack."""
 Engine = StrEnum("Engine", ["local", "spark"])
 _LOCAL = Engine("local")
 

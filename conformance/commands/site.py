@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from conformance.report.stream import Stream
 
 _HISTORY: Final = "history.ndjson"
+"""File of the results so far. An edition in it has the results that were published together."""
 
 
 class SitePart(Enum):

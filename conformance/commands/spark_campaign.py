@@ -1,4 +1,7 @@
-"""``conformance run --engine spark``: the grid release × machine × seed as Spark tasks."""
+"""``conformance run --engine spark``: the grid release × machine × seed as Spark tasks.
+
+All the runs of the grid are a campaign. Each of them is a cell.
+"""
 
 from __future__ import annotations
 
