@@ -4,9 +4,9 @@
 
     pytest --kafka 4.3.1 --conformance-impl exec:./my-index
 
-collects a test for each machine (generator of operations) × clause of the catalogue, in addition to the repository's
-own tests. A tier is a requirement of tests that some computers do not fulfil, such as Java. Every session of
-pytest loads this module if the package is installed, so it imports nothing until conformance tests are requested.
+collects a test for each machine (generator of operations) × clause of the catalogue, in addition to the tests of the
+repository. A tier is a requirement of tests that some computers do not fulfil, such as Java. Every session of pytest
+loads this module if the package is installed, so it imports nothing until conformance tests are requested.
 
 PYTEST_DONT_REWRITE: this module has no assertions, and without rewriting pytest does not warn if the module is loaded
 twice (by its entry point and by ``-p``).

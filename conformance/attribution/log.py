@@ -1,10 +1,8 @@
 """Rows about logs: each clause (LG, LO, and SEG for whole logs) with the operations that exercise it, and a condition.
 
-A row, ``Row(clause, operations, results, why, holds, rare)``, states that a step exercises a clause if it executes one
-of the operations, has one of the results (``ok`` or an error kind), and the condition ``holds`` is true or absent.
-``why`` names what a violation of the clause would have changed in the step. ``rare`` is the reason why a run of CI's
-size may have no such step.
-
+A row, ``Row(clause, operations, results, why, holds, rare)``, states which steps exercise a clause: those that execute
+one of the operations, have one of the results (``ok`` or an error kind), and satisfy the condition ``holds``, if any.
+``why`` is what a violation would have changed. ``rare`` is the reason why a run in CI may have no such step.
 A condition receives a :class:`~conformance.attribution.log_step.LogStep`: ``was`` and ``now`` are the states before and
 after the step, and ``before`` has what no state reports, such as the topic's settings. The conditions use the arguments
 of an operation by number. In ``open_log``, they are the topic's settings, the log start offset, the recovery point,
@@ -143,10 +141,7 @@ def misses_because_of_deleted(step: LogStep) -> bool:
 
 
 def promised(target: int, records: list[ConsumerRecord]) -> tuple[int, int] | None:
-    """Return timestamp and offset of the record that KIP-79 or, for the largest timestamp, KIP-734 requires.
-
-    The result is None if there is no such record.
-    """
+    """Return timestamp and offset of the record that KIP-79 (KIP-734 for the largest timestamp) requires, or None."""
     if target == MAX_TIMESTAMP:
         target = max(0, max((record.timestamp for record in records), default=0))
     return next(((record.timestamp, record.offset) for record in records if record.timestamp >= target), None)
@@ -199,10 +194,7 @@ def ends_of_transaction(first_offset: int, contents: list[bytes]) -> Iterator[in
 
 
 def settles(step: LogStep) -> bool:
-    """Return True if a truncation keeps a transaction that ended in the last segment, without a snapshot after its end.
-
-    The transaction ended below the high watermark.
-    """
+    """Return True if a truncation keeps a transaction that ended in the last segment, below the high watermark."""
     if step.now is None or not truncates(step):
         return False
     begun: set[int] = set()

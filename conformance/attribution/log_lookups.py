@@ -107,5 +107,5 @@ def _for_target(step: LogStep, other: Any, exercised: tuple[str, ...], dialect: 
 
 
 def _excuses(clause: str) -> bool:
-    """Return True if the clause permits another outcome than Kafka's."""
+    """Return True if the clause permits an outcome that differs from the outcome of Kafka."""
     return "outcome" in load_clauses()[clause].excuses

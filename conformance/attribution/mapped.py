@@ -1,9 +1,8 @@
 """Rows about offset and time indexes alike (clauses AI).
 
-A row, ``Row(clause, operations, results, why, holds, rare)``, states that a step exercises a clause if it executes one
-of the operations, has one of the results (``ok`` or an error kind), and the condition ``holds`` is true or absent.
-``why`` names what a violation of the clause would have changed in the step. ``rare`` is the reason why a run of CI's
-size may have no such step.
+A row, ``Row(clause, operations, results, why, holds, rare)``, states which steps exercise a clause: those that execute
+one of the operations, have one of the results (``ok`` or an error kind), and satisfy the condition ``holds``, if any.
+``why`` is what a violation would have changed. ``rare`` is the reason why a run in CI may have no such step.
 
 In a condition, ``s.was`` and ``s.now`` are the states before and after the step. ``s.before`` has what no state reports
 (:class:`~conformance.attribution.tracked_state.TrackedIndex`):

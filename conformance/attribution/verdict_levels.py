@@ -1,7 +1,7 @@
 """Decision whether a divergence counts for a verdict at a level.
 
-The levels are those of clauses: MUST (guaranteed to every user), API (to callers of Kafka's classes) and OBSERVED (what
-Kafka happens to do).
+The level of a clause is MUST (guaranteed to every user), API (guaranteed to callers of Kafka's classes) or OBSERVED
+(what Kafka happens to do).
 """
 
 from __future__ import annotations

@@ -275,7 +275,7 @@ class WireComparison:
         """Compare two values, and return True if they are equal; otherwise, record a divergence.
 
         ``what`` and ``how`` are the two parts of its signature, such as ``fetch`` and ``other records than before``.
-        ``question`` describes the request.
+        The last argument is the request as text.
         """
         self._record_executed(topic, what)
         if expected == actual:
