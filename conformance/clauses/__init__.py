@@ -157,7 +157,9 @@ def read_catalogue(chapters: Mapping[str, str]) -> dict[str, Clause]:
             raise CatalogueError(f"{chapter}.toml is not TOML: {error}") from None
         section = table.get("section")
         if not isinstance(section, str):
-            raise CatalogueError(f"{chapter}.toml has no section")
+            raise CatalogueError(
+                f"conformance/clauses/{chapter}.toml has no section; begin it with a line such as section = '3.2'"
+            )
         found += [_read_clause(chapter, section, entry) for entry in table.get("clause", [])]
     catalogue: dict[str, Clause] = {}
     for clause in sorted(found, key=_reading_order):

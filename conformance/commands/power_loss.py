@@ -85,7 +85,9 @@ def power_loss_command(
     """
     machines = _machines(machine)
     if planted and machines != ["log"]:
-        raise ToolError(f"--planted requires --machine log: no defect of {', '.join(machines)} is planted")
+        raise ToolError(
+            f"--planted requires --machine log, not {', '.join(machines)}: its defects are in the code of logs"
+        )
     directory = (report or state_directory()) / "traces"
     with scratch_directory() as scratch, show_progress("Kafka's jars") as progress:
         if replay is not None:

@@ -59,7 +59,7 @@ def _texts(report: CombinedReport, **wanted: Path | None) -> dict[Path, str]:
     for name, path in wanted.items():
         if path is not None:
             if path in texts:
-                raise ToolError(f"{path} is named twice")
+                raise ToolError(f"{path} is given for two formats; choose a different file for each")
             writer = getattr(importlib.import_module(f"conformance.report.{name}"), name)
             texts[path] = writer(report)
     return texts

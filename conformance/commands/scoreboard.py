@@ -162,7 +162,7 @@ def _texts(board: Board, *, html: Path | None, markdown: Path | None) -> dict[Pa
     from conformance.report.scoreboard import markdown as summary  # noqa: PLC0415
 
     if html is not None and html == markdown:
-        raise ToolError(f"{html} is named twice")
+        raise ToolError(f"{html} is given for --html and --markdown; choose two files")
     texts = {html: page.html(board)} if html is not None else {}
     return texts | ({markdown: summary.markdown(board)} if markdown is not None else {})
 

@@ -64,10 +64,10 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
     )
     if campaign.errors:
         name, why = next(iter(campaign.errors.items()))
-        raise ToolError(f"{len(campaign.errors)} cells failed, such as {name}: {why}")
+        raise ToolError(f"{len(campaign.errors)} parts of the campaign failed, such as {name}: {why}")
     if (campaign.cut or campaign.left) and not campaign.report.divergences:
         raise ToolError(
-            f"--max-time ended {len(campaign.cut)} cells early and skipped {len(campaign.left)}; "
+            f"--max-time ended {len(campaign.cut)} parts of the campaign early and skipped {len(campaign.left)}; "
             f"repeat the command with --report {directory} to continue"
         )
     return campaign.exit_code

@@ -66,7 +66,7 @@ class Outcome(NamedTuple):
             return cls(data["error"], None, data.get("message") or None)
         if data.get("unsupported"):
             return cls("unsupported")
-        raise ValueError(f"neither ok, error nor unsupported: {data!r}")
+        raise ValueError(f"an outcome has a key ok, error or unsupported, not {data!r}")
 
     def __str__(self) -> str:
         if self.error is not None:

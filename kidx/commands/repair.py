@@ -46,10 +46,12 @@ def repair_command(
 
     A leader-epoch-checkpoint is rebuilt from the epochs of the batches. Corrupt files in the cache of remote indexes
     are deleted, because the broker fetches them again. The broker must be stopped: nothing is done while one holds the
-    lock of a log directory. An old file is kept as .old, once; logs, sound indexes and the checkpoints of the log
-    directory are never touched. A file that cannot be rebuilt is reported with the reason. After the command was killed
-    at any moment, it can be run again. Exit code 0: all is exact or sound now, 1: something is not, as after a dry run
-    that found something to do, 2: the work could not be done.
+    lock of a log directory. A replaced file is kept as FILE.old; if that name is taken by a file with other content, as
+    FILE.old2, and so on. Logs, valid indexes and the checkpoints of the log directory are never touched. A file that
+    cannot be rebuilt is reported with the reason. After the command was killed at any moment, it can be run again.
+
+    Exit code 0: every file is valid now, that is, equal to the file that recovery writes, or different but consistent
+    with the log. 1: a file is not valid, or a dry run found work to do. 2: the work could not be done.
 
     Example: kidx repair /var/lib/kafka/data --kafka 3.9.2 --dry-run
     """
@@ -73,7 +75,7 @@ def repair_command(
         _print(result, paths, release, quiet=quiet)
     sys.stdout.flush()
     if result.exit_code == 2:
-        raise ToolError(f"nothing could be read of {counted(len(result.before.files), 'file')}")
+        raise ToolError("no file could be read; the output lists the reasons")
     return result.exit_code
 
 

@@ -143,7 +143,7 @@ def verify_command(
         say(*(start.limits if start is not None and not quiet else []), *of_start[-1:])
     sys.stdout.flush()
     if result.exit_code == 2:
-        raise ToolError(f"nothing could be read of {counted(len(result.files), 'file')}")
+        raise ToolError("no file could be read; the output lists the reasons")
     return 1 if start is not None and start.answer == "no" else result.exit_code
 
 

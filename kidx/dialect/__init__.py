@@ -109,7 +109,7 @@ def with_overrides(dialect: Dialect, **behaviours: object) -> Dialect:
         ValueError: no row has such a name.
     """
     if unknown := sorted(behaviours.keys() - set(BEHAVIOURS)):
-        raise ValueError(f"unknown behaviour of a dialect: {', '.join(unknown)}")
+        raise ValueError(f"unknown behaviour {', '.join(unknown)}: kidx.dialect.table defines all of them")
     other = copy(dialect)
     vars(other).update(behaviours)  # a cached property stores its value in the instance's dictionary
     return other

@@ -266,7 +266,7 @@ def _segment(
 
 def _check_plain(path: Path) -> None:
     if path.is_symlink():
-        raise OSError(f"it is a link to {path.readlink()}: only plain files are replaced")
+        raise OSError(f"it is a symbolic link, which is not replaced; repair {path.resolve()} instead")
 
 
 @contextlib.contextmanager

@@ -174,10 +174,13 @@ def _start(key: TopicPartition, offsets: LogOffsets, options: ReadOptions) -> in
         return offsets.start
     if value < offsets.start:
         if options.fail_on_data_loss:
-            raise ToolError(f"startingOffsets: {key} begins at offset {offsets.start}; offset {value} was deleted")
+            raise ToolError(
+                f"startingOffsets: {key} begins at offset {offsets.start}; offset {value} was deleted"
+                f" (failOnDataLoss=false starts at {offsets.start})"
+            )
         return offsets.start
     if options.fail_on_data_loss and value > (end := offsets.end()):
-        raise ToolError(f"startingOffsets: {key} ends at offset {end}, {value} is past it")
+        raise ToolError(f"startingOffsets: {key} ends at offset {end}, before the requested offset {value}")
     return value
 
 
@@ -188,7 +191,7 @@ def _end(key: TopicPartition, offsets: LogOffsets, options: ReadOptions) -> int 
     if value == LATEST:
         return None
     if options.fail_on_data_loss and value > (end := offsets.end()):
-        raise ToolError(f"endingOffsets: {key} ends at offset {end}, before {value}")
+        raise ToolError(f"endingOffsets: {key} ends at offset {end}, before the requested offset {value}")
     return value
 
 

@@ -170,7 +170,7 @@ def test_the_exit_code_is_2_if_nothing_could_be_read(tmp_path, kidx):
     (tmp_path / "t-0" / LOG).symlink_to(LOG)
     done = kidx(tmp_path)
     assert done.returncode == 2
-    assert done.stderr == "kidx: nothing could be read of 1 file\n"
+    assert done.stderr == "kidx: no file could be read; the output lists the reasons\n"
 
 
 def test_an_empty_segment_and_a_single_file_are_fine(tmp_path, kidx):

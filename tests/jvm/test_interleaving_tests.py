@@ -76,7 +76,7 @@ def test_the_command_writes_the_test_after_the_replay(tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("Race.py", "writes .java"), ("a-b.java", "no such name"), ("Switch.java", "the test has another class")],
+    [("Race.py", "writes .java"), ("a-b.java", "not a valid name"), ("Switch.java", "the test needs another class")],
 )
 def test_a_name_that_cannot_be_is_rejected(name, message, tmp_path):
     content = {"release": "4.3.1", "machine": "offset", "setup": [], "first": "entries", "others": "truncate"}

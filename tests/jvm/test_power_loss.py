@@ -79,7 +79,7 @@ def test_a_finding_is_replayed_from_its_file(explorer, tmp_path, capsys):
 def test_an_invalid_power_failure_file_is_reported_in_a_line(tmp_path):
     path = tmp_path / "other.json"
     path.write_text('{"format": "kidx-trace"}')
-    with pytest.raises(ToolError, match="is not a power failure of version 1"):
+    with pytest.raises(ToolError, match="is not a trace of a power failure of version 1"):
         trace.load(path)
 
 

@@ -156,6 +156,6 @@ def test_a_long_trace_is_several_methods(tmp_path):
 
 @pytest.mark.parametrize("name", ["LogDriver", "Members", "LogEnvironment", "HashMap", "Reply"])
 def test_a_name_of_another_class_of_the_test_is_rejected(name, tmp_path):
-    with pytest.raises(ToolError, match="the test has another class"):
+    with pytest.raises(ToolError, match="the test needs another class"):
         write_reproducer(tmp_path / f"{name}.java", regression_trace("log", "97e3b596615b"), "4.4.0", "jvm")
     assert not list(tmp_path.iterdir())

@@ -109,7 +109,7 @@ def test_clauses_for_a_machine_belong_to_the_release():
         ({"one": CHAPTER, "two": CHAPTER}, "clause ZZ-1 is in one.toml and two.toml"),
         ({"one": CHAPTER + CLAUSE}, "clause ZZ-1 is in one.toml and one.toml"),
         ({"one": "section = "}, "one.toml is not TOML"),
-        ({"one": CLAUSE}, "one.toml has no section"),
+        ({"one": CLAUSE}, "conformance/clauses/one.toml has no section; begin it with a line such as section"),
         ({"one": CHAPTER.replace('"MUST"', '"SHOULD"')}, "unknown level 'SHOULD'; choose from MUST, API, OBSERVED"),
         ({"one": CHAPTER.replace('">=2.4.0"', '"all"')}, "'all' in the range of releases"),
         ({"one": CHAPTER.replace('"E"', '"X"')}, "unknown evidence 'X'; choose from"),

@@ -88,7 +88,7 @@ def test_a_dialect_is_assumed_for_a_while():
     with override_dialect(with_overrides(DIALECTS["4.3.1"], close_trims=False)):
         assert not dialect_of("4.3.1").close_trims
     assert dialect_of("4.3.1").close_trims
-    with pytest.raises(ValueError, match="unknown behaviour of a dialect"):
+    with pytest.raises(ValueError, match="unknown behaviour closes_twice: "):
         with_overrides(other, closes_twice=True)
 
 

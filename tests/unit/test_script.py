@@ -67,7 +67,7 @@ def test_a_long_text_is_split_into_literals():
 
 @pytest.mark.parametrize("name", ["class", "int", "record", "OffsetIndex", "a-b", "ä", "1a"])
 def test_a_name_that_no_class_of_the_test_can_have(name):
-    with pytest.raises(ToolError, match="is no such name"):
+    with pytest.raises(ToolError, match="is not a valid name"):
         java_reproducer(trace(), "4.4.0", "jvm", name)
 
 

@@ -127,10 +127,10 @@ def test_ranges_end_before_the_end_and_losses_fail_or_are_skipped():
     with pytest.raises(ToolError, match="no record of restarted-0 has a timestamp of at least 4611686018427387904"):
         ranged(startingTimestamp=1 << 62)
     assert ranged(startingTimestamp=1 << 62, startingOffsetsByTimestampStrategy="latest") == (108, None)
-    with pytest.raises(ToolError, match="restarted-0 ends at offset 108, 109 is past it"):
+    with pytest.raises(ToolError, match="restarted-0 ends at offset 108, before the requested offset 109"):
         ranged(startingOffsets=of_key(109))
     assert ranged(startingOffsets=of_key(109), failOnDataLoss="false") == (109, None)
-    with pytest.raises(ToolError, match="restarted-0 ends at offset 108, before 200"):
+    with pytest.raises(ToolError, match="restarted-0 ends at offset 108, before the requested offset 200"):
         ranged(endingOffsets=of_key(200))
 
 

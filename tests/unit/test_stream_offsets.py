@@ -123,7 +123,7 @@ def test_segments_deleted_by_retention_and_missing_partitions_are_data_loss(disk
     with pytest.raises(ToolError, match="t-0 is new and begins at offset 30 instead of 0"):
         stream.partitions({"t-1": 30}, end)
     assert planned(loose, {"t-1": 30}, end) == {"t-0": [(30, 60)]}
-    with pytest.raises(ToolError, match="t-0 ends at offset 60, before 70"):
+    with pytest.raises(ToolError, match="t-0 ends at offset 60, before the requested offset 70"):
         stream.partitions({"t-0": 40}, {"t-0": 70})
     shutil.rmtree(disk / "t-1")
     with pytest.raises(ToolError, match="t-1 no longer exists"):

@@ -76,7 +76,7 @@ def fuzz_format(
     started, processor = time.monotonic(), time.process_time()
     machine = MACHINES.get(MACHINE_OF[format_name])
     if machine is None:
-        raise ToolError(f"no machine for the format {format_name!r}")
+        raise ToolError(f"the format {format_name!r} cannot be fuzzed: no machine reads it")
     with ExitStack() as stack:
         scratch = stack.enter_context(scratch_directory())
         seeds = SEEDS[format_name](scratch)

@@ -93,7 +93,7 @@ def _check_place(target: Path) -> None:
     if target.exists() and not target.is_dir():
         raise ToolError(f"{target} is not a directory")
     if target.is_dir() and any(target.iterdir()) and not (target / CORPUS_FILE).exists():
-        raise ToolError(f"{target} is neither empty nor a corpus")
+        raise ToolError(f"{target} is neither empty nor a corpus; choose an empty or new directory")
 
 
 @dataclass(slots=True)

@@ -107,6 +107,9 @@ def appends(corpus: Corpus, partition: Partition) -> Iterator[tuple[Call, list[R
     groups = [(first, list(group)) for first, group in groupby(batches, first_offset_of)]
     ends = [(first, group[-1].last_offset) for first, group in groups]
     if ends != [(call.first_offset, call.last_offset) for call in partition.calls]:
-        raise ValueError(f"the batches of {partition.name} do not match its {len(partition.calls)} appends")
+        raise ValueError(
+            f"{partition.name} has batches from {len(ends)} appends, and the corpus records {len(partition.calls)};"
+            " record the corpus again with: conformance record"
+        )
     for first, group in groups:
         yield calls[first], group

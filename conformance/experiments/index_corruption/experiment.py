@@ -194,7 +194,7 @@ class _Experiment:
         sent = [build_batch(records_of(each)) for each in rows]
         for each, appended in zip(rows, self.running.client.append_in_flight(topic.name, sent), strict=True):
             if appended.error is not None:
-                raise BrokerError(f"{topic.name}: {appended.error}", self.running.broker.log)
+                raise BrokerError(f"cannot append to {topic.name}: {appended.error}", self.running.broker.log)
             topic.records += [OffsetTimestamp(appended.offset + n, int(row[0] or 0)) for n, row in enumerate(each)]
 
     # -- corruption and prediction ---------------------------------------------------------------------------------

@@ -68,7 +68,7 @@ def _target(kind: str) -> str:
     """Return the expression that creates the target of a kind."""
     found = re.search(rf'case [^>]*"{kind}"[^>]*-> (new [^;]+);', source_of("Targets"))
     if found is None:
-        raise ToolError(f"no Java test can be written of an interleaving of {kind}")
+        raise ToolError(f"--export does not support interleavings of the {kind} machine")
     return found[1]
 
 

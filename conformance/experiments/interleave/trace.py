@@ -53,7 +53,7 @@ def load(path: Path) -> Json:
     except (ValueError, RecursionError) as error:
         raise ToolError(f"cannot read {path}: not JSON: {error}") from error
     if not isinstance(content, dict) or (content.get("format"), content.get("version")) != (FORMAT, VERSION):
-        raise ToolError(f"cannot read {path}: no {FORMAT} file of version {VERSION}")
+        raise ToolError(f"cannot read {path}: its format is not {FORMAT}, version {VERSION}")
     sound = (
         all(isinstance(content.get(name), str) for name in _TEXTS)
         and content["machine"] in KINDS
@@ -64,7 +64,7 @@ def load(path: Path) -> Json:
         and set(content["result"]) == set(Result._fields)
     )
     if not sound:
-        raise ToolError(f"cannot read {path}: a member is missing, or of another type")
+        raise ToolError(f"cannot read {path}: a field is missing or has a value of another type")
     return content
 
 

@@ -100,14 +100,14 @@ def load(path: Path) -> Json:
     try:
         found = json.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise ToolError(f"cannot read the power failure {path}: {error.strerror or error}") from error
+        raise ToolError(f"cannot read the trace {path} of a power failure: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
-        raise ToolError(f"the power failure {path} is not JSON: {error}") from error
+        raise ToolError(f"the trace {path} of a power failure is not JSON: {error}") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT or found.get("version") != VERSION:
-        raise ToolError(f"{path} is not a power failure of version {VERSION}")
+        raise ToolError(f"{path} is not a trace of a power failure of version {VERSION}")
     for member, kind in _MEMBERS.items():
         if member not in found or not isinstance(found[member], kind):
-            raise ToolError(f"the power failure {path} has no {member} of the right type")
+            raise ToolError(f"the trace {path} of a power failure has no {member} of the right type")
     return found
 
 
@@ -136,7 +136,7 @@ def _item(told: Json, moment: Moment) -> tuple[Item, bytes | int | None]:
         return Name(told["name"]), None
     if "length" in told:
         if told["file"] not in disk.files:
-            raise ValueError(f"no file {told['file']}")
+            raise ValueError(f"the recorded run has no file {told['file']}")
         return Length(told["file"]), int(told["length"])
     page = Page(told["file"], told["page"])
     content: Any = told["content"]

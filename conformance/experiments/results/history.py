@@ -120,9 +120,11 @@ def load_history(path: Path) -> list[Edition]:
         try:
             edition = msgspec.json.decode(line, type=Edition)
         except (msgspec.DecodeError, UnicodeEncodeError) as error:
-            raise ToolError(f"line {number} of the history {path} has no valid results: {error}") from error
+            raise ToolError(
+                f"line {number} of the history {path} cannot be decoded; remove it, or restore the file: {error}"
+            ) from error
         if (edition.format, edition.version) != (FORMAT, VERSION):
-            raise ToolError(f"line {number} of the history {path} is of another format or version")
+            raise ToolError(f"line {number} of the history {path} is of another format or version; remove it")
         editions.append(edition)
     return editions
 

@@ -95,7 +95,7 @@ def prepare(release: str, directory: Path) -> Prepared:
             # Now the only records of the first segment with late timestamps are before the log start.
             refused = client.delete_records(SKIPPED, 2)
             if refused is not None:
-                raise BrokerError(f"{SKIPPED}: {refused}", broker.log)
+                raise BrokerError(f"cannot delete records of {SKIPPED}: {refused}", broker.log)
             prepared = Prepared(directory, records, {PLAIN: 0, SKIPPED: 2})
             # One segment is not in the cache: a case fetches it.
             for target in prepared.targets[: -_IN_SEGMENT * 3]:
@@ -103,7 +103,7 @@ def prepare(release: str, directory: Path) -> Prepared:
         broker.stop()
         broker.close(keep=True)
     if not any(cache_of(directory).iterdir()):
-        raise BrokerError("the cache of remote indexes is empty", broker.log)
+        raise BrokerError("the broker has not cached any remote index", broker.log)
     return prepared
 
 
@@ -119,7 +119,7 @@ def _produce(client: Client, topic: str, log: Path, *, ascending: bool) -> list[
         stamps = [first, first + 10]
         appended = client.append(topic, build_batch([(stamp, None, _VALUE) for stamp in stamps]))
         if appended.error is not None or appended.offset is None:
-            raise BrokerError(f"{topic}: {appended.error}", log)
+            raise BrokerError(f"cannot append to {topic}: {appended.error}", log)
         records += [Record(stamp, appended.offset + delta) for delta, stamp in enumerate(stamps)]
         if number % _IN_SEGMENT == 1:
             client.join_transaction(topic, name, producer)
@@ -132,7 +132,7 @@ def _produce(client: Client, topic: str, log: Path, *, ascending: bool) -> list[
             )
             appended = client.append(topic, batch, transactional_id=name)
             if appended.error is not None or appended.offset is None:
-                raise BrokerError(f"{topic}: {appended.error}", log)
+                raise BrokerError(f"cannot append to {topic}: {appended.error}", log)
             records.append(Record(first + 20, appended.offset))
             client.end_and_await_marker(topic, name, producer, commit=False)
     return records

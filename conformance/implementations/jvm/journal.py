@@ -290,6 +290,8 @@ def _decoded(data: bytes) -> Iterator[Event]:  # noqa: C901 -- a table by kind o
         else:
             known, site = take("?"), text()
             if kind == 5:
-                raise ToolError(f"{site} syncs a file that was opened unseen: the record is not exact")
+                raise ToolError(
+                    f"{site} syncs a file whose opening was not recorded: this Kafka cannot be tested for power losses"
+                )
             if known:
                 yield DirectorySynced(site)

@@ -101,5 +101,5 @@ class Requests:
         name, arguments = operation
         write = self._steps.get(name)
         if write is None:
-            raise ValueError(f"{name} is the harness's own")
+            raise ValueError(f"{name} is executed by the harness, not by Kafka's classes")
         return write(arguments)

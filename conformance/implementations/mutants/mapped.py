@@ -134,7 +134,10 @@ class RefusesToCutEntries(TimeIndex):
     def resize(self, new_size: int) -> bool:
         size = round_down(new_size, self.entry_size)
         if self._mmap is not None and 0 <= size < self._mmap.position:
-            raise InvalidArgumentError("too small", f"newPosition > limit: ({self._mmap.position} > {size})")
+            raise InvalidArgumentError(
+                f"a resize to {size} bytes would remove entries of {self._mmap.position} bytes",
+                f"newPosition > limit: ({self._mmap.position} > {size})",
+            )
         return super().resize(new_size)
 
 

@@ -38,7 +38,7 @@ def template_of(file: str, test: str, names: Sequence[str], public: Iterable[str
     imports, classes = _nested(names, public)
     template = (files(__package__) / "templates" / file).read_text("utf-8")
     if re.search(rf"\b(class|interface|record) {test}\b|\.{test};", "\n".join((template, classes, *imports))):
-        raise ToolError(f"{test}.java cannot be: the test has another class {test}")
+        raise ToolError(f"cannot write {test}.java: the test needs another class {test}; choose another file name")
     return _with_imports(template, imports), classes
 
 

@@ -39,7 +39,9 @@ def require_class_name(name: str, taken: Collection[str] = ()) -> None:
         ToolError: It cannot.
     """
     if not name.isidentifier() or not name.isascii() or name in _RESERVED or name in taken:
-        raise ToolError(f"{name}.java cannot be: a Java class is named like its file, and {name!r} is no such name")
+        raise ToolError(
+            f"cannot write {name}.java: {name!r} is not a valid name of a Java class; choose another file name"
+        )
 
 
 def java_string(text: str) -> str:
