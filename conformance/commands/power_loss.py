@@ -1,6 +1,6 @@
 """``conformance power-loss``: Kafka's log after a power failure, in every state that the disk may have.
 
-A *life* is one example: the operations on a log from its creation to the power failure.
+A *history* is one example: the operations on a log from its creation to the power failure.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import typer
 from conformance.commands.options import JsonOption, ReleaseOption, echo, resolve_releases, state_directory
 from conformance.errors import ToolError
 from conformance.experiments.power_loss import trace
+from conformance.experiments.power_loss.checking import Checker
 from conformance.experiments.power_loss.experiment import Explorer, Plan
-from conformance.experiments.power_loss.judging import Judge
 from conformance.experiments.power_loss.planted import PLANTED, find_planted
-from conformance.experiments.power_loss.search import LIVES, Search, search_planted, search_releases
+from conformance.experiments.power_loss.search import EXAMPLES, Search, search_planted, search_releases
 from conformance.experiments.power_loss.table import planted_table, table
 from conformance.kafka.progress import show_progress
 from conformance.operations import Json
@@ -38,12 +38,12 @@ def power_loss_command(
     kafka: ReleaseOption = None,
     machine: Annotated[
         list[str] | None,
-        typer.Option("--machine", metavar="NAME", help=f"{', '.join(LIVES)}; log by default. Repeatable."),
+        typer.Option("--machine", metavar="NAME", help=f"{', '.join(EXAMPLES)}; log by default. Repeatable."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Random seed; a fixed seed reproduces the run.")] = 0,
     max_examples: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Examples for each release: {LIVES['log']}; {LIVES['cache']} of a cache."),
+        typer.Option(min=1, help=f"Examples for each release: {EXAMPLES['log']}; {EXAMPLES['cache']} of a cache."),
     ] = None,
     max_time: Annotated[float | None, typer.Option(min=0.1, help="Seconds for each release.")] = None,
     planted: Annotated[
@@ -95,7 +95,7 @@ def power_loss_command(
             return _replay(document, Explorer(document["release"], scratch, progress), as_json=as_json)
         releases = resolve_releases(kafka)
         if planted:
-            plan, seeds = Plan(lives=max_examples or LIVES["log"], seconds=max_time), range(seed, seed + _SEEDS)
+            plan, seeds = Plan(examples=max_examples or EXAMPLES["log"], seconds=max_time), range(seed, seed + _SEEDS)
             return _planted(planted, seeds, releases[-1], scratch, plan, progress, markdown, as_json=as_json)
         searches = [Search(name, seed, max_examples, max_time, shrink_time, directory) for name in machines]
         for search in searches:
@@ -128,8 +128,8 @@ def _machines(names: list[str] | None) -> list[str]:
     """
     machines = list(dict.fromkeys(names or ["log"]))
     for name in machines:
-        if name not in LIVES:
-            raise ToolError(f"unknown machine {name!r}; choose from {', '.join(LIVES)}")
+        if name not in EXAMPLES:
+            raise ToolError(f"unknown machine {name!r}; choose from {', '.join(EXAMPLES)}")
     return machines
 
 
@@ -157,8 +157,8 @@ def _print_row(row: Json) -> None:
 
 def _replay(document: Json, explorer: Explorer, *, as_json: bool) -> int:
     finding = trace.performed(document, explorer.recorder)
-    judge = Judge(finding.life, explorer.opener)
-    shown = judge.shows(finding.failure, finding.signature.promise)
+    checker = Checker(finding.history, explorer.opener)
+    shown = checker.shows(finding.failure, finding.signature.guarantee)
     if as_json:
         typer.echo(json.dumps({"shown": bool(shown), "text": shown}))
     else:

@@ -173,7 +173,7 @@ class StreamReader(LimitedStreamReader):
         if known.start > first:
             self._report_data_loss(f"{name} begins at offset {known.start}; offset {first} was deleted")
         if known.end < last:
-            self._report_data_loss(f"{name} ends at offset {known.end}, before {last}")
+            self._report_data_loss(f"{name} ends at offset {known.end}, before the requested offset {last}")
         return max(first, known.start), min(last, known.end)
 
     def _report_data_loss(self, what: str) -> None:

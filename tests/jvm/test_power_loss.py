@@ -12,15 +12,15 @@ from conformance.commands.power_loss import _replay
 from conformance.errors import ToolError
 from conformance.experiments.power_loss import trace
 from conformance.experiments.power_loss.cache import CacheExplorer, CacheFinding, Stored
-from conformance.experiments.power_loss.compaction import DrawnCompactedLife
+from conformance.experiments.power_loss.checking import Checker
+from conformance.experiments.power_loss.compaction import CompactedOperationGenerator
 from conformance.experiments.power_loss.disk import Length, Name, disks
 from conformance.experiments.power_loss.experiment import Explorer, Plan
-from conformance.experiments.power_loss.explorer import SmallPlan
-from conformance.experiments.power_loss.failures import Failure, Moment, Restart, losses, moments
-from conformance.experiments.power_loss.judging import Judge
+from conformance.experiments.power_loss.explorer import LockstepPlan
+from conformance.experiments.power_loss.failures import CrashPoint, Failure, Restart, crash_points, losses
+from conformance.experiments.power_loss.guarantees import Guarantee
 from conformance.experiments.power_loss.known import load_known
 from conformance.experiments.power_loss.planted import PLANTED
-from conformance.experiments.power_loss.promises import Promise
 from conformance.experiments.power_loss.search import search_planted
 from conformance.experiments.power_loss.segment import SegmentExplorer
 from conformance.experiments.power_loss.signatures import Finding, Signature, signature_of
@@ -32,22 +32,22 @@ from kidx.segment import follower_append_info
 SETTINGS = {"segment.bytes": 1000, "segment.index.bytes": 120, "index.interval.bytes": 0}
 
 
-def life_of(preallocate=False, *after):
+def operations_of_log(preallocate=False, *after):
     settings = SETTINGS | ({"preallocate": "true"} if preallocate else {})
     appends = [Operation("append_as_leader", ([{"records": [[0, 100 + n]]}], 0)) for n in range(3)]
     return [Operation("open_log", (settings, 0, 0, True, 1000)), *appends, *after]
 
 
 def findings_of(explorer, operations):
-    """Return the findings at the last moment, for any loss, by promise."""
-    life = explorer.recorder.perform(operations)
-    judge = Judge(life, explorer.opener)
-    *_, last = moments(life)
+    """Return the findings at the last crash point, for any loss, by guarantee."""
+    history = explorer.recorder.perform(operations)
+    checker = Checker(history, explorer.opener)
+    *_, last = crash_points(history)
     found = {}
     for loss in losses(last.disk, 64, Random(0)):  # noqa: S311
         failure = Failure(last, loss, last.restarts[0])
-        for promise, text in judge.judge(failure, lockstep=True).items():
-            found.setdefault(promise, Finding(signature_of(life, failure, promise), life, failure, text))
+        for guarantee, text in checker.check(failure, lockstep=True).items():
+            found.setdefault(guarantee, Finding(signature_of(history, failure, guarantee), history, failure, text))
     return found
 
 
@@ -57,20 +57,20 @@ def explorer(request, tmp_path_factory):
 
 
 def test_a_clean_shutdown_may_leave_zeros_in_an_index_before_4_4(explorer):
-    found = findings_of(explorer, life_of(False, Operation("close_log", (True,))))
-    assert set(found) == ({Promise.BY_TIME} if explorer.release == "4.3.1" else set())
+    found = findings_of(explorer, operations_of_log(False, Operation("close_log", (True,))))
+    assert set(found) == ({Guarantee.BY_TIME} if explorer.release == "4.3.1" else set())
 
 
 def test_a_clean_shutdown_may_leave_zeros_in_a_preallocated_log(explorer):
-    found = findings_of(explorer, life_of(True, Operation("close_log", (True,))))
-    assert (Promise.OPENS in found) == (explorer.release == "4.3.1")
+    found = findings_of(explorer, operations_of_log(True, Operation("close_log", (True,))))
+    assert (Guarantee.OPENS in found) == (explorer.release == "4.3.1")
 
 
 def test_a_finding_is_replayed_from_its_file(explorer, tmp_path, capsys):
-    found = findings_of(explorer, life_of(True, Operation("close_log", (True,))))
+    found = findings_of(explorer, operations_of_log(True, Operation("close_log", (True,))))
     if not found:
         return
-    path = trace.save(found[Promise.OPENS], tmp_path)
+    path = trace.save(found[Guarantee.OPENS], tmp_path)
     assert _replay(trace.load(path), explorer, as_json=True) == 1
     assert json.loads(capsys.readouterr().out)["shown"]
     assert CliRunner().invoke(app, ["power-loss", "--replay", str(path)], standalone_mode=False).return_value == 1
@@ -94,31 +94,33 @@ def cache_explorer(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fetched(cache_explorer):
-    """Return a life that has fetched the files of a segment, and the moment after it."""
-    life = cache_explorer.record([STORED], FETCHED)
-    return life, Moment(list(disks(life.events))[-1], 1, done=True, restarts=())
+    """Return a history that has fetched the files of a segment, and the crash point after it."""
+    history = cache_explorer.record([STORED], FETCHED)
+    return history, CrashPoint(list(disks(history.events))[-1], 1, done=True, restarts=())
 
 
 def test_a_cut_file_of_the_cache_fails_its_start_or_hides_an_aborted_transaction(cache_explorer, fetched):
     """PF-14, PF-15: each loses the length of one file; nothing breaks without a loss."""
-    life, moment = fetched
-    files = {name: Length(number) for name, number in moment.disk.names.items()}
+    history, crash_point = fetched
+    files = {name: Length(number) for name, number in crash_point.disk.names.items()}
 
     def broken(loss):
-        return set(cache_explorer.judge(life, Failure(moment, loss, Restart(False, 0, 0))))
+        return set(cache_explorer.check(history, Failure(crash_point, loss, Restart(False, 0, 0))))
 
     assert broken({}) == set()
     for name, item in files.items():
-        expected = Promise.CACHE_ABORTED if name.endswith(".txnindex") else Promise.CACHE_OPENS
-        assert broken({item: moment.disk.files[item.file].lengths[-1] - 1}) == {expected}
+        expected = Guarantee.CACHE_ABORTED if name.endswith(".txnindex") else Guarantee.CACHE_OPENS
+        assert broken({item: crash_point.disk.files[item.file].lengths[-1] - 1}) == {expected}
     assert broken({item: 0 for name, item in files.items() if not name.endswith(".txnindex")}) == set()
 
 
 def test_a_cache_after_a_power_failure_is_replayed_from_its_trace(cache_explorer, fetched, tmp_path):
-    life, moment = fetched
-    number = next(number for name, number in moment.disk.names.items() if name.endswith(".index"))
-    signature = Signature(Promise.CACHE_OPENS, False, frozenset({"length of .index"}), "fetch_entry")
-    finding = CacheFinding(signature, life, Failure(moment, {Length(number): 3}, Restart(False, 0, 0)), "corrupt")
+    history, crash_point = fetched
+    number = next(number for name, number in crash_point.disk.names.items() if name.endswith(".index"))
+    signature = Signature(Guarantee.CACHE_OPENS, False, frozenset({"length of .index"}), "fetch_entry")
+    finding = CacheFinding(
+        signature, history, Failure(crash_point, {Length(number): 3}, Restart(False, 0, 0)), "corrupt"
+    )
     assert load_known().of(signature, "4.4.0", "cache") == "PF-14"
     assert any(line.startswith("lost") and "3 instead of 16" in line for line in finding.lines())
     path = cache_explorer.trace_of(finding).save(tmp_path)
@@ -140,23 +142,23 @@ def test_an_impossible_request_is_an_error_in_one_line(options, said):
 
 
 def test_no_cache_begins_after_the_time_limit(cache_explorer):
-    assert cache_explorer.explore(SmallPlan(lives=2, losses=0, seconds=-1)).lives == 0
+    assert cache_explorer.explore(LockstepPlan(examples=2, losses=0, seconds=-1)).examples == 0
 
 
 @pytest.mark.thorough
 def test_a_lost_synced_record_would_be_found(explorer):
-    """The check can fail: a disk that forgets its syncs breaks promises."""
-    plan = Plan(lives=2, lockstep=False)
+    """The check can fail: a disk that forgets its syncs breaks guarantees."""
+    plan = Plan(examples=2, lockstep=False)
     explored = explorer.explore(plan, _without_syncs, lambda so_far: bool(_lost(so_far)))
     assert _lost(explored)
 
 
-def _without_syncs(life):
-    return replace(life, events=tuple(event for event in life.events if "Synced" not in type(event).__name__))
+def _without_syncs(history):
+    return replace(history, events=tuple(event for event in history.events if "Synced" not in type(event).__name__))
 
 
 def _lost(explored):
-    return [one for one in explored.findings if one.signature.promise is Promise.DURABLE]
+    return [one for one in explored.findings if one.signature.guarantee is Guarantee.DURABLE]
 
 
 @pytest.fixture(scope="module", params=["4.3.1", "4.4.0"])
@@ -166,31 +168,31 @@ def segment_explorer(request, tmp_path_factory):
 
 def test_drawn_power_failures_of_a_segment_show_both_tickets_before_4_4(segment_explorer):
     """KAFKA-20979 (PF-2, PF-4a) and KAFKA-21000 (PF-3), and nothing else."""
-    explored = segment_explorer.explore(SmallPlan(lives=20, losses=4))
+    explored = segment_explorer.explore(LockstepPlan(examples=20, losses=4))
     release = segment_explorer.release
     clauses = {load_known().of(found.signature, release, "segment") for found in explored.findings}
     assert clauses == ({"PF-2", "PF-3", "PF-4a"} if release == "4.3.1" else set())
 
 
 def test_a_segment_that_forgets_its_syncs_loses_batches(segment_explorer):
-    """The check can fail: a disk without the syncs of the log breaks the promise, with every release."""
+    """The check can fail: a disk without the syncs of the log breaks the guarantee, with every release."""
     appended = encode([{"records": [[0, 100]]}])
     opened = Operation("open_segment", (0, 0, 120, 0, False, 0, False, "", 1000))
     append = Operation("append_records", (appended.hex(), *follower_append_info(appended)))
-    life = segment_explorer.record([opened, append, Operation("flush_segment")])
+    history = segment_explorer.record([opened, append, Operation("flush_segment")])
 
-    def shown(life):
-        *_, last = segment_explorer.moments(life)
+    def shown(history):
+        *_, last = segment_explorer.crash_points(history)
         failures = (Failure(last, loss, last.restarts[-1]) for loss in losses(last.disk, 64, Random(0)))  # noqa: S311
-        return {promise for failure in failures for promise in segment_explorer.judge(life, failure)}
+        return {guarantee for failure in failures for guarantee in segment_explorer.check(history, failure)}
 
-    assert shown(life) == set()
-    kept = tuple(event for event in life.events if not (isinstance(event, Synced) and event.file == 0))
-    assert shown(replace(life, events=kept)) == {Promise.DURABLE}
+    assert shown(history) == set()
+    kept = tuple(event for event in history.events if not (isinstance(event, Synced) and event.file == 0))
+    assert shown(replace(history, events=kept)) == {Guarantee.DURABLE}
 
 
 def test_a_segment_after_a_power_failure_is_replayed_and_exported(segment_explorer, tmp_path):
-    for finding in segment_explorer.explore(SmallPlan(lives=3)).findings:
+    for finding in segment_explorer.explore(LockstepPlan(examples=3)).findings:
         path = segment_explorer.trace_of(finding).save(tmp_path)
         exported = tmp_path / "Replayed.java"
         options = ["replay", str(path), "--quiet", "--export", str(exported)]
@@ -204,8 +206,8 @@ KEYED = SETTINGS | {"cleanup.policy": "compact", "delete.retention.ms": 0}
 
 @pytest.fixture(scope="module")
 def cleaned(tmp_path_factory):
-    """Return an explorer, and a life in which a cleaner replaces two segments by one."""
-    explorer = Explorer("4.4.0", tmp_path_factory.mktemp("cleaned"), drawn=DrawnCompactedLife)
+    """Return an explorer, and a history in which a cleaner replaces two segments by one."""
+    explorer = Explorer("4.4.0", tmp_path_factory.mktemp("cleaned"), drawn=CompactedOperationGenerator)
     append = [Operation("append_as_leader", ([{"records": [[0, 100 + n, 4, 1 + n % 2]]}], 0)) for n in range(4)]
     steps = [*append[:2], Operation("roll_log"), *append[2:], Operation("roll_log")]
     end = [Operation("update_high_watermark", (4,)), Operation("clean_log", (-1, 4096, 50, 1000))]
@@ -214,24 +216,26 @@ def cleaned(tmp_path_factory):
 
 def test_a_lost_rename_of_the_cleaner_loses_the_latest_value_of_a_key(cleaned):
     """PF-16: the new segment is not under its name yet, and the replaced one is not under its name any more."""
-    explorer, life = cleaned
-    judge = Judge(life, explorer.opener)
+    explorer, history = cleaned
+    checker = Checker(history, explorer.opener)
     found = set()
-    for moment in [moment for moment in moments(life) if moment.step == len(life.operations) - 1][::3]:
-        names = {item: values[0] for item, values in moment.disk.options().items() if isinstance(item, Name)}
+    for crash_point in [
+        crash_point for crash_point in crash_points(history) if crash_point.step == len(history.operations) - 1
+    ][::3]:
+        names = {item: values[0] for item, values in crash_point.disk.options().items() if isinstance(item, Name)}
         for item in names:
-            failure = Failure(moment, {item: None}, moment.restarts[0])
-            found |= {signature_of(life, failure, promise) for promise in judge.judge(failure)}
+            failure = Failure(crash_point, {item: None}, crash_point.restarts[0])
+            found |= {signature_of(history, failure, guarantee) for guarantee in checker.check(failure)}
     assert {load_known().of(signature, "4.4.0", "cleaned") for signature in found} == {"PF-16"}
-    assert Promise.KEYS in {signature.promise for signature in found}
+    assert Guarantee.KEYS in {signature.guarantee for signature in found}
 
 
 def test_cleaning_after_a_power_failure_is_replayed_and_exported(cleaned, tmp_path):
-    explorer, life = cleaned
-    *_, last = moments(life)
+    explorer, history = cleaned
+    *_, last = crash_points(history)
     failure = Failure(last, {}, last.restarts[0])
-    assert Judge(life, explorer.opener).judge(failure, lockstep=True) == {}
-    crash = trace.of_crash_state(Finding(signature_of(life, failure, None), life, failure, ""))
+    assert Checker(history, explorer.opener).check(failure, lockstep=True) == {}
+    crash = trace.of_crash_state(Finding(signature_of(history, failure, None), history, failure, ""))
     assert (crash.machine, crash.operations[-1].name) == ("cleaned", "clean_log")
     exported = tmp_path / "Cleaned.java"
     options = ["replay", str(crash.save(tmp_path)), "--quiet", "--export", str(exported)]

@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from conformance.cli import app
 from conformance.errors import ToolError
 from conformance.experiments.power_loss import trace as power_loss
+from conformance.experiments.power_loss.checking import Checker
 from conformance.experiments.power_loss.experiment import Explorer
-from conformance.experiments.power_loss.failures import Failure, losses, moments
-from conformance.experiments.power_loss.judging import Judge
+from conformance.experiments.power_loss.failures import Failure, crash_points, losses
 from conformance.experiments.power_loss.signatures import Finding, signature_of
 from conformance.implementations.jvm.bytecode import jars_of
 from conformance.implementations.jvm.java_compiler import compile_java
@@ -63,13 +63,13 @@ def power_failure(scratch):
     settings = {"segment.bytes": 1000, "segment.index.bytes": 120, "index.interval.bytes": 0, "preallocate": "true"}
     appends = [Operation("append_as_leader", ([{"records": [[0, 100 + n]]}], 0)) for n in range(3)]
     opened = Operation("open_log", (settings, 0, 0, True, 1000))
-    life = explorer.recorder.perform([opened, *appends, Operation("close_log", (True,))])
-    judge = Judge(life, explorer.opener)
-    *_, last = moments(life)
+    history = explorer.recorder.perform([opened, *appends, Operation("close_log", (True,))])
+    checker = Checker(history, explorer.opener)
+    *_, last = crash_points(history)
     for loss in losses(last.disk, 64, Random(0)):  # noqa: S311
         failure = Failure(last, loss, last.restarts[0])
-        for promise, text in judge.judge(failure, lockstep=True).items():
-            return power_loss.of_crash_state(Finding(signature_of(life, failure, promise), life, failure, text))
+        for guarantee, text in checker.check(failure, lockstep=True).items():
+            return power_loss.of_crash_state(Finding(signature_of(history, failure, guarantee), history, failure, text))
     raise AssertionError("no power failure was found")
 
 

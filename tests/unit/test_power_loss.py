@@ -13,7 +13,7 @@ from conformance.implementations.jvm.journal import DirectorySynced, Renamed, Sy
 def disk_after(*events):
     disk = Disk()
     for event in events:
-        disk.happen(event)
+        disk.apply(event)
     return disk
 
 

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.experiments.power_loss.explorer import SmallExplorer
-from conformance.experiments.power_loss.failures import Failure, Moment, Restart, moments_of
-from conformance.experiments.power_loss.promises import Promise
-from conformance.experiments.power_loss.signatures import SmallFinding
+from conformance.experiments.power_loss.explorer import LockstepExplorer
+from conformance.experiments.power_loss.failures import CrashPoint, Failure, Restart, crash_points_of
+from conformance.experiments.power_loss.guarantees import Guarantee
+from conformance.experiments.power_loss.signatures import PowerFailureFinding
 from conformance.implementations.jvm.cache import JvmCache
 from conformance.lockstep import DivergenceError
 from conformance.machines import CacheMachine
@@ -69,7 +69,7 @@ class Stored(NamedTuple):
         return self.position_of(max((offset for time, offset in self.times if time <= timestamp), default=self.start))
 
 
-class CacheLife(NamedTuple):
+class CacheHistory(NamedTuple):
     """Recorded history of a cache.
 
     Attributes:
@@ -83,29 +83,29 @@ class CacheLife(NamedTuple):
     events: tuple[Event, ...]
 
 
-CacheFinding = SmallFinding[CacheLife]
+CacheFinding = PowerFailureFinding[CacheHistory]
 
 
-class CacheExplorer(SmallExplorer[CacheLife]):
-    """Runner of power failures for one release's cache."""
+class CacheExplorer(LockstepExplorer[CacheHistory]):
+    """Search in one release's cache of remote indexes."""
 
     machine = CacheMachine
     recorded = JvmCache
 
-    def drawn(self, chance: Random) -> CacheLife:
-        """Return a life that was drawn and executed; see the base class."""
+    def drawn(self, chance: Random) -> CacheHistory:
+        """Execute a generated example, and return its history; see the base class."""
         return self.record(*_drawn(chance))
 
-    def moments(self, life: CacheLife) -> Iterator[Moment]:
-        """Yield the moments at which power may fail; see the base class."""
-        return moments_of(life.events, lambda _step, _done: (_RESTART,), after=False)
+    def crash_points(self, history: CacheHistory) -> Iterator[CrashPoint]:
+        """Yield the crash points at which power may fail; see the base class."""
+        return crash_points_of(history.events, lambda _step, _done: (_RESTART,), after=False)
 
     def trace_of(self, finding: CacheFinding) -> Trace:
         """Return a trace of the cache machine that opens the remaining files; see the base class."""
         title = f"a cache after a power failure: {finding.text}"
-        return Trace("cache", self.release, tuple(steps_of(finding.life, finding.failure)), title=title)
+        return Trace("cache", self.release, tuple(steps_of(finding.history, finding.failure)), title=title)
 
-    def record(self, stored: Sequence[Stored], operations: Sequence[Operation]) -> CacheLife:
+    def record(self, stored: Sequence[Stored], operations: Sequence[Operation]) -> CacheHistory:
         """Execute operations with Kafka's classes, and record what they do to the files."""
         shutil.rmtree(self._directory, ignore_errors=True)
         (self._directory / DIRECTORY).mkdir(parents=True)
@@ -118,20 +118,20 @@ class CacheExplorer(SmallExplorer[CacheLife]):
             self._recorded.perform(operation)
         events = tuple(self._journal.end())
         self._recorded.end()
-        return CacheLife(tuple(stored), tuple(operations), events)
+        return CacheHistory(tuple(stored), tuple(operations), events)
 
-    def judge(self, life: CacheLife, failure: Failure) -> dict[Promise | None, str]:
-        """Return the evidence for each guarantee that a failure breaks, and for None the divergence of kidx."""
-        found: dict[Promise | None, str] = {}
+    def check(self, history: CacheHistory, failure: Failure) -> dict[Guarantee | None, str]:
+        """Return the evidence for each violated guarantee, and for None the divergence; see the base class."""
+        found: dict[Guarantee | None, str] = {}
         try:
             with self._lockstep.example():
-                for operation in steps_of(life, failure):
+                for operation in steps_of(history, failure):
                     outcome = self._lockstep.perform(operation).outcome
-                    broken, wrong = _broken(life, operation, outcome)
+                    guarantee, wrong = _violation(history, operation, outcome)
                     if wrong:
-                        found.setdefault(broken, wrong)
+                        found.setdefault(guarantee, wrong)
                     if operation == _OPEN and outcome.error is not None:
-                        found[Promise.CACHE_OPENS] = f"{outcome.error}: {(outcome.text or '')[:80]}"
+                        found[Guarantee.CACHE_OPENS] = f"{outcome.error}: {(outcome.text or '')[:80]}"
                         break
                 else:
                     self._lockstep.compare_directories()
@@ -141,14 +141,14 @@ class CacheExplorer(SmallExplorer[CacheLife]):
         return found
 
 
-def steps_of(life: CacheLife, failure: Failure) -> list[Operation]:
+def steps_of(history: CacheHistory, failure: Failure) -> list[Operation]:
     """Return the operations that write the remaining files, open the cache, and look up in each segment."""
-    steps = [each for segment in life.stored for each in segment.operations()]
+    steps = [each for segment in history.stored for each in segment.operations()]
     steps += [_OPEN, Operation("crash_cache")]
     for name, content in sorted(failure.files().items()):
         steps.append(Operation("damage_cached_file", (name, "write_file", [content.hex()])))
     steps.append(_OPEN)
-    for segment in life.stored:
+    for segment in history.stored:
         first, last = segment.offsets[0][0], segment.offsets[-1][0]
         for offset in (segment.start, (first + last) // 2, last + 1):
             steps.append(Operation("look_up_offset", (segment.id, segment.start, offset)))
@@ -158,22 +158,25 @@ def steps_of(life: CacheLife, failure: Failure) -> list[Operation]:
     return steps
 
 
-def _broken(life: CacheLife, operation: Operation, outcome: Any) -> tuple[Promise, str]:
-    """Return the guarantee that an operation may break, and the evidence; empty if it holds it."""
-    segment = next((each for each in life.stored if operation.args and each.id == operation.args[0]), None)
+def _violation(history: CacheHistory, operation: Operation, outcome: Any) -> tuple[Guarantee, str]:
+    """Return the guarantee that an operation checks, and the evidence of its violation; empty if it is kept."""
+    segment = next((each for each in history.stored if operation.args and each.id == operation.args[0]), None)
     if segment is None or outcome.error is not None:
-        return Promise.CACHE_LOOKUP, ""
+        return Guarantee.CACHE_LOOKUP, ""
     _, _, target, *_ = (*operation.args, 0)
     match operation.name:
         case "look_up_offset" if outcome.value > segment.position_of(target):
-            return Promise.CACHE_LOOKUP, f"offset {target}: position {outcome.value} is past the record"
+            return Guarantee.CACHE_LOOKUP, f"offset {target}: position {outcome.value} is past the record"
         case "look_up_timestamp" if outcome.value > segment.position_at(target):
-            return Promise.CACHE_LOOKUP, f"timestamp {target}: position {outcome.value} is past the record"
+            return Guarantee.CACHE_LOOKUP, f"timestamp {target}: position {outcome.value} is past the record"
         case "aborted_in":
             found, _ = outcome.value
             missing = len(segment.aborted) - len(found)
-            return Promise.CACHE_ABORTED, f"{missing} of {len(segment.aborted)} aborted transactions" if missing else ""
-    return Promise.CACHE_LOOKUP, ""
+            return (
+                Guarantee.CACHE_ABORTED,
+                f"{missing} of {len(segment.aborted)} aborted transactions" if missing else "",
+            )
+    return Guarantee.CACHE_LOOKUP, ""
 
 
 def _drawn(chance: Random) -> tuple[list[Stored], list[Operation]]:

@@ -1,4 +1,4 @@
-"""Compacted logs: generated lives with cleaning rounds, and what a log must have of each key after a power failure.
+"""Compacted logs: examples with cleaning rounds, and the records that each key must have after a power failure.
 
 A cleaner writes new segments (``.cleaned``), renames them (``.swap``), removes the old ones and renames the new ones
 again. The end of the round is then written to ``cleaner-offset-checkpoint``. Whatever of this survives, each key has
@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from conformance.experiments.power_loss.batches import Batch, KeyedRecord, keyed_records
 from conformance.experiments.power_loss.cleaner_checkpoint import NO_CHECKPOINT
-from conformance.experiments.power_loss.lives import DrawnLife
+from conformance.experiments.power_loss.histories import OperationGenerator
 from conformance.operations import Operation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from random import Random
 
-    from conformance.experiments.power_loss.lives import Life
+    from conformance.experiments.power_loss.histories import History
     from conformance.operations.log import LogState
 
 _KEY_IN_TRANSACTION = 5
 
 
-class DrawnCompactedLife(DrawnLife):
+class CompactedOperationGenerator(OperationGenerator):
     """Generator of the operations of a compacted log; see the base class."""
 
     acts: ClassVar[Sequence[str]] = (
@@ -91,16 +91,16 @@ class Expected(NamedTuple):
 
 
 class Keys:
-    """Records with a key that were appended in a life, after each of its operations, whether or not cleaned since.
+    """Records with a key that were appended in a history, after each of its operations, whether or not cleaned since.
 
     Args:
-        life: the life.
+        history: the history.
         logs: batches before the first operation, and after each.
     """
 
-    def __init__(self, life: Life, logs: Sequence[list[Batch]]) -> None:
+    def __init__(self, history: History, logs: Sequence[list[Batch]]) -> None:
         self._after: list[dict[int, KeyedRecord]] = [{}]
-        for batches, seen in zip(logs[1:], life.observations, strict=False):
+        for batches, seen in zip(logs[1:], history.observations, strict=False):
             known = self._after[-1]
             if seen.state is not None:
                 start, end = seen.state.start_offset, seen.state.end_offset

@@ -119,7 +119,7 @@ class Disk:
     event: int = 0
     step: int = -1
 
-    def happen(self, event: Event) -> None:
+    def apply(self, event: Event) -> None:
         """Apply an event."""
         self.event += 1
         match event:
@@ -231,7 +231,7 @@ def disks(events: Iterable[Event]) -> Iterator[Disk]:
     """Yield the disk after each event, always the same object; use :meth:`Disk.copy` to keep a state."""
     disk = Disk()
     for event in events:
-        disk.happen(event)
+        disk.apply(event)
         yield disk
 
 

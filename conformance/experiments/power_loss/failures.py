@@ -1,4 +1,4 @@
-"""Power failures of a life: moments, losses, and the checkpoints that a broker may have written before."""
+"""Power failures of a recorded history: when power fails, which writes are lost, and how the broker restarts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conformance.operations import Operation
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
-    from conformance.experiments.power_loss.lives import Life
+    from conformance.experiments.power_loss.histories import History
     from conformance.implementations.jvm.journal import Event
 
 MARKER: Final = ".kafka_cleanshutdown"
@@ -43,11 +43,11 @@ class Restart(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Moment:
-    """Moment at which power may fail.
+class CrashPoint:
+    """Point of a history at which power may fail.
 
     Attributes:
-        disk: state of the disk.
+        disk: contents of the disk, with the writes that are not durable yet.
         step: number of the current or last operation.
         done: True if that operation has ended.
         restarts: possible restarts of the broker.
@@ -61,43 +61,50 @@ class Moment:
 
 @dataclass(frozen=True)
 class Failure:
-    """Power failure, and the restart after it."""
+    """Power failure, and the restart after it.
 
-    moment: Moment
+    Attributes:
+        crash_point: point at which the power fails.
+        loss: writes, lengths and names that are lost.
+        restart: restart of the broker.
+    """
+
+    crash_point: CrashPoint
     loss: Loss
     restart: Restart
 
     def files(self) -> dict[str, bytes]:
         """Return the remaining files."""
-        return self.moment.disk.surviving(self.loss)
+        return self.crash_point.disk.surviving(self.loss)
 
     def described(self) -> list[str]:
         """Return descriptions of the lost items."""
-        lost = [self.moment.disk.described(item, value) for item, value in self.loss.items()]
+        lost = [self.crash_point.disk.described(item, value) for item, value in self.loss.items()]
         return [*lost, f"the removal of {MARKER}"] if self.restart.marker_is_back else lost
 
-    def opening(self, life: Life) -> Operation:
+    def opening(self, history: History) -> Operation:
         """Return the operation that opens the log."""
-        settings, *_, now = life.operations[0].args
+        settings, *_, now = history.operations[0].args
         return Operation(
             "open_log", (settings, self.restart.start, self.restart.recovery_point, self.restart.clean, now)
         )
 
 
-def moments(life: Life) -> Iterator[Moment]:
-    """Yield the moments of a life at which something may be lost that could not be lost before."""
-    return moments_of(life.events, lambda step, done: restarts(life, step, done=done))
+def crash_points(history: History) -> Iterator[CrashPoint]:
+    """Yield the crash points of a history at which a write may be lost that could not be lost at an earlier one."""
+    return crash_points_of(history.events, lambda step, done: restarts(history, step, done=done))
 
 
-def moments_of(
+def crash_points_of(
     events: Sequence[Event], restarting: Callable[[int, bool], Iterable[Restart]], *, after: bool = True
-) -> Iterator[Moment]:
-    """Yield the moments at which something may be lost that could not be lost before.
+) -> Iterator[CrashPoint]:
+    """Yield the crash points at which a write may be lost that could not be lost at an earlier one.
 
     Args:
         events: the recorded writes, renames and syncs.
-        restarting: returns the possible restarts, from the number of an operation and True if it has ended.
-        after: True to yield the moment after each operation, too.
+        restarting: function that returns the possible restarts; its arguments are the number of an operation, and True
+            if the operation has ended.
+        after: True to yield the crash point after each operation, too.
     """
     last = len(events)
     before: dict[Item, list[bytes | int | None]] = {}
@@ -106,32 +113,31 @@ def moments_of(
         options = disk.options()
         if options and disk.step >= 0 and (options != before or done):
             before = options
-            yield Moment(disk.copy(), disk.step, done, tuple(restarting(disk.step, done)))
+            yield CrashPoint(disk.copy(), disk.step, done, tuple(restarting(disk.step, done)))
 
 
-def restarts(life: Life, step: int, *, done: bool) -> Iterator[Restart]:
+def restarts(history: History, step: int, *, done: bool) -> Iterator[Restart]:
     """Yield the possible restarts of a broker; of a compacted log with each checkpoint that the cleaner may have."""
-    for cleaned_to in last_checkpoints(life.operations[: step + 1 if done else step], life.observations):
-        for restart in _restarts(life, step, done=done):
+    for cleaned_to in last_checkpoints(history.operations[: step + 1 if done else step], history.observations):
+        for restart in _restarts(history, step, done=done):
             yield restart._replace(cleaned_to=cleaned_to)
 
 
-def _restarts(life: Life, step: int, *, done: bool) -> Iterator[Restart]:
+def _restarts(history: History, step: int, *, done: bool) -> Iterator[Restart]:
     """Yield the possible restarts of a broker after a power failure at a step.
 
-    Its checkpoint has a recovery point that the log had since it was last truncated, because a broker writes the
-    checkpoint
-    when it truncates, and periodically; and a log start that it had. A shutdown counts as clean when it is complete,
-    and until the next broker has removed the marker: before 2.8 after it has loaded its logs.
+    A broker writes its checkpoints when it truncates the log, and periodically. So the recovery point in the checkpoint
+    is one that the log had since it was last truncated, and the log start is one that the log had. A shutdown counts as
+    clean when it is complete, until the next broker has removed the marker: before 2.8 after it has loaded its logs.
     """
     ended = step if done else step - 1
-    operations = life.operations[: ended + 1]
+    operations = history.operations[: ended + 1]
     first = max((n for n, each in enumerate(operations) if each.name in _TRUNCATIONS), default=0)
-    states = life.checkpoints[: ended + 1]
+    states = history.checkpoints[: ended + 1]
     points = {state.recovery_point for state in states[first:] if state is not None} or {0}
     starts = {state.start_offset for state in states[first:] if state is not None} or {0}
     shut_down = bool(operations) and operations[-1].name == "close_log"
-    marker_is_back = ended < step and dialect_of(life.release).loading_removes_marker_first
+    marker_is_back = ended < step and dialect_of(history.release).loading_removes_marker_first
     trusted = Restart(True, max(points), max(starts), marker_is_back)
     if shut_down and not marker_is_back:
         yield trusted
@@ -194,14 +200,14 @@ def fewest(failure: Failure, still: Callable[[Failure], bool]) -> Failure:
 
     Args:
         failure: the failure to shrink.
-        still: returns True if a failure shows the same.
+        still: function that returns True if a failure violates the same guarantee.
     """
     found = True
     while found:
         found = False
         for item in sorted(failure.loss, key=_weight):
             less = {other: value for other, value in failure.loss.items() if other != item}
-            smaller = Failure(failure.moment, less, failure.restart)
+            smaller = Failure(failure.crash_point, less, failure.restart)
             if still(smaller):
                 failure, found = smaller, True
     return failure

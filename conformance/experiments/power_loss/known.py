@@ -1,4 +1,4 @@
-"""Known causes of broken guarantees after a power failure: the clause of each, and what must be lost for it."""
+"""Known causes of violated guarantees after a power failure: the clause of each, and what must be lost for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from conformance.clauses import load_clauses
-from conformance.experiments.power_loss.promises import Promise
+from conformance.experiments.power_loss.guarantees import Guarantee
 
 if TYPE_CHECKING:
     from conformance.experiments.power_loss.signatures import Signature
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Known:
-    """Known cause of a broken guarantee.
+    """Known cause of the violation of a guarantee.
 
     Attributes:
         clause: clause of the cause; it applies to the releases that have the cause.
-        promises: guarantees that are broken.
+        guarantees: guarantees that may be violated.
         needs: kinds of items that must be lost, as patterns with ``*``.
         lost: patterns of other kinds that may have to be lost.
         clean: True if the broker must find a clean shutdown, False if it must not; None for either.
@@ -31,7 +31,7 @@ class Known:
     """
 
     clause: str
-    promises: frozenset[Promise]
+    guarantees: frozenset[Guarantee]
     needs: frozenset[str]
     lost: frozenset[str]
     clean: bool | None
@@ -41,7 +41,7 @@ class Known:
     def covers(self, signature: Signature) -> bool:
         """Return whether a finding with a signature has this cause."""
         return (
-            signature.promise in self.promises
+            signature.guarantee in self.guarantees
             and self.clean in (None, signature.clean)
             and all(any(fnmatchcase(lost, pattern) for lost in signature.lost) for pattern in self.needs)
             and all(any(fnmatchcase(lost, pattern) for pattern in self.lost | self.needs) for lost in signature.lost)
@@ -76,7 +76,7 @@ def load_known() -> KnownCauses:
         [
             Known(
                 row["clause"],
-                frozenset(Promise[name] for name in row.get("promises", Promise.__members__)),
+                frozenset(Guarantee[name] for name in row.get("guarantees", Guarantee.__members__)),
                 frozenset(row.get("needs", ())),
                 frozenset(row.get("lost", ())),
                 row.get("clean"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.experiments.power_loss.batches import Batch, batches_of_log, inside, targets_of
 from conformance.experiments.power_loss.compaction import is_compacted
-from conformance.experiments.power_loss.promises import Opened
+from conformance.experiments.power_loss.guarantees import OpenedLog
 from conformance.implementations.jvm.log import JvmLog
 from conformance.implementations.kidx.log import ReferenceLog
 from conformance.lockstep.scopes.log_files import COMPARED
@@ -55,7 +55,7 @@ class Opener:
         who.begin(directory)
         return topic
 
-    def open_with_kafka(self, files: Mapping[str, bytes], opening: Operation, cleaned_to: int = -1) -> Opened:
+    def open_with_kafka(self, files: Mapping[str, bytes], opening: Operation, cleaned_to: int = -1) -> OpenedLog:
         """Open files with Kafka's classes, look up everything, and clean the log if it is compacted.
 
         Args:
@@ -68,7 +68,7 @@ class Opener:
         found = _read(topic)
         state = observation.state
         if state is None:
-            return Opened(observation, found, [], {}, (None, ()), "")
+            return OpenedLog(observation, found, [], {}, (None, ()), "")
         batches = batches_of_log(found)
         by_offset = {offset: self._fetch(offset) for offset in _offsets(batches, state)}
         by_time = self._kafka.perform(Operation("list_offsets", (_targets(batches, state),))).outcome[:2]
@@ -77,7 +77,7 @@ class Opener:
             cleaning = _clean(self._kafka, state, cleaned_to)
             cleaned = _read(topic)
         appends = self._append(state.end_offset)
-        return Opened(observation, found, batches, by_offset, by_time, appends, cleaned, cleaning)
+        return OpenedLog(observation, found, batches, by_offset, by_time, appends, cleaned, cleaning)
 
     def _fetch(self, offset: int) -> bytes | None:
         found = self._kafka.driver.read(offset)
@@ -94,7 +94,7 @@ class Opener:
         return ""
 
     def difference(  # noqa: PLR0911 -- one return for each thing that may differ
-        self, opened: Opened, files: Mapping[str, bytes], opening: Operation, cleaned_to: int = -1
+        self, opened: OpenedLog, files: Mapping[str, bytes], opening: Operation, cleaned_to: int = -1
     ) -> str:
         """Return the difference between kidx and Kafka's classes for the files; may be empty.
 
@@ -124,7 +124,7 @@ class Opener:
                 return f"offset {offset}: Kafka {found and first_batch(found)}, kidx {seen.value or seen.error}"
         return self._cleaning_difference(opened, topic, other.state, cleaned_to)
 
-    def _cleaning_difference(self, opened: Opened, topic: Path, state: LogState, cleaned_to: int) -> str:
+    def _cleaning_difference(self, opened: OpenedLog, topic: Path, state: LogState, cleaned_to: int) -> str:
         if opened.cleaned is not None:
             cleaning = _clean(self._reference, state, cleaned_to)
             if cleaning[:2] != opened.cleaning[:2]:

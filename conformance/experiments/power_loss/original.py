@@ -1,4 +1,4 @@
-"""Power failures of a life without its planted defect: only other failures are due to the defect."""
+"""Power failures that are possible without a planted defect: only other failures are due to the defect."""
 
 from __future__ import annotations
 
@@ -11,46 +11,45 @@ from conformance.implementations.jvm.journal import DirectorySynced, Event, Rena
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from conformance.experiments.power_loss.lives import Life
+    from conformance.experiments.power_loss.histories import History
 
 
 class Original:
-    """Life without a defect.
+    """History of an example as Kafka's classes executed it, before a defect was planted in it.
 
     Args:
-        life: the life as Kafka's classes executed it.
+        history: the history.
     """
 
-    def __init__(self, life: Life) -> None:
-        self._life = life
+    def __init__(self, history: History) -> None:
+        self._history = history
         self._disks: dict[int, Disk] = {}
         writes = 0
-        for event, disk in zip(life.events, disks(life.events), strict=True):
+        for event, disk in zip(history.events, disks(history.events), strict=True):
             writes += not _syncs(event)
             if writes not in self._disks:
                 self._disks[writes] = disk.copy()
 
     def nearest(self, failure: Failure, events: Sequence[Event]) -> Failure:
-        """Return the failure, reduced to losses and checkpoints that are possible in this life too.
+        """Return the failure, reduced to losses and checkpoints that are possible in this history too.
 
         They are taken from the state right after the same write, before any sync that follows it. So a defect is never
-        blamed
-        for a loss that is possible without it.
+        blamed for a loss that is possible without it.
 
         Args:
-            failure: failure of the defective life.
-            events: events of the defective life.
+            failure: failure of the defective history.
+            events: events of the defective history.
         """
-        moment, restart = failure.moment, failure.restart
-        disk = self._disks[sum(not _syncs(event) for event in events[: moment.disk.event])]
+        crash_point, restart = failure.crash_point, failure.restart
+        disk = self._disks[sum(not _syncs(event) for event in events[: crash_point.disk.event])]
         options = disk.options()
         loss = {
             item: value
             for item, value in failure.loss.items()
-            if self._may_lose(disk, moment.disk, item, value, options)
+            if self._may_lose(disk, crash_point.disk, item, value, options)
         }
-        allowed = list(restarts(self._life, moment.step, done=moment.done))
-        return Failure(moment, loss, restart if restart in allowed else allowed[0])
+        allowed = list(restarts(self._history, crash_point.step, done=crash_point.done))
+        return Failure(crash_point, loss, restart if restart in allowed else allowed[0])
 
     @staticmethod
     def _may_lose(

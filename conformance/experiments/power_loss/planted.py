@@ -1,9 +1,9 @@
 """Planted defects: missing or misplaced syncs, and checkpoints that are too far ahead.
 
-Each changes a *life*, the record of what Kafka's classes did in one process, as if their code were wrong in one place.
-A sync does not change what the process sees, so the record of the defective code would differ only in that place. A
-missing sync of only the offset index is not planted: lookups then begin at an earlier position, and hardly any state of
-a disk shows it.
+Each changes a *history*, the record of what Kafka's classes did in one process, as if their code were wrong in one
+place. A sync does not change what the process sees, so the history of the defective code would differ only there.
+A missing sync of only the offset index is not planted: lookups then begin at an earlier position, and hardly any state
+of a disk shows it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
 from conformance.experiments.power_loss.disk import Disk
-from conformance.experiments.power_loss.lives import Life
+from conformance.experiments.power_loss.histories import History
 from conformance.implementations.jvm.journal import (
     DirectorySynced,
     Event,
@@ -25,7 +25,7 @@ from conformance.implementations.jvm.journal import (
     Written,
 )
 
-Change = Callable[[Life], Life]
+Change = Callable[[History], History]
 
 
 class Planted(NamedTuple):
@@ -41,7 +41,7 @@ class Planted(NamedTuple):
 
 
 def _of_events(change: Callable[[Sequence[Event]], Iterable[Event]]) -> Change:
-    return lambda life: replace(life, events=tuple(change(life.events)))
+    return lambda history: replace(history, events=tuple(change(history.events)))
 
 
 def _without(site: str, ending: str = "") -> Change:
@@ -76,7 +76,7 @@ def _named(events: Sequence[Event]) -> Iterable[tuple[str, Event]]:
     disk = Disk()
     for event in events:
         yield (disk.name_of(event.file) if isinstance(event, Synced) else ""), event
-        disk.happen(event)
+        disk.apply(event)
 
 
 def _early(ending: str) -> Change:
@@ -132,7 +132,7 @@ def _only_active(events: Sequence[Event]) -> Iterable[Event]:
         name = disk.name_of(event.file) if isinstance(event, Synced) else ""
         if not (name[:20].isdigit() and segments and name[:20] != segments[-1][:20]):
             yield event
-        disk.happen(event)
+        disk.apply(event)
 
 
 def _once(events: Sequence[Event]) -> Iterable[Event]:
@@ -146,28 +146,28 @@ def _once(events: Sequence[Event]) -> Iterable[Event]:
         yield event
 
 
-def _shutdown_syncs_nothing(life: Life) -> Life:
+def _shutdown_syncs_nothing(history: History) -> History:
     """Omit all syncs of the operations that close the log."""
     kept, name = list[Event](), ""
-    for event in life.events:
+    for event in history.events:
         if isinstance(event, StepBegins):
-            name = life.operations[event.number].name
+            name = history.operations[event.number].name
         if not (name == "close_log" and isinstance(event, Synced | DirectorySynced)):
             kept.append(event)
-    return replace(life, events=tuple(kept))
+    return replace(history, events=tuple(kept))
 
 
 def _of_states(**fields: str) -> Change:
     """Replace fields of the checkpoints by other fields of the state."""
 
-    def change(life: Life) -> Life:
+    def change(history: History) -> History:
         observations = tuple(
             seen
             if seen.state is None
             else seen._replace(state=seen.state._replace(**{k: getattr(seen.state, v) for k, v in fields.items()}))
-            for seen in life.observations
+            for seen in history.observations
         )
-        return replace(life, checkpoints=tuple(seen.state for seen in observations))
+        return replace(history, checkpoints=tuple(seen.state for seen in observations))
 
     return change
 

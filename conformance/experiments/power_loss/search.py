@@ -1,4 +1,4 @@
-"""Search for broken guarantees in several releases, in worker processes, and for planted defects."""
+"""Search for violated guarantees in several releases, in worker processes, and for planted defects."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.experiments.power_loss import trace
 from conformance.experiments.power_loss.cache import CacheExplorer
-from conformance.experiments.power_loss.compaction import DrawnCompactedLife
+from conformance.experiments.power_loss.compaction import CompactedOperationGenerator
 from conformance.experiments.power_loss.experiment import Explorer, Plan
-from conformance.experiments.power_loss.explorer import SmallExplorer, SmallPlan
+from conformance.experiments.power_loss.explorer import LockstepExplorer, LockstepPlan
+from conformance.experiments.power_loss.histories import OperationGenerator
 from conformance.experiments.power_loss.known import load_known
-from conformance.experiments.power_loss.lives import DrawnLife
 from conformance.experiments.power_loss.planted import PLANTED
 from conformance.experiments.power_loss.segment import SegmentExplorer
 from conformance.experiments.power_loss.shrinking import shrunk
@@ -25,13 +25,18 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
     from conformance.operations import Json
 
-LIVES: Final[dict[str, int]] = {"log": Plan().lives, "cleaned": Plan().lives, "segment": 40, "cache": SmallPlan().lives}
-"""Number of generated lives for each machine."""
+EXAMPLES: Final[dict[str, int]] = {
+    "log": Plan().examples,
+    "cleaned": Plan().examples,
+    "segment": 40,
+    "cache": LockstepPlan().examples,
+}
+"""Number of generated examples for each machine."""
 
-_DRAWN: Final = {"log": DrawnLife, "cleaned": DrawnCompactedLife}
-_SMALL: Final[dict[str, Callable[..., SmallExplorer[Any]]]] = {"segment": SegmentExplorer, "cache": CacheExplorer}
+_DRAWN: Final = {"log": OperationGenerator, "cleaned": CompactedOperationGenerator}
+_SMALL: Final[dict[str, Callable[..., LockstepExplorer[Any]]]] = {"segment": SegmentExplorer, "cache": CacheExplorer}
 _MORE: Final = 4
-"""Factor by which the search for a planted defect executes more lives."""
+"""Factor by which the search for a planted defect executes more examples."""
 
 
 class Search(NamedTuple):
@@ -40,15 +45,15 @@ class Search(NamedTuple):
     Attributes:
         machine: name of the machine.
         seed: random seed.
-        lives: number of generated lives; None for the default.
-        seconds: time after which no new life begins; None for no limit.
+        examples: number of generated examples; None for the default.
+        seconds: time after which no new history begins; None for no limit.
         shrink_seconds: time limit for shrinking each cause.
         directory: directory of the traces.
     """
 
     machine: str
     seed: int
-    lives: int | None
+    examples: int | None
     seconds: float | None
     shrink_seconds: float
     directory: Path
@@ -63,23 +68,23 @@ class Search(NamedTuple):
         Raises:
             ToolError: Java or a jar is missing.
         """
-        lives, known = self.lives or LIVES[self.machine], load_known()
+        examples, known = self.examples or EXAMPLES[self.machine], load_known()
         row: Json = {"machine": self.machine, "release": release, "findings": []}
         if self.machine in _SMALL:
             small = _SMALL[self.machine](release, scratch, progress)
-            seen = small.explore(SmallPlan(self.seed, lives, seconds=self.seconds))
+            seen = small.explore(LockstepPlan(self.seed, examples, seconds=self.seconds))
             for one in seen.findings:
                 clause = known.of(one.signature, release, self.machine)
                 path = small.trace_of(one).save(self.directory)
                 told = _told(one.signature, one.times, one.text, clause, path, one.failure.described())
-                steps = [operation.to_json() for operation in one.life.operations]
+                steps = [operation.to_json() for operation in one.history.operations]
                 row["findings"].append(told | {"steps": steps, "lines": one.lines()})
-            return row | {"lives": seen.lives, "states": seen.states}
+            return row | {"lives": seen.examples, "states": seen.states}
         explorer = Explorer(release, scratch, progress, drawn=_DRAWN[self.machine])
-        explored = explorer.explore(Plan(self.seed, lives, seconds=self.seconds))
+        explored = explorer.explore(Plan(self.seed, examples, seconds=self.seconds))
         for finding in explored.findings:
             row["findings"].append(self._finding(shrunk(finding, explorer, self.shrink_seconds), release))
-        return row | {"lives": explored.lives, "states": explored.states}
+        return row | {"lives": explored.examples, "states": explored.states}
 
     def _finding(self, finding: Finding, release: str) -> Json:
         clause = load_known().of(finding.signature, release, self.machine)
@@ -87,7 +92,7 @@ class Search(NamedTuple):
         of_log = trace.of_crash_state(finding).save(self.directory)
         lost = [each["what"] for each in trace.document(finding)["lost"]]
         told = _told(finding.signature, finding.times, finding.text, clause, path, lost)
-        steps = [operation.to_json() for operation in finding.life.operations]
+        steps = [operation.to_json() for operation in finding.history.operations]
         return told | {"steps": steps, "crash": str(of_log), "lines": finding.lines()}
 
 
@@ -143,13 +148,13 @@ def search_planted(
         seeds: random seeds.
         release: release whose record is changed.
         scratch: an empty directory.
-        plan: amount of work without a planted defect.
+        plan: limits of a search without a planted defect.
         progress: called while jars are fetched.
     """
     explorer = Explorer(release, scratch, progress)
     for name in names:
         for seed in seeds:
-            more = plan._replace(seed=seed, lives=_MORE * plan.lives, lockstep=False)
+            more = plan._replace(seed=seed, examples=_MORE * plan.examples, lockstep=False)
             found = explorer.explore(more, PLANTED[name].change, lambda explored: bool(explored.findings))
             shown = str(found.findings[0].signature) if found.findings else None
-            yield {"name": name, "title": PLANTED[name].title, "seed": seed, "lives": found.lives, "found": shown}
+            yield {"name": name, "title": PLANTED[name].title, "seed": seed, "lives": found.examples, "found": shown}

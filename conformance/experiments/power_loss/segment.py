@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.experiments.power_loss.batches import Batch, batches_of_log, targets_of, timestamps_of
 from conformance.experiments.power_loss.disk import disks
-from conformance.experiments.power_loss.explorer import SmallExplorer
-from conformance.experiments.power_loss.failures import Failure, Moment, Restart, moments_of
-from conformance.experiments.power_loss.promises import Promise
-from conformance.experiments.power_loss.signatures import SmallFinding
+from conformance.experiments.power_loss.explorer import LockstepExplorer
+from conformance.experiments.power_loss.failures import CrashPoint, Failure, Restart, crash_points_of
+from conformance.experiments.power_loss.guarantees import Guarantee
+from conformance.experiments.power_loss.signatures import PowerFailureFinding
 from conformance.implementations.jvm.journal import DirectorySynced, Renamed, StepBegins
 from conformance.implementations.jvm.segment import JvmSegment
 from conformance.lockstep import DivergenceError
@@ -43,28 +43,28 @@ _CHANGES: Final = frozenset({"append_records", "update_txn_index", "truncate_seg
 
 
 @dataclass(frozen=True)
-class SegmentLife:
+class SegmentHistory:
     """Recorded history of a segment, from ``open_segment`` on."""
 
     operations: tuple[Operation, ...]
     events: tuple[Event, ...]
 
 
-SegmentFinding = SmallFinding[SegmentLife]
+SegmentFinding = PowerFailureFinding[SegmentHistory]
 
 
-class SegmentExplorer(SmallExplorer[SegmentLife]):
-    """Runner of power failures for one release's segment."""
+class SegmentExplorer(LockstepExplorer[SegmentHistory]):
+    """Search in one release's segment."""
 
     machine = SegmentMachine
     recorded = JvmSegment
     apart = "close_segment"
 
-    def drawn(self, chance: Random) -> SegmentLife:
-        """Return a life that was drawn and executed; see the base class."""
+    def drawn(self, chance: Random) -> SegmentHistory:
+        """Execute a generated example, and return its history; see the base class."""
         return self.record(_drawn(chance, finishes=dialect_of(self.release).close_finishes_segment))
 
-    def record(self, operations: Iterable[Operation]) -> SegmentLife:
+    def record(self, operations: Iterable[Operation]) -> SegmentHistory:
         """Execute operations with Kafka's classes, and record what they do to the files."""
         shutil.rmtree(self._directory, ignore_errors=True)
         self._directory.mkdir(parents=True)
@@ -77,23 +77,25 @@ class SegmentExplorer(SmallExplorer[SegmentLife]):
             done.append(operation)
         events = self._journal.end()
         self._recorded.end()
-        return SegmentLife(tuple(done), tuple(_with_names(events)))
+        return SegmentHistory(tuple(done), tuple(_with_names(events)))
 
-    def moments(self, life: SegmentLife) -> Iterator[Moment]:
-        """Yield the moments at which power may fail; see the base class."""
-        return moments_of(life.events, lambda step, done: _restarts(life.operations[: step + 1 if done else step]))
+    def crash_points(self, history: SegmentHistory) -> Iterator[CrashPoint]:
+        """Yield the crash points at which power may fail; see the base class."""
+        return crash_points_of(
+            history.events, lambda step, done: _restarts(history.operations[: step + 1 if done else step])
+        )
 
-    def judge(self, life: SegmentLife, failure: Failure) -> dict[Promise | None, str]:
-        """Return the evidence for each broken guarantee, and for None the divergence; see the base class."""
-        return self._opened(life, failure)[1]
+    def check(self, history: SegmentHistory, failure: Failure) -> dict[Guarantee | None, str]:
+        """Return the evidence for each violated guarantee, and for None the divergence; see the base class."""
+        return self._opened(history, failure)[1]
 
     def trace_of(self, finding: SegmentFinding) -> Trace:
         """Return a trace of the segment machine that opens the remaining files; see the base class."""
-        steps, _ = self._opened(finding.life, finding.failure)
+        steps, _ = self._opened(finding.history, finding.failure)
         title = f"a segment after a power failure: {finding.text}"
         return Trace("segment", self.release, tuple(steps), title=title)
 
-    def _opened(self, life: SegmentLife, failure: Failure) -> tuple[list[Operation], dict[Promise | None, str]]:
+    def _opened(self, history: SegmentHistory, failure: Failure) -> tuple[list[Operation], dict[Guarantee | None, str]]:
         """Return the steps that open the remaining files and look up everything, and what they show."""
         steps = list[Operation]()
 
@@ -103,15 +105,15 @@ class SegmentExplorer(SmallExplorer[SegmentLife]):
 
         try:
             with self._lockstep.example():
-                found = self._open(life, failure, do)
+                found = self._open(history, failure, do)
                 self._lockstep.compare_directories()
                 self._lockstep.flush()
         except DivergenceError as error:
             return steps, {None: f"{error.divergence.operation}: {', '.join(error.divergence.aspects)}"}
         return steps, found
 
-    def _open(self, life: SegmentLife, failure: Failure, do: Any) -> dict[Promise | None, str]:
-        opening, files = life.operations[0], failure.files()
+    def _open(self, history: SegmentHistory, failure: Failure, do: Any) -> dict[Guarantee | None, str]:
+        opening, files = history.operations[0], failure.files()
         do(opening.name, *opening.args)
         do("crash_segment")
         for suffix in SUFFIXES:
@@ -125,39 +127,41 @@ class SegmentExplorer(SmallExplorer[SegmentLife]):
             trusted = failure.restart.clean and do("check_segment", is_new).error is None
             outcome = outcome if trusted else do("recover_segment")
         if outcome.error is not None:
-            return {Promise.OPENS: f"{outcome.error}: {(outcome.text or '')[:80]}"}
-        return self._looked_up(life, failure, do)
+            return {Guarantee.OPENS: f"{outcome.error}: {(outcome.text or '')[:80]}"}
+        return self._looked_up(history, failure, do)
 
-    def _looked_up(self, life: SegmentLife, failure: Failure, do: Any) -> dict[Promise | None, str]:
+    def _looked_up(self, history: SegmentHistory, failure: Failure, do: Any) -> dict[Guarantee | None, str]:
         size = self._lockstep.primary.observation.state.size
         batches = batches_of_log({_NAME: (self._lockstep.primary.files[0] or b"")[:size]})
-        found = _lost(failure, life, batches)
+        found = _lost(failure, history, batches)
         end, at = (batches[-1].last + 1 if batches else 0), 0
         if (seen := do("read_next_offset")).value != end:
-            found[Promise.BY_OFFSET] = f"the next offset is {seen.value or seen.error}, and a scan finds {end}"
+            found[Guarantee.BY_OFFSET] = f"the next offset is {seen.value or seen.error}, and a scan finds {end}"
         for batch in batches:
             for offset in dict.fromkeys((batch.base, batch.last)):
                 seen = do("read_segment", offset, _INT_MAX, size, True)
                 if seen.value is None or seen.value[1] != at:
                     actual = seen.error or "nothing" if seen.value is None else f"position {seen.value[1]}"
-                    found.setdefault(Promise.BY_OFFSET, f"offset {offset}: {actual}, and a scan finds {at}")
+                    found.setdefault(Guarantee.BY_OFFSET, f"offset {offset}: {actual}, and a scan finds {at}")
             at += len(batch.data)
         records = timestamps_of(batches)
         largest = max((timestamp for _, timestamp in records), default=None)
         if largest is not None and (seen := do("largest_timestamp", 0)).value != largest:
             # A log looks up a timestamp only in segments whose largest timestamp is not before it.
-            found[Promise.BY_TIME] = f"the largest timestamp is {seen.value or seen.error}, and a scan finds {largest}"
+            found[Guarantee.BY_TIME] = (
+                f"the largest timestamp is {seen.value or seen.error}, and a scan finds {largest}"
+            )
         for target in [*targets_of(batches), _LATEST]:
             wanted = next((offset for offset, timestamp in records if timestamp >= target), None)
             seen = do("find_offset", target, 0, _INT_MAX - 8)
             actual = seen.error or (seen.value and seen.value[1])
             if actual != wanted:
                 text = f"timestamp {target}: offset {actual}, and a scan finds {wanted}"
-                found.setdefault(Promise.BY_TIME, text)
+                found.setdefault(Guarantee.BY_TIME, text)
         aborted, _ = do("collect_from_segment", 0, _LATEST).value or ((), False)
         for batch in batches:
             if batch.is_abort and len(aborted) < sum(each.is_abort for each in batches):
-                found.setdefault(Promise.ABORTED, f"{len(aborted)} of the aborted transactions of a scan")
+                found.setdefault(Guarantee.ABORTED, f"{len(aborted)} of the aborted transactions of a scan")
         return found
 
 
@@ -236,26 +240,26 @@ def _restarts(ended: Sequence[Operation]) -> Iterator[Restart]:
     yield Restart(clean=False, recovery_point=0, start=0)
 
 
-def _lost(failure: Failure, life: SegmentLife, batches: Sequence[Batch]) -> dict[Promise | None, str]:
-    """Return the batch of the last flush that is gone, unless it was truncated, as a broken guarantee."""
-    moment, there = failure.moment, {batch.base: batch.data for batch in batches}
-    for batch in _durable(life, moment):
+def _lost(failure: Failure, history: SegmentHistory, batches: Sequence[Batch]) -> dict[Guarantee | None, str]:
+    """Return the violation if a batch of the last flush is lost that was not truncated since."""
+    crash_point, there = failure.crash_point, {batch.base: batch.data for batch in batches}
+    for batch in _durable(history, crash_point):
         if there.get(batch.base) != batch.data:
-            return {Promise.DURABLE: f"offsets {batch.base} to {batch.last}"}
+            return {Guarantee.DURABLE: f"offsets {batch.base} to {batch.last}"}
     return {}
 
 
-def _durable(life: SegmentLife, moment: Moment) -> list[Batch]:
+def _durable(history: SegmentHistory, crash_point: CrashPoint) -> list[Batch]:
     """Return the batches of the last flush that have not been truncated since."""
     durable = list[Batch]()
-    for event, disk in zip(life.events, disks(life.events), strict=True):
-        if disk.event > moment.disk.event:
+    for event, disk in zip(history.events, disks(history.events), strict=True):
+        if disk.event > crash_point.disk.event:
             break
         if isinstance(event, StepBegins):
-            if event.number and life.operations[event.number - 1].name == "flush_segment":
+            if event.number and history.operations[event.number - 1].name == "flush_segment":
                 durable = batches_of_log(disk.live())
-            operation = life.operations[event.number]
+            operation = history.operations[event.number]
             if operation.name == "truncate_segment":
                 durable = [batch for batch in durable if batch.last < operation.args[0]]
-    ended = moment.done and life.operations[moment.step].name == "flush_segment"
-    return batches_of_log(moment.disk.live()) if ended else durable
+    ended = crash_point.done and history.operations[crash_point.step].name == "flush_segment"
+    return batches_of_log(crash_point.disk.live()) if ended else durable

@@ -8,17 +8,17 @@ from dataclasses import replace
 from itertools import islice, product
 from typing import TYPE_CHECKING
 
-from conformance.experiments.power_loss.failures import Failure, fewest, moments
-from conformance.experiments.power_loss.judging import Judge
+from conformance.experiments.power_loss.checking import Checker
+from conformance.experiments.power_loss.failures import Failure, crash_points, fewest
 from conformance.experiments.power_loss.signatures import Finding, Signature, kind_of, signature_of
 
 if TYPE_CHECKING:
     from conformance.experiments.power_loss.experiment import Explorer
-    from conformance.experiments.power_loss.lives import Life
+    from conformance.experiments.power_loss.histories import History
     from conformance.operations import Operation
 
 _MOST = 64
-"""Maximum number of losses that are tried at one moment."""
+"""Maximum number of losses that are tried at one crash point."""
 
 
 def shrunk(finding: Finding, explorer: Explorer, seconds: float) -> Finding:
@@ -30,12 +30,12 @@ def shrunk(finding: Finding, explorer: Explorer, seconds: float) -> Finding:
         seconds: time limit.
     """
     end = time.monotonic() + seconds
-    best = _of(finding.life.operations[: finding.failure.moment.step + 1], finding, explorer) or finding
-    width = max(1, (len(best.life.operations) - 1) // 2)
+    best = _of(finding.history.operations[: finding.failure.crash_point.step + 1], finding, explorer) or finding
+    width = max(1, (len(best.history.operations) - 1) // 2)
     while width:
-        at = len(best.life.operations) - 1 - width
+        at = len(best.history.operations) - 1 - width
         while at >= 1 and time.monotonic() < end:
-            operations = best.life.operations
+            operations = best.history.operations
             smaller = _of((*operations[:at], *operations[at + width :]), finding, explorer)
             if smaller is not None:
                 best = smaller
@@ -46,39 +46,41 @@ def shrunk(finding: Finding, explorer: Explorer, seconds: float) -> Finding:
 
 def _of(operations: Sequence[Operation], finding: Finding, explorer: Explorer) -> Finding | None:
     """Return the same finding at the last of these operations, or None."""
-    life = explorer.recorder.perform(operations)
-    if len(life.operations) < len(operations):
+    history = explorer.recorder.perform(operations)
+    if len(history.operations) < len(operations):
         return None
-    judge = Judge(life, explorer.opener)
+    checker = Checker(history, explorer.opener)
     wanted = finding.signature
-    for failure in _candidates(life, wanted):
-        shown = judge.shows(failure, wanted.promise)
-        if shown and signature_of(life, failure, wanted.promise).lost <= wanted.lost:
-            smallest = fewest(failure, lambda other: bool(judge.shows(other, wanted.promise)))
-            signature = signature_of(life, smallest, wanted.promise)
+    for failure in _candidates(history, wanted):
+        shown = checker.shows(failure, wanted.guarantee)
+        if shown and signature_of(history, failure, wanted.guarantee).lost <= wanted.lost:
+            smallest = fewest(failure, lambda other: bool(checker.shows(other, wanted.guarantee)))
+            signature = signature_of(history, smallest, wanted.guarantee)
             if bool(signature.lost) == bool(wanted.lost):
                 return replace(
                     finding,
-                    life=life,
+                    history=history,
                     failure=smallest,
-                    text=judge.shows(smallest, wanted.promise),
+                    text=checker.shows(smallest, wanted.guarantee),
                     signature=signature,
                 )
     return None
 
 
-def _candidates(life: Life, wanted: Signature) -> Iterator[Failure]:
+def _candidates(history: History, wanted: Signature) -> Iterator[Failure]:
     """Yield failures at the last operation whose losses are among the kinds that the finding lost."""
-    for moment in moments(life):
-        if moment.step < len(life.operations) - 1:
+    for crash_point in crash_points(history):
+        if crash_point.step < len(history.operations) - 1:
             continue
         options = {
-            item: values for item, values in moment.disk.options().items() if kind_of(moment.disk, item) in wanted.lost
+            item: values
+            for item, values in crash_point.disk.options().items()
+            if kind_of(crash_point.disk, item) in wanted.lost
         }
         chosen = product(*([None, *values] for values in options.values()))
-        for restart in moment.restarts:
+        for restart in crash_point.restarts:
             if restart.clean != wanted.clean:
                 continue
             for values in islice(chosen, _MOST):
                 pairs = zip(options, values, strict=True)
-                yield Failure(moment, {item: value for item, value in pairs if value is not None}, restart)
+                yield Failure(crash_point, {item: value for item, value in pairs if value is not None}, restart)

@@ -1,4 +1,4 @@
-"""Signatures of failures: failures with one cause break the same guarantee when the same kinds of items are lost."""
+"""Signatures of power failures: those with one cause violate the same guarantee and lose the same kinds of items."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 
 from conformance.experiments.power_loss.disk import Disk, Item, Length, Name, Page
 from conformance.experiments.power_loss.failures import MARKER, Failure
-from conformance.experiments.power_loss.lives import Life
+from conformance.experiments.power_loss.histories import History
 
 if TYPE_CHECKING:
-    from conformance.experiments.power_loss.promises import Promise
+    from conformance.experiments.power_loss.guarantees import Guarantee
     from conformance.implementations.jvm.journal import Event
     from conformance.operations import Operation
 
@@ -19,13 +19,13 @@ class Signature(NamedTuple):
     """Common properties of failures with the same cause.
 
     Attributes:
-        promise: broken guarantee; None for a divergence between kidx and Kafka's classes.
+        guarantee: violated guarantee; None for a divergence between kidx and Kafka's classes.
         clean: True if the broker finds that it was shut down cleanly.
         lost: kinds of items that must be lost.
         during: the interrupted operation, if nothing has to be lost.
     """
 
-    promise: Promise | None
+    guarantee: Guarantee | None
     clean: bool
     lost: frozenset[str]
     during: str = ""
@@ -39,10 +39,10 @@ class Signature(NamedTuple):
     def __str__(self) -> str:
         how = "after a clean shutdown" if self.clean else "after an unclean shutdown"
         lost = ", ".join(sorted(self.lost)) or f"nothing, {self.during} interrupted"
-        return f"{self.promise or 'kidx diverges'} {how}; lost: {lost}"
+        return f"{self.guarantee or 'kidx diverges'} {how}; lost: {lost}"
 
 
-class RecordedLife(Protocol):
+class RecordedHistory(Protocol):
     """Recorded history of a log, a segment or a cache."""
 
     @property
@@ -54,62 +54,62 @@ class RecordedLife(Protocol):
         """File operations of Kafka's classes in the meantime."""
 
 
-LifeType = TypeVar("LifeType", bound=RecordedLife)
+HistoryType = TypeVar("HistoryType", bound=RecordedHistory)
 
 
 @dataclass
-class SmallFinding(Generic[LifeType]):
-    """Guarantee that a power failure breaks, or a divergence of kidx.
+class PowerFailureFinding(Generic[HistoryType]):
+    """Violation of a guarantee after a power failure, or a divergence of kidx.
 
     Attributes:
         signature: signature of all failures with the same cause.
-        life: the life.
-        failure: the failure with the fewest losses.
+        history: history of the example.
+        failure: the power failure with the fewest lost writes.
         text: evidence.
         times: number of occurrences.
     """
 
     signature: Signature
-    life: LifeType
+    history: HistoryType
     failure: Failure
     text: str
     times: int = 1
 
     def lines(self) -> list[str]:
         """Return evidence, operations and losses, a line each."""
-        moment = self.failure.moment
-        steps = enumerate(self.life.operations[: moment.step + 1], start=1)
+        crash_point = self.failure.crash_point
+        steps = enumerate(self.history.operations[: crash_point.step + 1], start=1)
         return [
             f"shows        {self.text}",
             "steps",
             *(f"{number:>5}  {step}" for number, step in steps),
-            f"power fails  {'after' if moment.done else 'during'} step {moment.step + 1}",
+            f"power fails  {'after' if crash_point.done else 'during'} step {crash_point.step + 1}",
             *(f"lost         {lost}" for lost in self.failure.described()),
         ]
 
 
 @dataclass
-class Finding(SmallFinding[Life]):
-    """Finding about a log, with the restart.
+class Finding(PowerFailureFinding[History]):
+    """Finding about a log, with the restart of the broker.
 
     Attributes:
-        durings: the interrupted or last ended operations.
+        interrupted_operations: names of the operations during which, or after which, the power failed.
     """
 
-    durings: set[str] = field(default_factory=set)
+    interrupted_operations: set[str] = field(default_factory=set)
 
     def lines(self) -> list[str]:
         """Return evidence, operations, losses and restart, a line each."""
-        moment, restart = self.failure.moment, self.failure.restart
+        crash_point, restart = self.failure.crash_point, self.failure.restart
         start = f"clean={restart.clean}, recovery point {restart.recovery_point}, start {restart.start}"
         if restart.cleaned_to >= 0:
             start += f", cleaned up to {restart.cleaned_to}"
-        done = "after" if moment.done else "during"
+        done = "after" if crash_point.done else "during"
         return [
             f"shows        {self.text}",
             "steps",
-            *(f"{number:>5}  {step}" for number, step in enumerate(self.life.operations, start=1)),
-            f"power fails  {done} step {moment.step + 1}; {moment.disk.event} writes, renames and syncs",
+            *(f"{number:>5}  {step}" for number, step in enumerate(self.history.operations, start=1)),
+            f"power fails  {done} step {crash_point.step + 1}; {crash_point.disk.event} writes, renames and syncs",
             *(f"lost         {lost}" for lost in self.failure.described()),
             f"start        {start}",
         ]
@@ -133,15 +133,15 @@ def _suffix(name: str) -> str:
     return name[name.index(".") :] if name[:1].isdigit() and "." in name else name
 
 
-def during_of(life: RecordedLife, failure: Failure) -> str:
+def during_of(history: RecordedHistory, failure: Failure) -> str:
     """Return the operation that was interrupted, or that had ended last."""
-    name = life.operations[failure.moment.step].name
-    return f"after {name}" if failure.moment.done else name
+    name = history.operations[failure.crash_point.step].name
+    return f"after {name}" if failure.crash_point.done else name
 
 
-def signature_of(life: RecordedLife, failure: Failure, promise: Promise | None) -> Signature:
+def signature_of(history: RecordedHistory, failure: Failure, guarantee: Guarantee | None) -> Signature:
     """Return the signature of a failure."""
-    lost = frozenset(kind_of(failure.moment.disk, item) for item in failure.loss)
+    lost = frozenset(kind_of(failure.crash_point.disk, item) for item in failure.loss)
     if failure.restart.marker_is_back:
         lost |= {f"removal of {MARKER}"}
-    return Signature(promise, failure.restart.clean, lost, during_of(life, failure))
+    return Signature(guarantee, failure.restart.clean, lost, during_of(history, failure))

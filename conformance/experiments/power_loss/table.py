@@ -25,8 +25,8 @@ def table(rows: Sequence[Json], command: str) -> str:
     lines = [
         "# What survives a power failure",
         "",
-        f"`{command}` prints this page. A number is how many states of the disk broke a promise for that reason; none",
-        "means that none of the tested states did. `conformance clauses ID` explains a clause.",
+        f"`{command}` prints this page. A number is how many states of the disk violated a guarantee for that",
+        "reason; none means that none of the tested states did. `conformance clauses ID` explains a clause.",
     ]
     for machine in dict.fromkeys(row["machine"] for row in rows):
         of_machine = [row for row in rows if row["machine"] == machine]

@@ -10,15 +10,15 @@ from conformance.errors import ToolError
 from conformance.experiments.json_file import save_json
 from conformance.experiments.power_loss.compaction import is_compacted
 from conformance.experiments.power_loss.disk import Item, Length, Name, Page
-from conformance.experiments.power_loss.failures import Failure, Moment, Restart, moments
-from conformance.experiments.power_loss.promises import Promise
+from conformance.experiments.power_loss.failures import CrashPoint, Failure, Restart, crash_points
+from conformance.experiments.power_loss.guarantees import Guarantee
 from conformance.experiments.power_loss.signatures import Finding, signature_of
 from conformance.operations import Json, Operation
 from conformance.operations.log import TOPIC_DIRECTORY
 from conformance.operations.trace import Trace
 
 if TYPE_CHECKING:
-    from conformance.experiments.power_loss.lives import Recorder
+    from conformance.experiments.power_loss.histories import Recorder
 
 FORMAT: Final = "kidx-power-loss"
 VERSION: Final = 1
@@ -35,7 +35,7 @@ _MEMBERS: Final[dict[str, type | tuple[type, ...]]] = {
 
 def document(finding: Finding) -> Json:
     """Return the file's content."""
-    failure, disk = finding.failure, finding.failure.moment.disk
+    failure, disk = finding.failure, finding.failure.crash_point.disk
     options = disk.options()
     lost = []
     for item, value in failure.loss.items():
@@ -53,13 +53,13 @@ def document(finding: Finding) -> Json:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "release": finding.life.release,
-        "promise": finding.signature.promise and finding.signature.promise.name,
+        "release": finding.history.release,
+        "promise": finding.signature.guarantee and finding.signature.guarantee.name,
         "shows": finding.text,
         "restart": failure.restart._asdict(),
         "event": disk.event,
         "lost": lost,
-        "steps": [operation.to_json() for operation in finding.life.operations],
+        "steps": [operation.to_json() for operation in finding.history.operations],
     }
 
 
@@ -74,8 +74,8 @@ def save(finding: Finding, directory: Path) -> Path:
 
 def of_crash_state(finding: Finding) -> Trace:
     """Return a trace of the log machine that writes the remaining files, opens the log, and looks up offsets."""
-    failure, life = finding.failure, finding.life
-    opening = failure.opening(life)
+    failure, history = finding.failure, finding.history
+    opening = failure.opening(history)
     settings, *_, now = opening.args
     written = [
         Operation("damage_log_file", (name, "write_file", [content.hex()]))
@@ -88,7 +88,7 @@ def of_crash_state(finding: Finding) -> Trace:
         asked.append(Operation("update_high_watermark", (_EVERYTHING,)))
         asked.append(Operation("clean_log", (failure.restart.cleaned_to, 4096, 50, 0)))
     operations = (first, Operation("crash_log"), *written, opening, *asked)
-    return Trace("cleaned" if is_compacted(settings) else "log", life.release, operations, title=title)
+    return Trace("cleaned" if is_compacted(settings) else "log", history.release, operations, title=title)
 
 
 def load(path: Path) -> Json:
@@ -118,19 +118,19 @@ def performed(told: Json, recorder: Recorder) -> Finding:
         ToolError: the operations cannot be executed, or do not cause the same writes and syncs.
     """
     try:
-        life = recorder.perform([Operation.from_json(step) for step in told["steps"]])
-        moment = next(each for each in moments(life) if each.disk.event == told["event"])
-        loss = dict(_item(each, moment) for each in told["lost"])
-        failure = Failure(moment, loss, Restart(**told["restart"]))
-        promise = None if told["promise"] is None else Promise[told["promise"]]
+        history = recorder.perform([Operation.from_json(step) for step in told["steps"]])
+        crash_point = next(each for each in crash_points(history) if each.disk.event == told["event"])
+        loss = dict(_item(each, crash_point) for each in told["lost"])
+        failure = Failure(crash_point, loss, Restart(**told["restart"]))
+        guarantee = None if told["promise"] is None else Guarantee[told["promise"]]
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, StopIteration) as error:
         reason = str(error) or "a different number of writes and syncs"
         raise ToolError(f"Kafka {recorder.release} cannot replay the power failure: {reason}") from error
-    return Finding(signature_of(life, failure, promise), life, failure, "")
+    return Finding(signature_of(history, failure, guarantee), history, failure, "")
 
 
-def _item(told: Json, moment: Moment) -> tuple[Item, bytes | int | None]:
-    disk = moment.disk
+def _item(told: Json, crash_point: CrashPoint) -> tuple[Item, bytes | int | None]:
+    disk = crash_point.disk
     if "name" in told:
         disk.changes[told["name"]]
         return Name(told["name"]), None

@@ -1,4 +1,4 @@
-"""Lives of a log: generated from a seed, executed by Kafka's own classes, and recorded with each write and sync."""
+"""Histories of a log: examples that Kafka's own classes executed, recorded with each of their writes and syncs."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ _ACTS: Final = (
 
 
 @dataclass(frozen=True)
-class Life:
-    """Recorded history of a log.
+class History:
+    """Recorded example of a log.
 
     Attributes:
         release: release of the classes that executed it.
         operations: operations from ``open_log`` on.
         observations: result of each operation.
         events: file operations of the classes in the meantime.
-        checkpoints: states that checkpoints are written from; by default the states in the observations.
+        checkpoints: state of the log after each operation, which a broker writes into its checkpoint files; by
+            default the states in the observations.
     """
 
     release: str
@@ -62,7 +63,7 @@ Next = Callable[[LogState, LogObservation | None], Operation | None]
 
 
 class Recorder:
-    """Kafka's classes of a release, which execute lives of a log in a directory.
+    """Recorder of what Kafka's classes of a release write while they execute the operations of an example.
 
     Args:
         release: release of the classes.
@@ -84,7 +85,7 @@ class Recorder:
         self._journal = JournalledClasses(release, classes, progress, build)
         self._log = JvmLog(release, build=build, loader=self._journal.loader)
 
-    def record(self, following: Next) -> Life:
+    def record(self, following: Next) -> History:
         """Execute and record operations up to the first that fails; the cleaner begins where its last round ended."""
         shutil.rmtree(self._directory, ignore_errors=True)
         (self._directory / TOPIC_DIRECTORY).mkdir(parents=True)
@@ -104,16 +105,16 @@ class Recorder:
                 break
         events = tuple(self._journal.end())
         self._log.end()
-        return Life(self.release, tuple(operations), tuple(observations), events)
+        return History(self.release, tuple(operations), tuple(observations), events)
 
-    def perform(self, operations: Sequence[Operation]) -> Life:
+    def perform(self, operations: Sequence[Operation]) -> History:
         """Execute and record these operations."""
         left = iter(operations)
         return self.record(lambda _state, _seen: next(left, None))
 
 
-class DrawnLife:
-    """Generator of a life's operations, one after the other; call it with the state of the log.
+class OperationGenerator:
+    """Generator of the operations of an example, one after the other; call it with the state of the log.
 
     Every record has its own timestamp, so that a scan shows which one a lookup by time must find.
 
@@ -159,7 +160,7 @@ class DrawnLife:
             return None
         self._left -= 1
         self._coming = iter(self._act(state))
-        return DrawnLife.__call__(self, state, seen)
+        return OperationGenerator.__call__(self, state, seen)
 
     def _open(self, state: LogState, *, clean: bool) -> Operation:
         return Operation("open_log", (self.settings, state.start_offset, state.recovery_point, clean, _NOW))

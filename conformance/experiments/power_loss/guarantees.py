@@ -1,4 +1,4 @@
-"""Guarantees of Kafka for a log after a power failure, which can be checked without a reference.
+"""Guarantees that Kafka gives for a log after a power failure; they are checked without a reference.
 
 * The log opens.
 * Synced data exists: every batch below the recovery point from which the broker starts, and all batches after a
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from conformance.operations.log import LogObservation, LogState
 
 
-class Promise(StrEnum):
+class Guarantee(StrEnum):
     """Guarantee; the value describes its violation."""
 
     OPENS = "the log does not open"
@@ -54,14 +54,14 @@ class Promise(StrEnum):
     CACHE_ABORTED = "a cached transaction index lacks an aborted transaction"
 
 
-class Broken(NamedTuple):
-    """Broken guarantee, with the evidence."""
+class Violation(NamedTuple):
+    """Violation of a guarantee; ``text`` is the evidence."""
 
-    promise: Promise
+    guarantee: Guarantee
     text: str
 
 
-class Opened(NamedTuple):
+class OpenedLog(NamedTuple):
     """Log that was opened after a power failure.
 
     Attributes:
@@ -89,8 +89,10 @@ _MOST: Final = 80
 """Maximum number of characters of an error that are shown."""
 
 
-def broken(opened: Opened, durable: Sequence[Batch], start: int, expected: Sequence[Expected] = ()) -> Iterator[Broken]:
-    """Yield the broken guarantees, the most serious first.
+def violations(
+    opened: OpenedLog, durable: Sequence[Batch], start: int, expected: Sequence[Expected] = ()
+) -> Iterator[Violation]:
+    """Yield the violated guarantees, the most serious first.
 
     Args:
         opened: the log after the failure.
@@ -100,50 +102,54 @@ def broken(opened: Opened, durable: Sequence[Batch], start: int, expected: Seque
     """
     outcome, state = opened.observation
     if state is None:
-        yield Broken(Promise.OPENS, f"{outcome.error}: {(outcome.text or '')[:_MOST]}")
+        yield Violation(Guarantee.OPENS, f"{outcome.error}: {(outcome.text or '')[:_MOST]}")
         return
     if state.start_offset > start:
-        yield Broken(Promise.START, f"at {state.start_offset}, and not at {start} at most")
+        yield Violation(Guarantee.START, f"at {state.start_offset}, and not at {start} at most")
     held = inside(opened.batches, state)
     if opened.cleaned is None:
         yield from _gone(opened, durable, state)
         if held and held[0].base > state.start_offset:
-            yield Broken(
-                Promise.CONTIGUOUS, f"the log starts at {state.start_offset}, and its first offset is {held[0].base}"
+            yield Violation(
+                Guarantee.CONTIGUOUS, f"the log starts at {state.start_offset}, and its first offset is {held[0].base}"
             )
             return
     else:
         yield from _compacted(opened, held, state, expected)
     for one, other in pairwise(held):
         if other.base <= one.last or (opened.cleaned is None and other.base > one.last + 1):
-            yield Broken(Promise.CONTIGUOUS, f"offset {other.base} follows offset {one.last}")
+            yield Violation(Guarantee.CONTIGUOUS, f"offset {other.base} follows offset {one.last}")
             return
     yield from _lookups(opened, held, state)
     yield from _metadata(opened, [batch for batch in held if batch.base >= start])
     if opened.appends:
-        yield Broken(Promise.APPENDS, opened.appends[:_MOST])
+        yield Violation(Guarantee.APPENDS, opened.appends[:_MOST])
 
 
-def _compacted(opened: Opened, held: list[Batch], state: LogState, expected: Sequence[Expected]) -> Iterator[Broken]:
+def _compacted(
+    opened: OpenedLog, held: list[Batch], state: LogState, expected: Sequence[Expected]
+) -> Iterator[Violation]:
     """Yield the keys of a compacted log without their latest value, now and after another cleaning round."""
     if opened.cleaning.error is not None:
-        yield Broken(Promise.CLEANS, f"{opened.cleaning.error}: {(opened.cleaning.text or '')[:_MOST]}")
+        yield Violation(Guarantee.CLEANS, f"{opened.cleaning.error}: {(opened.cleaning.text or '')[:_MOST]}")
     for batches in held, inside(batches_of_log(opened.cleaned or {}), state):
         for text in wrong_keys(batches, expected):
-            yield Broken(Promise.KEYS, text)
+            yield Violation(Guarantee.KEYS, text)
 
 
-def _gone(opened: Opened, durable: Sequence[Batch], state: LogState) -> Iterator[Broken]:
+def _gone(opened: OpenedLog, durable: Sequence[Batch], state: LogState) -> Iterator[Violation]:
     there = {batch.base: batch for batch in opened.batches}
     for batch in durable:
         found = there.get(batch.base)
         if batch.last < state.start_offset:
             continue
         if found is None or batch.last >= state.end_offset:
-            yield Broken(Promise.DURABLE, f"offsets {batch.base} to {batch.last}; the log ends at {state.end_offset}")
+            yield Violation(
+                Guarantee.DURABLE, f"offsets {batch.base} to {batch.last}; the log ends at {state.end_offset}"
+            )
             return
         if found.data != batch.data:
-            yield Broken(Promise.DURABLE, f"offsets {batch.base} to {batch.last} are other bytes")
+            yield Violation(Guarantee.DURABLE, f"offsets {batch.base} to {batch.last} are other bytes")
             return
 
 
@@ -152,13 +158,13 @@ def _is_hidden(offset: int, state: LogState) -> bool:
     return any(size == 0 and base <= offset for base, size in state.segments)
 
 
-def _lookups(opened: Opened, held: list[Batch], state: LogState) -> Iterator[Broken]:
+def _lookups(opened: OpenedLog, held: list[Batch], state: LogState) -> Iterator[Violation]:
     start = state.start_offset
     for batch in held:
         for offset in {max(batch.base, start), batch.last}:
             found = opened.by_offset[offset]
             if found is None or found[: len(batch.data)] != batch.data:
-                yield Broken(Promise.BY_OFFSET, f"offset {offset}: {_described(found)}")
+                yield Violation(Guarantee.BY_OFFSET, f"offset {offset}: {_described(found)}")
                 break
         else:
             continue
@@ -166,7 +172,7 @@ def _lookups(opened: Opened, held: list[Batch], state: LogState) -> Iterator[Bro
     records = timestamps_of(held)
     error, answers = opened.by_time
     if error is not None:
-        yield Broken(Promise.BY_TIME, f"rejected: {error}")
+        yield Violation(Guarantee.BY_TIME, f"rejected: {error}")
         return
     for timestamp, answer in zip(targets_of(held), answers, strict=False):
         wanted = next((offset for offset, other in records if other >= timestamp), None)
@@ -176,12 +182,12 @@ def _lookups(opened: Opened, held: list[Batch], state: LogState) -> Iterator[Bro
         if actual is None and wanted is not None and _is_hidden(wanted, state):
             continue
         if actual != wanted:
-            yield Broken(Promise.BY_TIME, f"timestamp {timestamp}: offset {actual}, and a scan finds {wanted}")
+            yield Violation(Guarantee.BY_TIME, f"timestamp {timestamp}: offset {actual}, and a scan finds {wanted}")
             break
 
 
-def _metadata(opened: Opened, held: list[Batch]) -> Iterator[Broken]:
-    """Yield broken guarantees of epochs and aborts for batches that are not before the last log start.
+def _metadata(opened: OpenedLog, held: list[Batch]) -> Iterator[Violation]:
+    """Yield violated guarantees of epochs and aborts for batches that are not before the last log start.
 
     The metadata of earlier batches may have been removed.
     """
@@ -189,14 +195,14 @@ def _metadata(opened: Opened, held: list[Batch]) -> Iterator[Broken]:
     for batch in held:
         known = [epoch for epoch, first in epochs if first <= batch.base]
         if batch.epoch >= 0 and (known or [-1])[-1] != batch.epoch:
-            yield Broken(Promise.EPOCHS, f"offset {batch.base} is of epoch {batch.epoch}; known are {epochs}")
+            yield Violation(Guarantee.EPOCHS, f"offset {batch.base} is of epoch {batch.epoch}; known are {epochs}")
             break
     open_ones = set[int]()
     for batch in held:
         had_data = batch.producer in open_ones
         (open_ones.discard if batch.is_control else open_ones.add)(batch.producer)
         if batch.is_abort and had_data and batch.base not in aborted:
-            yield Broken(Promise.ABORTED, f"the abort at offset {batch.base}; known are {sorted(aborted)}")
+            yield Violation(Guarantee.ABORTED, f"the abort at offset {batch.base}; known are {sorted(aborted)}")
             break
 
 
