@@ -46,8 +46,8 @@ class _Span(NamedTuple):
 
     low: Version | None
     high: Version | None
-    low_included: bool = True
-    high_included: bool = True
+    low_included: bool = True  # False for a bound such as >3.5.0
+    high_included: bool = True  # False for a bound such as <4.0.0
 
     def contains(self, version: Version) -> bool:
         """Return True if a version lies between the bounds."""
@@ -58,7 +58,12 @@ class _Span(NamedTuple):
 
 @dataclass(frozen=True)
 class ReleaseRange:
-    """Parsed range: ``"3.9.2" in ReleaseRange.parse("3.9.2, 4.0.1..")``."""
+    """Parsed range: ``"3.9.2" in ReleaseRange.parse("3.9.2, 4.0.1..")``.
+
+    Attributes:
+        text: the text that was parsed.
+        spans: its parts; a release is in the range if one of them contains it.
+    """
 
     text: str
     spans: tuple[_Span, ...]

@@ -43,7 +43,7 @@ class AbstractIndex(ABC, Generic[Entry]):
         OSError: the file cannot be created, opened or mapped.
     """
 
-    layout: ClassVar[Layout]
+    layout: ClassVar[Layout]  # fields of an entry
     creation: ClassVar[int] = os.O_CREAT | os.O_EXCL | os.O_RDWR  # open(2) flags for a file that does not exist
 
     def __init__(
@@ -61,13 +61,13 @@ class AbstractIndex(ABC, Generic[Entry]):
         self.max_index_size = max_index_size
         self.writable = writable
         self.dialect = dialect_of(dialect)
-        self.entry_size = self.layout.size
+        self.entry_size = self.layout.size  # bytes
         self._offset_codec = self.layout.codec("relative_offset")
         self._offset_shift = self.layout.field("relative_offset").offset
         # base + relative can only wrap around for a base within 2**31 of either end of a Java long.
         self._wraps = not LONG_MIN - INT_MIN <= base_offset <= LONG_MAX - INT_MAX
         self._mmap: MappedBuffer | None = self._create_and_map()
-        self.max_entries = self._mmap.limit // self.entry_size
+        self.max_entries = self._mmap.limit // self.entry_size  # number of entries for which the file has space
         self.entries = self._mmap.position // self.entry_size
 
     def _create_and_map(self) -> MappedBuffer:

@@ -20,18 +20,19 @@ class TimestampOffset(NamedTuple):
 
 
 class AbortedTxn(NamedTuple):
-    """Entry of a transaction index (TX-1)."""
+    """Entry of a transaction index: an aborted transaction (TX-1)."""
 
     producer_id: int
-    first_offset: int
-    last_offset: int
-    last_stable_offset: int
+    first_offset: int  # of the transaction's first batch
+    last_offset: int  # of its abort marker
+    last_stable_offset: int  # of the log immediately after the abort
 
 
 class TxnIndexSearchResult(NamedTuple):
     """Result of :meth:`kidx.TransactionIndex.collect_aborted_txns`.
 
-    ``is_complete`` is True if no later segment can hold a transaction for the same fetch (TX-9).
+    ``aborted_transactions`` are the entries that the fetch needs, in file order. ``is_complete`` is True if no later
+    segment can hold a transaction for the same fetch (TX-9).
     """
 
     aborted_transactions: tuple[AbortedTxn, ...]

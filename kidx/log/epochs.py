@@ -26,10 +26,10 @@ _DIGITS: Final = re.compile(r"[+-]?\d{1,40}")
 
 
 class EpochEntry(NamedTuple):
-    """Leader epoch, and the offset of its first record."""
+    """Leader epoch, and the offset at which it starts."""
 
     epoch: int
-    start_offset: int
+    start_offset: int  # offset of its first record
 
 
 def read_epochs(path: Path) -> list[EpochEntry]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class RetentionLog(Protocol):
-    """Operations of a log that retention needs."""
+    """Attributes of a log that retention needs; :class:`~kidx.log.UnifiedLog` describes them."""
 
     dialect: Dialect
     clock: Callable[[], int]

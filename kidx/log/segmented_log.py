@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 
 class SegmentedLog(LogOffsets):
-    """Part of :class:`~kidx.log.UnifiedLog` that changes the segments; that class describes the attributes."""
+    """Part of :class:`~kidx.log.UnifiedLog` that changes the segments; that class describes the attributes.
+
+    ``config`` has the settings of the topic, and ``clock`` is the wall clock in milliseconds.
+    """
 
     config: LogConfig
     clock: Clock

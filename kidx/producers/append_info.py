@@ -32,7 +32,7 @@ UNKNOWN_VERSION: Final = -1
 _RAISES_EPOCHS: Final = 2
 """Version of transactions in which each transaction has its own epoch."""
 
-_LAST_EPOCH: Final = (1 << 15) - 1
+_LAST_EPOCH: Final = (1 << 15) - 1  # the largest producer epoch: the coordinator assigns a new producer id after it
 
 
 class Origin(Enum):
@@ -51,7 +51,7 @@ class CompletedTxn(NamedTuple):
 
     producer_id: int
     first_offset: int
-    last_offset: int
+    last_offset: int  # offset of the marker
     is_aborted: bool
 
 

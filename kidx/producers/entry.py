@@ -22,12 +22,12 @@ def decrement_sequence(sequence: int, decrement: int) -> int:
 
 
 class BatchMetadata(NamedTuple):
-    """Numbers of one batch: last sequence number, last offset, last minus first offset, timestamp (milliseconds)."""
+    """Numbers of one batch, by which a repetition of it is recognized (``BatchMetadata``)."""
 
-    last_sequence: int
+    last_sequence: int  # sequence number of the last record
     last_offset: int
-    offset_delta: int
-    timestamp: int
+    offset_delta: int  # last offset minus first offset
+    timestamp: int  # milliseconds
 
     @property
     def first_sequence(self) -> int:

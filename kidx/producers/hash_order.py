@@ -75,6 +75,9 @@ class HashOrder:
 
     Args:
         is_scala: see :data:`IsScala`.
+
+    Attributes:
+        buckets: number of buckets of the table.
     """
 
     def __init__(self, is_scala: IsScala) -> None:

@@ -35,12 +35,12 @@ PRODUCER: Final = struct.Struct(
     "q"   # first offset of the open transaction, -1 for none
 )
 # fmt: on
-CHECKSUMMED_FROM: Final = 6
+CHECKSUMMED_FROM: Final = 6  # the checksum covers the bytes from here on
 VERSION: Final = 1
 
 
 class SnapshotEntry(NamedTuple):
-    """Fields of a producer in their order in the file."""
+    """Fields of a producer in their order in the file; :data:`PRODUCER` explains them."""
 
     producer_id: int
     producer_epoch: int

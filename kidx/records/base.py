@@ -165,7 +165,7 @@ class StoredBatch(ABC):
     Args:
         storage: the buffer that holds the batch.
         position: byte position of the batch in that buffer.
-        size: total size of the batch in bytes.
+        size: total size of the batch in bytes, also as the attribute ``size_in_bytes``.
         magic: format of the batch, from the prefix.
     """
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 
 class RecordBatchHeader(NamedTuple):
-    """Fields of :data:`kidx.records.layout.RECORD_BATCH`, in the order of that table."""
+    """Fields of the header, in the order of :data:`kidx.records.layout.RECORD_BATCH`, which explains them."""
 
     base_offset: int
     length: int

@@ -73,6 +73,10 @@ class ControlRecordType(IntEnum):
 class EndTransactionMarker:
     """End of a transaction: commit or abort (``EndTransactionMarker.java``).
 
+    Attributes:
+        control_type: COMMIT or ABORT.
+        coordinator_epoch: epoch of the transaction coordinator that wrote the marker.
+
     Raises:
         InvalidArgumentError: ``control_type`` is neither COMMIT nor ABORT.
     """

@@ -159,7 +159,10 @@ class Message:
 
 
 class LegacyRecord(Record):
-    """Record of v0 or v1. Key and value are read on access, and errors in them are raised only then, as in Kafka."""
+    """Record of v0 or v1, stored in a ``message``.
+
+    Key and value are read on access, and errors in them are raised only then, as in Kafka.
+    """
 
     __slots__ = ("message",)
 

@@ -141,8 +141,8 @@ class BatchContext(NamedTuple):
     """Fields of a batch that reading its records needs."""
 
     base_offset: int
-    base_timestamp: int
-    base_sequence: int
+    base_timestamp: int  # milliseconds
+    base_sequence: int  # sequence number of the first record, or -1
     log_append_time: int | None
     """Timestamp of every record if the broker set the batch's timestamps, otherwise None."""
 

@@ -20,10 +20,10 @@ TIME_ENTRY: Final = np.dtype([("timestamp", "i8"), ("offset", "i8")])
 
 
 class ExpectedIndexes(NamedTuple):
-    """Entries of ``.index`` (``offset, position``) and ``.timeindex`` (``timestamp, offset``); absolute offsets."""
+    """Entries of both indexes, with absolute offsets."""
 
-    offsets: Array
-    times: Array
+    offsets: Array  # entries of the .index, of type OFFSET_ENTRY
+    times: Array  # entries of the .timeindex, of type TIME_ENTRY
 
 
 def expected_indexes(

@@ -16,11 +16,11 @@ from kidx.records.record import NO_TIMESTAMP
 
 
 class AppendInfo(NamedTuple):
-    """Last offset of all records, largest timestamp (milliseconds), and the offset to index with that timestamp."""
+    """Numbers that a segment needs for its indexes, besides the bytes of the records."""
 
-    largest_offset: int
-    largest_timestamp: int
-    shallow_offset: int
+    largest_offset: int  # last offset of all records
+    largest_timestamp: int  # milliseconds
+    shallow_offset: int  # offset to index with that timestamp; Kafka's shallowOffsetOfMaxTimestamp
 
 
 def follower_append_info(records: Buffer) -> AppendInfo:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class RecoverableSegment(Protocol):
-    """Operations of a segment that recovery needs."""
+    """Attributes of a segment that recovery needs; :class:`~kidx.LogSegment` describes them."""
 
     dialect: Dialect
     log: FileRecords

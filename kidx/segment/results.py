@@ -6,18 +6,18 @@ from typing import NamedTuple
 
 
 class LogOffsetPosition(NamedTuple):
-    """Batch that contains an offset: its last offset (its base offset from 4.0), byte position and size (SEG-50)."""
+    """Batch that contains an offset (SEG-50)."""
 
-    offset: int
-    position: int
-    size: int
+    offset: int  # its last offset; from 4.0 on, its base offset
+    position: int  # byte position in the log
+    size: int  # bytes
 
 
 class TimestampAndOffset(NamedTuple):
     """Result of a search by timestamp; the epoch is ``None`` if the batch states no epoch (FR-1)."""
 
-    timestamp: int
-    offset: int
+    timestamp: int  # milliseconds
+    offset: int  # of the record that was found
     leader_epoch: int | None
 
 

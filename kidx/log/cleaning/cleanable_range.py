@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class CleanableLog(Protocol):
-    """Operations of a log that this module needs."""
+    """Attributes of a log that this module needs; :class:`~kidx.log.UnifiedLog` describes them."""
 
     dialect: Dialect
     config: LogConfig

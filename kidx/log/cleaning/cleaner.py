@@ -35,7 +35,7 @@ CrashPointCallback = Callable[[CrashPoint], None]
 
 
 class CleanedLog(CleanableLog, Protocol):
-    """Operations of a log that a cleaner needs; see :class:`~kidx.log.UnifiedLog`."""
+    """Attributes of a log that a cleaner needs; :class:`~kidx.log.UnifiedLog` describes them."""
 
     directory: Path
     high_watermark: int
@@ -50,9 +50,14 @@ class Cleaner:
         io_buffer_size: number of bytes read, and written, at a time.
         slots: number of slots of the offset map.
         at: callback for each point at which a crash may happen.
+
+    Attributes:
+        log: the log to clean.
+        keys: newest offset of each key.
+        stats: result of the round.
     """
 
-    # Parts that a subclass may replace.
+    # Classes of the cleaner's parts; a subclass may replace them.
     record_filter: type[RecordFilter] = RecordFilter
     offset_map: type[OffsetMap] = OffsetMap
     transactions: type[CleanedTransactions] = CleanedTransactions

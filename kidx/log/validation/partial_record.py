@@ -26,10 +26,10 @@ _TRUNCATED: Final = "Incorrect declared batch size, premature EOF reached"
 
 
 class PartialRecord(NamedTuple):
-    """Fields of a record whose key and value were skipped; the timestamp in milliseconds."""
+    """Fields of a record whose key and value were skipped."""
 
-    offset: int
-    timestamp: int
+    offset: int  # absolute: base offset of the batch plus the delta in the record
+    timestamp: int  # milliseconds
     has_key: bool
 
 

@@ -18,7 +18,7 @@ _BUFFER: Final = 2048
 
 
 class ChunkedStreamReader(ChunkReader):
-    """Reader over blocks, some of which are empty."""
+    """Reader over blocks, some of which are empty; ``is_chunked`` tells this reader from its base class."""
 
     __slots__ = ("_at", "_block")
 

@@ -85,9 +85,13 @@ class StreamEnd(Enum):
 
 
 class DecompressedStream(NamedTuple):
-    """Output of a codec library for one stream: all bytes up to the end or the corruption, and the message of an error.
+    """Output of a codec library for one stream.
 
-    ``blocks`` has the sizes of the lz4 blocks if one of them is empty, because 3.6 and later continue after it (LG-76).
+    Attributes:
+        plain: decompressed bytes up to the end or the corruption.
+        ending: how the stream ends.
+        text: message of the error at its end, or None.
+        blocks: sizes of the lz4 blocks if one of them is empty, because 3.6 and later continue after it (LG-76).
     """
 
     plain: bytes
