@@ -1,4 +1,4 @@
-"""Experiments beyond a run, each with its own command.
+"""Experiments: programs beyond ``conformance run``, each with its own command.
 
 Mutation testing, exhaustive runs, fuzzing, release diffs, file corruption, golden corpora, clusters and campaigns.
 """

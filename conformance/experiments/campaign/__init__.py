@@ -1,1 +1,1 @@
-"""Campaign on Spark: one task for each release, machine and seed."""
+"""Campaign: a test run on Spark, with one task for each Kafka release, Hypothesis state machine and seed."""

@@ -1,11 +1,11 @@
-"""Campaign on Spark: one task, called a cell, for each release, machine and seed. It writes the event stream of a run.
+"""Campaign: a test run on Spark, with one task, called a cell, for each release, state machine and seed.
 
-The stream of a cell, ``DIRECTORY/<release>-<machine>-<seed>/events.ndjson``, is a shard that ``conformance report``
-combines. The traces of all cells are in ``DIRECTORY/traces``. A stream appears as a whole when its cell is done. A
-worker that dies leaves only a temporary directory, and Spark assigns its cell to another worker. A restarted campaign
-runs the cells that are missing, that had an error, or that the time limit ended early. Every divergence has a trace and
-a replay command, as in a run on one machine. ``conformance run`` with ``--kafka RELEASE --machine NAME --seed N``
-executes the same examples as the cell.
+A cell writes the event stream of a run, ``DIRECTORY/<release>-<machine>-<seed>/events.ndjson``. This file is a shard
+that ``conformance report`` combines with the others. The traces of all cells are in ``DIRECTORY/traces``. A stream
+appears as a whole when its cell is done. A worker that dies leaves only a temporary directory, and Spark assigns its
+cell to another worker. A restarted campaign runs the cells that are missing, that had an error, or that the time limit
+ended early. Every divergence has a trace and a replay command, as in a run without Spark. ``conformance run`` with
+``--kafka RELEASE --machine NAME --seed N`` executes the same examples as the cell.
 """
 
 from __future__ import annotations
@@ -35,13 +35,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PARTIAL: Final = ".partial"
+"""Beginning of the name of a cell's directory until the cell is done."""
 _ERROR: Final = "error.txt"
+"""Name of the file with the reason why a cell failed."""
 _State = Literal["done", "cut", "error", "left"]
+"""State of a cell: completed, ended early by the time limit, failed, or not started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Task of a campaign: a release, a machine, and the seed of its examples."""
+    """Task of a campaign: a Kafka release, a state machine, and the seed of the machine's examples."""
 
     release: str
     machine: str
@@ -150,7 +153,15 @@ def _check_same(directory: Path, plan: Plan) -> None:
 
 
 def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float | None, name: str) -> None:
-    """Run one cell in a worker. If the cell fails, the reason is recorded; only a worker that dies fails the task."""
+    """Run one cell in a worker. If the cell fails, the reason is recorded; only a worker that dies fails the task.
+
+    Args:
+        plan: plan of the campaign.
+        cells: all cells, by name.
+        directory: directory of the campaign.
+        deadline: time after which no cell is started, in seconds since the epoch, or None.
+        name: name of the cell.
+    """
     cell, target = cells[name], directory / name
     left = None if deadline is None else deadline - time.time()
     if _state(directory, name) == "done" or (left is not None and left <= 0):
@@ -166,7 +177,7 @@ def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float
     except ToolError as error:
         (working / _ERROR).write_text(str(error), "utf-8")
     if _state(directory, name) in {"cut", "error"}:
-        shutil.rmtree(target)  # of an earlier run
+        shutil.rmtree(target)  # results of an earlier attempt
     try:
         working.rename(target)
     except OSError:
@@ -176,7 +187,7 @@ def perform(plan: Plan, cells: dict[str, Cell], directory: Path, deadline: float
 
 
 def _state(directory: Path, name: str) -> _State:
-    """Return the state of a cell, which its files show."""
+    """Return the state of the cell with a name, according to its files."""
     if not (directory / name).is_dir():
         return "left"
     if (directory / name / _ERROR).exists():
@@ -186,6 +197,7 @@ def _state(directory: Path, name: str) -> _State:
 
 
 def _collect(directory: Path, cells: Sequence[Cell], seconds: float) -> Campaign:
+    """Combine the shards of all cells and write the Parquet tables."""
     by_state: dict[_State, list[Cell]] = {"done": [], "cut": [], "error": [], "left": []}
     for cell in cells:
         by_state[_state(directory, cell.name)].append(cell)

@@ -1,4 +1,7 @@
-"""Parquet tables of a campaign's shards: results, clauses and divergences, each row with its seed."""
+"""Parquet tables of a campaign: one for each of results, clauses and divergences, from the event streams of its cells.
+
+A cell is the test run of one release and state machine with one seed. Every row begins with these three.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ if TYPE_CHECKING:
     from conformance.report.combined import CombinedReport
     from conformance.report.stream import Stream
 
-_CELL: Final = [
+_KEY: Final = [
     ("release", pa.string()),
     ("machine", pa.string()),
     ("seed", pa.int64()),
@@ -24,7 +27,7 @@ _CELL: Final = [
 ]
 
 RESULTS: Final = pa.schema([
-    *_CELL,
+    *_KEY,
     ("examples", pa.int64()),
     ("steps", pa.int64()),
     ("seconds", pa.float64()),
@@ -32,9 +35,14 @@ RESULTS: Final = pa.schema([
     ("verdict", pa.string()),
     ("cut", pa.bool_()),  # True if the time limit ended the cell early; a later attempt repeats it
 ])  # fmt: skip
-CLAUSES: Final = pa.schema([*_CELL, ("clause", pa.string()), ("verdict", pa.string()), ("steps", pa.int64())])
+CLAUSES: Final = pa.schema([
+    *_KEY,
+    ("clause", pa.string()),
+    ("verdict", pa.string()),
+    ("steps", pa.int64()),  # number of steps that exercised the clause
+])  # fmt: skip
 DIVERGENCES: Final = pa.schema([
-    *_CELL,
+    *_KEY,
     ("clauses", pa.list_(pa.string())),
     ("failure", pa.string()),  # JSON, as in the trace
     ("steps", pa.list_(pa.string())),

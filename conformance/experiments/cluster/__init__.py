@@ -1,1 +1,1 @@
-"""Cluster of brokers, compared with the reference: replication, elections, truncation by epochs."""
+"""Test of a cluster of three brokers: lookups and files after replication, elections and truncation by epochs."""

@@ -7,12 +7,10 @@ The logs of all replicas must be the same, batch for batch. The index files may 
   of the release allows the difference:
 
   - SEG-3: a follower appends the batches of one fetch together, and up to 3.9.0 (and in 4.0.0) an append has at most
-    one
-    entry. The entries of such a file must fit some grouping of the batches into appends.
+    one entry. The entries of such a file must fit some grouping of the batches into appends.
   - SEG-7: the first batch after a restart or a truncation has no entry.
   - SEG-9: up to 3.6, a leader indexes the offset of the record with the largest timestamp, other replicas the last
-    offset
-    of its batch.
+    offset of its batch.
 
 * *broken*: anything else.
 """
@@ -74,7 +72,7 @@ class Segment:
         """Base offset, which the names of the segment's files contain."""
         return int(self.log.stem)
 
-    def holds(self, offset: int) -> bool:
+    def surrounds(self, offset: int) -> bool:
         """Return True if the segment has records both before and after an offset."""
         return bool(self.batches) and self.base_offset < offset < self.batches[-1].next_offset
 
@@ -95,6 +93,9 @@ def compare_replicas(
         directories: directory of the partition, by broker.
         dialect: rules of the release.
         interval: ``index.interval.bytes`` of the topic.
+
+    Returns:
+        The verdict on each index file, and what is wrong.
 
     Raises:
         OSError, KidxError: a log cannot be read.
@@ -179,7 +180,7 @@ def _verdict(
 def _why(topic: Topic, replica: int, segment: Segment, suffix: str, dialect: Dialect, interval: int) -> str:
     """Return the rule that allows an index to differ from the file that recovery writes; empty if none does."""
     for offset in topic.interrupted.get(replica, ()):
-        if segment.holds(offset):
+        if segment.surrounds(offset):
             return f"SEG-7: broker {replica} was interrupted at offset {offset}"
     if not dialect.append_per_batch and (groups := grouped(segment, interval)):
         return f"SEG-3: {groups}"

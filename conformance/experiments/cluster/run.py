@@ -68,7 +68,7 @@ class ClusterResult:
 
     @property
     def reasons(self) -> Counter[str]:
-        """Number of files that are not exact, by the clause of the rule that allows it."""
+        """Number of files that are not exact, by the clause that allows the difference."""
         return Counter(file.why.partition(":")[0] for file in self.files if file.why)
 
     def to_json(self) -> dict[str, Any]:

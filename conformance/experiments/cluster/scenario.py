@@ -9,9 +9,9 @@ There are two topics: ``replicated`` on all three brokers, led by 1, and ``diver
 4. *truncation*: more is appended to both topics. Broker 1 restarts, truncates the records that no other broker has, and
   follows.
 
-After each step every running broker is queried. The leader's results by time must match a scan of the produced records.
-Each follower must return the error of its release. Each follower is also queried with the replica id of the debug
-consumer. It must then return the leader's results, from its own index files.
+After each step every running broker receives ListOffsets requests. The leader's results by time must match a scan of
+the produced records. A follower must reject the requests of consumers. But to the replica id of the debug consumer it
+must return the leader's results, from its own index files.
 """
 
 from __future__ import annotations
@@ -59,6 +59,7 @@ FENCED: Final = "FENCED_LEADER_EPOCH"
 UNKNOWN_EPOCH: Final = "UNKNOWN_LEADER_EPOCH"
 _CODECS: Final = {None: Codec.NONE, "gzip": Codec.GZIP}
 _END: Final = -1
+"""Timestamp that ListOffsets uses for the end of the log."""
 
 
 @dataclass(slots=True)
@@ -123,6 +124,8 @@ def run_cluster_scenario(
 
 
 class _ClusterScenario:
+    """Execution of the scenario; ``_portions`` yields the batches of one append after another."""
+
     def __init__(self, cluster: LocalCluster, seed: int, say: Callable[[str], None]) -> None:
         self._cluster = cluster
         self._say = say
@@ -281,12 +284,14 @@ class _ClusterScenario:
                 raise self._late(topic.name, f"all to reach {topic.end} in epoch {epoch}, their results are {found}")
 
     def _late(self, topic: str, what: str) -> BrokerError:
+        """Return the error for a state that was not reached in time."""
         log = self._cluster.running[0].log
         return BrokerError(f"{topic}: waited {TIMEOUT_S:g} s for {what} with Kafka {self._cluster.release}", log)
 
     # -- lookups ---------------------------------------------------------------------------------------------------
 
     def _check_lookups(self, when: str) -> None:
+        """Look up the timestamps of all topics on all brokers; repeat a topic if its leader epoch changed."""
         result = self._result
         for topic in result.topics.values():
             known = len(result.mismatches)

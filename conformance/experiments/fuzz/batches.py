@@ -1,6 +1,7 @@
-"""Batched execution of cases by Kafka's classes of each release, whose results are compared with each other and kidx.
+"""Batched execution of corrupt files by Kafka's classes of each release, compared with each other and with kidx.
 
-It only detects differences: a lockstep executes a differing content again, step by step, and decides.
+A content is the corrupt content of a file. A case is this content, and the operations that open and query the file.
+This module only detects differences: a lockstep then executes the differing case again, step by step, and decides.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
     from conformance.operations import Operation
 
-_CHECKED: Final = 64
-"""Interval of contents whose results are compared with kidx even if they show nothing new."""
+_SAMPLED_EVERY: Final = 64
+"""One content in this many is compared with kidx even if its results show nothing new."""
 
 
 class BatchResult(NamedTuple):
@@ -43,7 +44,7 @@ class BatchResult(NamedTuple):
         signature: A number that encodes the outcomes of the operations in the newest dialect.
         new: True if one of Kafka's releases reached code that no earlier content reached.
         compared: True if the results were compared with results of kidx.
-        differs: The diverging implementation and the number of its operation, or None if all agree.
+        differs: The diverging implementation, and the code of the operation (0 if it is unknown); None if all agree.
     """
 
     signature: int
@@ -53,7 +54,7 @@ class BatchResult(NamedTuple):
 
 
 class _Member(NamedTuple):
-    """Kafka's classes of a release, with their coverage."""
+    """Kafka's classes of one release: the implementation's name, the executor of its cases, and the coverage."""
 
     name: str
     cases: JvmCases
@@ -61,7 +62,13 @@ class _Member(NamedTuple):
 
 
 class _Dialect(NamedTuple):
-    """Releases that share one reference."""
+    """Releases that must have the same results, and kidx as their reference.
+
+    Attributes:
+        reference: The encoder of cases, which executes them with kidx to get the expected results.
+        members: Kafka's classes of each release.
+        signatures: All values of :attr:`BatchResult.signature` until now.
+    """
 
     reference: ReferenceCases
     members: list[_Member]
@@ -69,7 +76,7 @@ class _Dialect(NamedTuple):
 
 
 class BatchedExecutor:
-    """Kafka's classes, release by release, for the contents of one format.
+    """Executor of the contents of one file format with Kafka's classes, release by release.
 
     Args:
         format_name: A format of ``--format``.
@@ -92,13 +99,13 @@ class BatchedExecutor:
     ) -> None:
         self._dialects: dict[str, _Dialect] = {}
         machine = MACHINE_OF[format_name]
-        work = (scratch / f"release-{number}" for number in itertools.count())
+        directories = (scratch / f"release-{number}" for number in itertools.count())
         for release in releases:
             dialect_of(release)
             # Releases that behave alike still have different decompression libraries, which matters for segments.
             key = release if machine == "segment" else representative(release, "index")
             members = self._dialects[key].members if key in self._dialects else []
-            members += [_member(machine, text, release, next(work), progress) for text in implementations]
+            members += [_member(machine, text, release, next(directories), progress) for text in implementations]
             if key not in self._dialects:
                 directory = scratch / f"reference-{len(self._dialects)}"
                 directory.mkdir()
@@ -122,7 +129,7 @@ class BatchedExecutor:
         differs: list[tuple[str, int] | None] = [None] * len(contents)
         new = np.zeros(len(contents), bool)
         compared = np.zeros(len(contents), bool)
-        compared[-self._count % _CHECKED :: _CHECKED] = True
+        compared[-self._count % _SAMPLED_EVERY :: _SAMPLED_EVERY] = True
         self._count += len(contents)
         signatures: list[int] = []
         for dialect in self._dialects.values():
@@ -149,12 +156,13 @@ class BatchedExecutor:
         return [BatchResult(*row) for row in rows]
 
     def _digest(self, member: _Member, contents: Sequence[bytes]) -> NDArray[np.int64]:
+        """Return a row per content: a digest of all results, the signature, and 1 if it reached new code."""
         member.cases.watch(member.coverage.probes())
         with self._in_progress.executed_by(member.cases, lambda number: self._script(contents[number])):
             return member.cases.digest(self._buffer, len(contents))
 
     def _fill(self, cases: Sequence[bytes]) -> NDArray[np.int64]:
-        """Fill the buffer with cases; return the end of each."""
+        """Fill the buffer with cases; return the end of each, in longs."""
         self._buffer.fill(cases)
         return np.cumsum([len(case) // 8 for case in cases], dtype=np.int64)
 
@@ -188,19 +196,24 @@ class BatchedExecutor:
         ends: NDArray[np.int64],
         differs: list[tuple[str, int] | None],
         script: Callable[[int], Sequence[Operation]],
-    ) -> NDArray[np.bool_]:
-        new = np.zeros(len(ends), bool)
+    ) -> None:
+        """Execute the cases in the buffer with each release, and enter the differences from kidx in ``differs``.
+
+        Args:
+            dialect: The releases.
+            ends: The end of each case in the buffer.
+            differs: The results for each case, as in :class:`BatchResult`.
+            script: A function that returns the operations of the case with a number.
+        """
         for member in dialect.members:
             member.cases.watch(member.coverage.probes())
             with self._in_progress.executed_by(member.cases, script):
-                steps, reached = member.cases.perform(self._buffer, len(ends)).T
-            new |= reached > 0
+                steps = member.cases.perform(self._buffer, len(ends))[:, 0]
             for number in np.flatnonzero(steps >= 0):
-                differs[number] = member.name, self._operation(ends, int(number), int(steps[number]))
-        return new
+                differs[number] = member.name, self._operation_code(ends, int(number), int(steps[number]))
 
-    def _operation(self, ends: NDArray[np.int64], number: int, step: int) -> int:
-        """Return the number by which the operation at a step of a case is encoded."""
+    def _operation_code(self, ends: NDArray[np.int64], number: int, step: int) -> int:
+        """Return the code of the operation at a step of the case with a number."""
         longs = self._buffer.longs
         at = 1 + (int(ends[number - 1]) if number else 0)
         for _ in range(step):

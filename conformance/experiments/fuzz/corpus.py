@@ -1,4 +1,4 @@
-"""Corpus: contents that are mutated further, in this run and the next, each in a file named by its hash."""
+"""Fuzzing corpus: contents that are mutated further, in this run and the next, each in a file named by its hash."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Corpus:
         self.directory = directory
         self.contents = list(seeds)
         self._known = {_name(content) for content in seeds}
-        self._loaded: set[str] = set()
+        self._loaded: set[str] = set()  # names of the contents of earlier runs
         try:
             directory.mkdir(parents=True, exist_ok=True)
             for path in sorted(
@@ -59,7 +59,7 @@ class Corpus:
         return True
 
     def drop(self, content: bytes) -> None:
-        """Remove a content that an earlier run added and that no longer has a new outcome; other contents remain.
+        """Remove a content if an earlier run added it.
 
         Raises:
             ToolError: The file cannot be removed.

@@ -1,8 +1,8 @@
 """Coverage-guided fuzzing: atheris chooses the buffers from which Hypothesis draws contents.
 
 Each format has a separate process, ``python -m conformance.experiments.fuzz.coverage_guided``, because libFuzzer ends
-the process when it is done, and because kidx must be instrumented when it is imported. The process uses the directories
-of its parent, and writes its metrics to a file once a second.
+the process when it is done, and because kidx must be instrumented when it is imported. The process uses its parent's
+directories of the corpus and of the traces. Once a second it writes its :class:`FuzzResult` so far to a file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from conformance.experiments.fuzz.plan import FuzzPlan, FuzzResult
 
-_QUIET: Final = ("abrt", "bus", "fpe", "ill", "int", "segv", "term", "xfsz", "usr1", "usr2")
+_NOT_HANDLED: Final = ("abrt", "bus", "fpe", "ill", "int", "segv", "term", "xfsz", "usr1", "usr2")
 """Signals that libFuzzer must not handle, because the JVM uses them."""
 
 
@@ -59,6 +59,7 @@ def fuzz_guided(plan: FuzzPlan) -> list[FuzzResult]:
 
 
 def _task(plan: FuzzPlan, format_name: str, status: Path) -> dict[str, Any]:
+    """Return the argument of the process of a format, which writes its result to the file ``status``."""
     return {
         "format": format_name,
         "releases": plan.releases,
@@ -72,7 +73,11 @@ def _task(plan: FuzzPlan, format_name: str, status: Path) -> dict[str, Any]:
 
 
 def main(task: dict[str, Any]) -> None:
-    """Fuzz one format in the child process; libFuzzer ends the process."""
+    """Fuzz one format in the child process, which libFuzzer ends.
+
+    Args:
+        task: The result of :func:`_task`.
+    """
     import atheris  # noqa: PLC0415 -- an optional package
 
     with atheris.instrument_imports(include=["kidx"]):
@@ -107,7 +112,7 @@ def main(task: dict[str, Any]) -> None:
 
         buffers = corpus / f"{format_name}-buffers"
         buffers.mkdir(parents=True, exist_ok=True)
-        options = [f"-handle_{name}=0" for name in _QUIET]
+        options = [f"-handle_{name}=0" for name in _NOT_HANDLED]
         options += [f"-max_total_time={max(2, int(seconds))}", f"-seed={plan.seed + 1}", "-verbosity=0"]
         atheris.Setup([sys.argv[0], str(buffers), *options, "-timeout=0", "-rss_limit_mb=0"], one)
         atheris.Fuzz()

@@ -1,4 +1,7 @@
-"""Execution of a content's probe in lockstep, one content at a time."""
+"""Execution of corrupt files in lockstep, one file at a time.
+
+The probe of a content is the list of operations that write the content to a file, open the file and query it.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,18 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 DEADLINE: Final = 20
-"""Seconds after which a case counts as a hang; cases take milliseconds."""
+"""Seconds after which a probe counts as a hang; probes take milliseconds."""
 
 
 class HangError(Exception):
-    """Case that did not end."""
+    """Probe that did not end."""
 
 
 class ExecutionResult(NamedTuple):
     """Result of one content.
 
     Attributes:
-        outcomes: The outcome of every step, as (operation, error kind or value), in the newest dialect's reference.
+        outcomes: The outcome of every step in kidx, as (operation, error kind or value), for the newest release.
         failure: The divergence, with the shortest sequence of operations that shows it, or None if all agree.
         crash: An unexpected exception of an implementation, or None.
         operations: The operations of the probe.
@@ -48,7 +51,13 @@ class ExecutionResult(NamedTuple):
 def probe_of(
     script: Callable[[bytes], list[Operation]], content: bytes, queries_from: bytes | None = None
 ) -> list[Operation]:
-    """Return the probe of a content, with queries derived from ``queries_from`` if that is given."""
+    """Return the probe of a content.
+
+    Args:
+        script: A function that returns the probe of a content.
+        content: The content of the file.
+        queries_from: The content from which the queries are derived; None for ``content``.
+    """
     if queries_from is None:
         return script(content)
     return [_with_content(operation, queries_from, content) for operation in script(queries_from)]
@@ -73,7 +82,10 @@ class CaseExecutor:
 
     Args:
         format_name: A format of ``--format``.
-        lockstep: A lockstep of the machine that the format belongs to.
+        lockstep: A lockstep of the state machine that the format belongs to.
+
+    Attributes:
+        machine: The name of this state machine.
     """
 
     def __init__(self, format_name: str, lockstep: Any) -> None:

@@ -1,4 +1,7 @@
-"""Cases of contents: the steps alone, or with expected results from kidx."""
+"""Encoding of cases for Kafka's classes: the steps alone, or with expected results from kidx.
+
+A case is the content of a file, and the operations that open and query this file, the content's probe.
+"""
 
 from __future__ import annotations
 
@@ -26,25 +29,25 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
     from kidx.dialect import Dialect
 
-_MORE: Final = 1 << 24
+_READ_LIMIT: Final = 1 << 24
 """Number larger than the size in bytes of any file here."""
 SETUP: Final = 3
 """Number of steps at the beginning of a probe that only write the content to the file: open, crash, corrupt."""
-_QUERIES_FILES: Final = frozenset(
+_FILES_NOT_COMPARED: Final = frozenset(
     {name for name, each in INDEX_OPS.items() if each.looks}
     | {name for name, each in SEGMENT_OPS.items() if each.files is Files.MAKES}
     | {"open", "open_segment", "largest_timestamp"}
 )
-"""Operations after which files are not compared; a change becomes visible after the next other operation."""
-QUERYING: Final = frozenset(
+"""Operations that seldom change files: the files are compared only after the next other operation."""
+_STATE_NOT_READ: Final = frozenset(
     {name for name, each in INDEX_OPS.items() if each.looks and each.gives is not Shape.NOTHING}
     | {"translate_offset", "find_offset", "read_segment"}
 )
-"""Operations after which the state is not read; a change becomes visible after the next other operation."""
+"""Queries: the state of the index or segment is compared only after the next other operation."""
 
 
 class ReferenceCases:
-    """Writer of cases of one format, with expected results from kidx.
+    """Encoder of the cases of one format, which gets expected results from kidx.
 
     Args:
         format_name: A format of ``--format``.
@@ -75,7 +78,7 @@ class ReferenceCases:
             self._files = ()
 
     def script(self, content: bytes) -> bytes:
-        """Return the case of a content without expected results."""
+        """Return the encoded case of a content without expected results."""
         operations = self._script(content)
         names = self._files or (operations[0].args[1],)
         writer = CaseWriter()
@@ -85,7 +88,7 @@ class ReferenceCases:
         return bytes(writer)
 
     def case(self, content: bytes, queries_from: bytes | None = None) -> bytes:
-        """Return the case of a content, as :class:`~conformance.implementations.jvm.cases.CaseWriter` writes it.
+        """Return the encoded case of a content with expected results, for which kidx executes the operations.
 
         Args:
             content: The content of the file.
@@ -96,9 +99,9 @@ class ReferenceCases:
         names = self._files or (operations[0].args[1],)
         writer = CaseWriter()
         for name in names:
-            mine = content if name == names[0] else None
-            writer.write(name, mine)
-            _replace(self._prefix + name, mine)
+            initial = content if name == names[0] else None
+            writer.write(name, initial)
+            _replace(self._prefix + name, initial)
         self._reference.begin(self._directory)
         try:
             for operation in operations[SETUP:]:
@@ -109,22 +112,23 @@ class ReferenceCases:
 
     def _encoded(self, operation: Operation) -> bytes:
         request = self._language.step(operation)
-        return without_state(request) if operation.name in QUERYING else request
+        return without_state(request) if operation.name in _STATE_NOT_READ else request
 
     def _encoded_without_reply(self, operation: Operation, names: tuple[str, ...]) -> bytes:
         writer = CaseWriter()
         writer.perform(self._step(operation), None)
-        if operation.name not in _QUERIES_FILES:
+        if operation.name not in _FILES_NOT_COMPARED:
             for name in names:
                 writer.compare(name, None)
         return writer.steps
 
     def _execute(self, writer: CaseWriter, operation: Operation, names: tuple[str, ...], content: bytes) -> None:
-        perform = self._reference.ask if operation.name in QUERYING else self._reference.perform
+        """Execute an operation with kidx, and add it to the case with its result and the files' contents."""
+        perform = self._reference.ask if operation.name in _STATE_NOT_READ else self._reference.perform
         observation = perform(operation)
         self.outcomes.append((operation.name, observation.outcome.error or observation.outcome.value))
         writer.perform(self._step(operation), self._language.reply(operation, observation))
-        if operation.name in _QUERIES_FILES:
+        if operation.name in _FILES_NOT_COMPARED:
             return
         for name in names:
             found = _content(self._prefix + name)
@@ -151,6 +155,6 @@ def _content(path: str) -> bytes | None:
     except FileNotFoundError:
         return None
     try:
-        return os.read(descriptor, _MORE)
+        return os.read(descriptor, _READ_LIMIT)
     finally:
         os.close(descriptor)

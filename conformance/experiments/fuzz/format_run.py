@@ -1,4 +1,7 @@
-"""Fuzzing of one format: one content after the other in a lockstep, or in batches with Kafka's classes."""
+"""Fuzzing of one file format: one content after the other in a lockstep, or in batches with Kafka's classes.
+
+The probe of a content is the list of operations that write the content to a file, open the file and query it.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,8 @@ _MEASURED_EVERY: Final = 100
 _BATCH: Final = 1024
 """Number of cases that all releases together execute in one call."""
 _SMALLEST_BATCH: Final = 64
-_MORE_THAN_AN_INDEX: Final = 8
-"""Duration of a case of a log, relative to a case of an index."""
+_LOG_COST: Final = 8
+"""Duration of a case of a log, divided by the duration of a case of an index."""
 
 InputChooser = Callable[[Callable[[bytes], object], float], None]
 """Function that calls a given function with one input after the other, for a number of seconds."""
@@ -44,6 +47,10 @@ class Run:
         corpus: The corpus of the format.
         on_finding: A callback that receives a description of every finding.
         choose_inputs: A function that chooses the inputs, or None for random mutations.
+
+    Attributes:
+        result: The result so far.
+        seen: The signatures (kinds of all outcomes) of the contents until now.
     """
 
     def __init__(
@@ -64,46 +71,46 @@ class Run:
         self.on_finding = on_finding
         self.seen: set[object] = set()
         self._make_executor = executor
-        self._examiner: CaseExecutor | None = None
-        self._found: set[Sameness] = set()
+        self._executor: CaseExecutor | None = None
+        self._reported: set[Sameness] = set()
 
     @property
     def executor(self) -> CaseExecutor:
         """Executor of one content in lockstep, created on first use."""
-        if self._examiner is None:
-            self._examiner = self._make_executor()
-        return self._examiner
+        if self._executor is None:
+            self._executor = self._make_executor()
+        return self._executor
 
     def examine(self, content: bytes, queries_from: bytes | None = None) -> ExecutionResult:
         """Execute the probe of a content; add the content to the corpus if its outcomes are new; report a finding."""
-        result_of_case = self.executor.examine(content, queries_from)
+        case = self.executor.examine(content, queries_from)
         self.result.cases += 1
         self.result.compared += 1
         if self.result.cases % _MEASURED_EVERY == 1:
             self.result.peak_bytes = peak_bytes()
-        if result_of_case.failure is not None or result_of_case.crash is not None:
-            self.report(result_of_case)
+        if case.failure is not None or case.crash is not None:
+            self.report(case)
         else:
-            self.keep(content, new=result_of_case.signature not in self.seen)
-            self.seen.add(result_of_case.signature)
+            self.keep(content, new=case.signature not in self.seen)
+            self.seen.add(case.signature)
         self.result.kept = len(self.corpus.contents)
-        return result_of_case
+        return case
 
     def keep(self, content: bytes, *, new: bool) -> None:
-        """Add a content to the corpus if it has a new outcome; otherwise remove it."""
+        """Add a content to the corpus if its outcomes are new; otherwise remove it if an earlier run added it."""
         if new:
             self.result.new += self.corpus.add(content)
         else:
             self.corpus.drop(content)
 
     def flip_every_bit(self, content: bytes, until: float) -> None:
-        """Classify every content that differs from a valid one in one bit."""
+        """Count the results of all contents that differ from a valid content in one bit; ``until`` is ignored."""
         del until
         sound = self.examine(content).outcomes
         for _, _, flipped in every_flip(content):
-            result_of_case = self.examine(flipped, queries_from=content)
-            differs = result_of_case.failure is not None or result_of_case.crash is not None
-            self.result.flips[classify(sound, result_of_case.outcomes, differs=differs)] += 1
+            case = self.examine(flipped, queries_from=content)
+            differs = case.failure is not None or case.crash is not None
+            self.result.flips[classify(sound, case.outcomes, differs=differs)] += 1
 
     def mutate(self, until: float) -> None:
         """Execute the corpus, then mutate contents of the corpus until the time limit."""
@@ -135,9 +142,9 @@ class Run:
     def finish(self) -> None:
         """Report results that are known only at the end."""
 
-    def report(self, result_of_case: ExecutionResult) -> None:
-        """Save a divergence or a crash as a trace, once for each kind."""
-        failure, crash = result_of_case.failure, result_of_case.crash
+    def report(self, case: ExecutionResult) -> None:
+        """Save a divergence or a crash as a trace, unless the same operation already differed in the same aspect."""
+        failure, crash = case.failure, case.crash
         if failure is not None:
             divergence = failure.divergence
             same = Sameness(divergence.participant, "", divergence.operation.name, divergence.aspects[0])
@@ -145,13 +152,13 @@ class Run:
             difference = failure_json(divergence)
             operations: Sequence[Any] = failure.operations
         else:
-            same = Sameness(type(crash).__name__, "", result_of_case.operations[-1].name, CRASH_ASPECT)
+            same = Sameness(type(crash).__name__, "", case.operations[-1].name, CRASH_ASPECT)
             kind = f"{same.implementation} escaped from {same.operation}"
             difference = None
-            operations = result_of_case.operations
-        if same in self._found:
+            operations = case.operations
+        if same in self._reported:
             return
-        self._found.add(same)
+        self._reported.add(same)
         digest = hashlib.sha256(kind.encode()).hexdigest()[:8]
         provenance = {"fuzz": self.format_name, "kind": digest, "seed": self.plan.seed}
         trace = Trace(self.executor.machine, self.plan.releases[-1], tuple(operations), difference, kind, provenance)
@@ -183,9 +190,9 @@ class BatchedRun(Run):
     ) -> None:
         super().__init__(plan, format_name, executor, corpus, on_finding)
         self._batches = batches
-        share = _BATCH // (_MORE_THAN_AN_INDEX if format_name == "log" else 1)
-        self._size = max(_SMALLEST_BATCH, share // (len(plan.releases) * len(plan.implementations)))
-        self._explained: set[tuple[str, int]] = set()
+        limit = _BATCH // (_LOG_COST if format_name == "log" else 1)
+        self._size = max(_SMALLEST_BATCH, limit // (len(plan.releases) * len(plan.implementations)))
+        self._confirmed: set[tuple[str, int]] = set()
 
     def flip_every_bit(self, content: bytes, until: float) -> None:
         """See the base class; the time limit ends the classification."""
@@ -235,13 +242,19 @@ class BatchedRun(Run):
         self._confirm(seen.differs, content)
 
     def _confirm(self, differs: tuple[str, int] | None, content: bytes, queries_from: bytes | None = None) -> None:
-        """Execute a differing content in a lockstep, unless an equal difference was confirmed before."""
-        if differs is None or differs in self._explained:
+        """Execute a content in a lockstep if it differed in a batch, unless an equal difference was confirmed before.
+
+        Args:
+            differs: The diverging implementation and the code of the operation, or None.
+            content: The content.
+            queries_from: The content from which the queries are derived; None for ``content``.
+        """
+        if differs is None or differs in self._confirmed:
             return
-        result_of_case = self.executor.examine(content, queries_from)
-        if result_of_case.failure is not None or result_of_case.crash is not None:
-            self.report(result_of_case)
-            self._explained.add(differs)
+        case = self.executor.examine(content, queries_from)
+        if case.failure is not None or case.crash is not None:
+            self.report(case)
+            self._confirmed.add(differs)
             return
         self.result.settled += 1
 

@@ -1,4 +1,7 @@
-"""Case that Kafka's classes are executing, as an object that the watchdog of a lockstep polls."""
+"""Fuzzing case that Kafka's classes are executing, as an object that the watchdog for hangs polls.
+
+A case is the content of a file, and the operations that open and query this file.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class _Member:
-    """Release that executes cases."""
+    """Kafka's classes of the release that executes cases."""
 
     def __init__(self, cases: JvmCases) -> None:
         self.cases = cases
@@ -23,9 +26,9 @@ class _Member:
 
 
 class CasesInProgress:
-    """Execution in progress (see :class:`conformance.lockstep.observable.ObservableRun`)."""
+    """Execution in progress, an :class:`conformance.lockstep.observable.ObservableRun`."""
 
-    executing = None
+    executing = None  # Java executes the steps, not Python
     statistics = None
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Mutations of known contents, some of which use the format of the file.
+"""Mutations of the contents of index and log files: of random bytes, or of whole entries and batches.
 
 All choices come from a random number generator: Python's own, which is fast, or one of
 Hypothesis, whose buffer a coverage-guided fuzzer chooses.
@@ -21,7 +21,7 @@ from kidx.records.layout import CHECKSUMMED_FROM, RECORD_BATCH
 from kidx.records.layout import LOG_OVERHEAD as _LOG_OVERHEAD
 
 LARGEST: Final = 1 << 16
-"""Maximum size in bytes of a content, which bounds the memory."""
+"""Maximum size in bytes of a content, which limits the memory."""
 
 _LAYOUTS: Final[dict[str, Layout]] = {
     "offset": OFFSET_INDEX,
@@ -29,8 +29,9 @@ _LAYOUTS: Final[dict[str, Layout]] = {
     "txn": ABORTED_TXN,
     "log": RECORD_BATCH,
 }
-_EDGES: Final = (0, 1, -1, 2, 5, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, INT_MAX, INT_MIN, LONG_MAX, LONG_MIN)
+_EDGE_VALUES: Final = (0, 1, -1, 2, 5, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, INT_MAX, INT_MIN, LONG_MAX, LONG_MIN)
 _TAILS: Final = (1, 4, 8, 12, 34, 61, 96, 1200)
+"""Numbers of zero bytes that a mutation appends."""
 
 _Choice = TypeVar("_Choice")
 
@@ -128,7 +129,7 @@ def _change(rng: Random, data: bytearray, format_name: str, _known: Sequence[byt
     at, size = place[0] + field.offset, field.size
     how = _below(rng, 3)
     if how == 0:
-        value = _one(rng, _EDGES)
+        value = _one(rng, _EDGE_VALUES)
     elif how == 1:
         value = _below(rng, 304) - 3
     else:
@@ -224,6 +225,7 @@ def _delete(rng: Random, data: bytearray) -> None:
     del data[start : start + 1 + _below(rng, 40)]
 
 
+# Mutations of entries or batches; a mutation that is listed more than once is more frequent.
 _STRUCTURED: Final = (
     _change,
     _change,

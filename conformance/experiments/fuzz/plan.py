@@ -18,13 +18,13 @@ class FuzzPlan:
 
     Attributes:
         formats: The formats of ``--format``.
-        releases: The releases, for dialects and classes.
+        releases: The Kafka releases.
         implementations: The implementations as for ``-i``.
         corpus: The corpus directory, with a directory for each format.
         findings: The directory of the traces.
         seed: The seed of the mutations.
         max_time: The time limit in seconds.
-        max_cases: The number of contents of each format, in addition to every flipped bit; None for no limit.
+        max_cases: The maximum number of mutated contents of each format; None for no limit.
     """
 
     formats: tuple[str, ...]
@@ -43,13 +43,13 @@ class FuzzResult:
 
     Attributes:
         format: The name of the format.
-        flips: The results of flipping every bit of the small seed file: ``accepted, same answers``, ``accepted,
-            different answers``, or ``rejected: KIND by OPERATION``.
+        flips: The number of bits of the small seed file whose flipping has each result: ``accepted, same answers``,
+            ``accepted, different answers``, ``rejected: KIND by OPERATION``, or ``implementations differ``.
         cases: The number of executed contents, including the flips.
-        compared: The number of contents whose results were compared with kidx. The results of the others were compared
-            among the releases that must have the same.
-        kept: The number of contents in the corpus, including the seeds.
-        new: The number of contents that this run added.
+        compared: The number of contents whose results were compared with kidx. The other contents were only compared
+            between releases that must have the same results.
+        kept: The number of contents in the corpus, including the seed files.
+        new: The number of contents that this run added to the corpus.
         findings: The path of a trace for each kind of divergence or crash.
         seconds: The duration.
         peak_bytes: The peak of the resident memory.

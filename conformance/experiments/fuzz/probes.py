@@ -1,4 +1,4 @@
-"""Probes: operations that open, check, query, rebuild and close a file with a given content.
+"""Probes: lists of operations that write a given content to a file, and open, check, query, rebuild and close the file.
 
 The queries are derived from the first, middle and last entries or batches of the content, and from their neighbours, so
 that the results show the effect of a corruption.
@@ -21,12 +21,13 @@ from kidx.records import iter_batches
 
 _NAMES: Final = {"offset": "5.index", "time": "5.timeindex", "transaction": "5.txnindex"}
 _FEW: Final = 5
+"""Number of batches of a log from which queries are derived."""
 INDEX_INTERVAL: Final = 60
 """Number of bytes of a log between two index entries."""
 LOG_INDEX_SIZE: Final = 1200
 """Size in bytes of a log's new index files."""
 BODY_SIZE: Final = 1 << 20
-"""Maximum size in bytes of a record, in a search by timestamp."""
+"""``max_record_body_size`` of a search by timestamp."""
 READ_SIZE: Final = 100
 """Maximum size in bytes of a read, if the first batch is not larger."""
 
@@ -153,10 +154,12 @@ PROBES: Final[dict[str, Callable[[bytes], list[Operation]]]] = {
     "log": log_probe,
 }
 MACHINE_OF: Final = {"offset": "offset", "time": "time", "txn": "transaction", "log": "segment"}
-"""Machine whose lockstep executes the probes of a format."""
+"""State machine whose lockstep executes the probes of a format."""
 
 
 def _index_probe(kind: str, content: bytes, queries: Iterable[Operation], more: Iterable[Operation]) -> list[Operation]:
+    """Return the probe of an index: queries to the read-only and the writable index, and further operations."""
+
     def opened(writable: bool) -> Operation:
         return Operation("open", (kind, _NAMES[kind], BASE_OFFSET, 240, writable))
 
@@ -177,12 +180,13 @@ def _index_probe(kind: str, content: bytes, queries: Iterable[Operation], more: 
 
 
 def _rows(layout: Layout, content: bytes) -> list[tuple[Any, ...]]:
-    """Return the entries of the first, middle and last complete slots."""
+    """Return the fields of the first, middle and last complete entries."""
     size = layout.size
     return [layout.struct.unpack_from(content, slot * size) for slot in _slots(layout, content)]
 
 
 def _slots(layout: Layout, content: bytes) -> list[int]:
+    """Return the numbers of the first, middle and last complete entries."""
     count = len(content) // layout.size
     return sorted({slot for slot in (0, 1, count // 2, count - 2, count - 1) if 0 <= slot < count})
 

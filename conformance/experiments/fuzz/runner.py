@@ -1,6 +1,7 @@
-"""Fuzzing run: every bit of a small file is flipped, then contents are mutated until the time limit.
+"""Fuzzing run: every bit of a small file is flipped, then file contents are mutated until the time limit.
 
-A finding is saved as a trace, once for each kind. The next run uses the same corpus.
+A finding is a divergence or a crash. The first finding of each operation and differing aspect is saved as a trace.
+Contents with new outcomes are added to a corpus, which the next run also uses.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ def fuzz(
     results = []
     for number, format_name in enumerate(plan.formats):
         left = plan.max_time - (time.monotonic() - started)
-        share = left / (len(plan.formats) - number)
-        results.append(fuzz_format(plan, format_name, share, on_finding, progress))
+        seconds = left / (len(plan.formats) - number)
+        results.append(fuzz_format(plan, format_name, seconds, on_finding, progress))
     return results
 
 
@@ -56,11 +57,11 @@ def fuzz_format(
     choose_inputs: InputChooser | None = None,
     on_start: Callable[[FuzzResult], None] = lambda _: None,
 ) -> FuzzResult:
-    """Run one format for some seconds.
+    """Fuzz files of one format for some seconds.
 
     Args:
         plan: The plan, as for :func:`fuzz`.
-        format_name: The format.
+        format_name: The format: ``offset``, ``time``, ``txn`` or ``log``.
         seconds: The time limit.
         on_finding: A callback, as for :func:`fuzz`.
         progress: A callback, as for :func:`fuzz`.
@@ -74,7 +75,7 @@ def fuzz_format(
     from conformance.machines import MACHINES  # noqa: PLC0415 -- --help has to be fast
 
     started, processor = time.monotonic(), time.process_time()
-    machine = MACHINES.get(MACHINE_OF[format_name])
+    machine = MACHINES.get(MACHINE_OF[format_name])  # the state machine that tests files of the format
     if machine is None:
         raise ToolError(f"the format {format_name!r} cannot be fuzzed: no machine reads it")
     with ExitStack() as stack:

@@ -1,4 +1,4 @@
-"""Seed files: small valid files of every format, written by kidx."""
+"""Seed files of a fuzzer: small valid files of every format, written by kidx."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from kidx.records.control import ControlRecordType
 BASE_OFFSET: Final = 5
 """Base offset of all files; it is not 0, so that relative and absolute offsets differ."""
 TIME: Final = 1_700_000_000_000
+"""Timestamp in milliseconds next to which all timestamps are."""
 
 IndexType = TypeVar("IndexType", OffsetIndex, TimeIndex)
 
@@ -45,10 +46,11 @@ def time_seeds(scratch: Path) -> list[bytes]:
 
 
 def _index_file(
-    kind: type[IndexType], path: Path, add: Callable[[IndexType, int], None], count: int, room: int, trimmed: bool
+    kind: type[IndexType], path: Path, add: Callable[[IndexType, int], None], count: int, max_size: int, trimmed: bool
 ) -> bytes:
+    """Return an index file with some entries, trimmed to their size or preallocated with the maximum size."""
     path.unlink(missing_ok=True)
-    index = kind(path, BASE_OFFSET, max_index_size=room)
+    index = kind(path, BASE_OFFSET, max_index_size=max_size)
     for number in range(1, count + 1):
         add(index, number)
     if trimmed:

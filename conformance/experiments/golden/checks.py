@@ -1,4 +1,7 @@
-"""Checks of kidx with a corpus: one function per property, which returns the findings."""
+"""Checks of kidx with a golden corpus, the recorded files and lookup results of a real broker.
+
+There is one function per property, which returns the findings.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +28,9 @@ if TYPE_CHECKING:
     from conformance.experiments.golden.corpus import Corpus, Partition
 
 _UNSUPPORTED: Final = "UNSUPPORTED_VERSION"
-_ORDINARY: Final = "LO-6"
-_SPECIAL: Final = {-1: "LO-2", -2: "LO-1", -3: "LO-10", -4: "LO-3", -5: "LO-4", -6: "LO-5", -7: "LO-15"}
+_ORDINARY_CLAUSE: Final = "LO-6"
+_SPECIAL_CLAUSES: Final = {-1: "LO-2", -2: "LO-1", -3: "LO-10", -4: "LO-3", -5: "LO-4", -6: "LO-5", -7: "LO-15"}
+"""Clauses of lookups, by the special timestamp that ListOffsets uses as the target."""
 
 
 def check_files(corpus: Corpus) -> list[Finding]:
@@ -161,10 +165,10 @@ def _differences(recorded: Path, names: Iterable[str], replayed: Path, label: st
         elif name == EPOCHS:
             if read_epochs(path) != read_epochs(recorded / name):
                 yield Finding("replay", subject, f"{read_epochs(path)}, the broker {read_epochs(recorded / name)}")
-        elif (mine := path.read_bytes()) != (its := (recorded / name).read_bytes()):
-            pairs = enumerate(zip(mine, its, strict=False))
-            at = next((place for place, (one, other) in pairs if one != other), min(len(mine), len(its)))
-            yield Finding("replay", subject, f"{len(mine)} bytes, the broker {len(its)}; they differ from {at} on")
+        elif (ours := path.read_bytes()) != (brokers := (recorded / name).read_bytes()):
+            pairs = enumerate(zip(ours, brokers, strict=False))
+            at = next((place for place, (one, other) in pairs if one != other), min(len(ours), len(brokers)))
+            yield Finding("replay", subject, f"{len(ours)} bytes, the broker {len(brokers)}; they differ from {at} on")
 
 
 def check_answers(corpus: Corpus) -> list[Finding]:
@@ -185,7 +189,7 @@ def _answer_findings(partition: Partition, log: UnifiedLog, how: str) -> Iterato
         for answer in answers:
             replayed = _answer(log, answer.target, level, partition.leader_epoch)
             if replayed != answer:
-                clause = _SPECIAL.get(answer.target, _ORDINARY)
+                clause = _SPECIAL_CLAUSES.get(answer.target, _ORDINARY_CLAUSE)
                 message = (
                     f"target {answer.target}, {level}: {replayed.to_json()[1:]}, the broker {answer.to_json()[1:]}"
                 )
@@ -213,7 +217,7 @@ def _copied(corpus: Corpus, partition: Partition) -> Iterator[Path]:
 
 
 def _has_snapshots(partition: Partition) -> bool:
-    """Return True if the corpus has snapshots of the producers; the first corpora have none."""
+    """Return True if the corpus has producer snapshots; the oldest corpora have none."""
     return any(name.endswith(SNAPSHOT_SUFFIX) for name in partition.files)
 
 

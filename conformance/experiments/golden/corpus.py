@@ -1,4 +1,4 @@
-"""Corpus on disk: ``corpus.json`` and the files that it lists."""
+"""Golden corpus: recorded files and lookup results of a real broker, listed in ``corpus.json``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from conformance.kafka.client import Isolation, OffsetResult
 
 CORPUS_FILE: Final = "corpus.json"
 RUNNING: Final = "running"
+"""Directory of the index files that were copied while the broker was running."""
 _FORMAT: Final = 1
 
 Kind = Literal["in_place", "rebuilt", "marker"]
+"""Kind of an append; see :class:`Call`."""
 
 
 class Call(NamedTuple):
-    """Append: first and last offset, both inclusive, and its kind.
+    """One append to a log: its first and last offset, both inclusive, and its kind.
 
     ``in_place``: the batch is as the producer built it. ``rebuilt``: the leader recompressed or converted the batch.
     ``marker``: the end of a transaction. In uncompressed message format v1, every record is a batch.
@@ -39,7 +41,7 @@ class Partition:
         why: purpose of the topic.
         config: settings of the topic.
         leader_epoch: epoch of the leader that answered.
-        calls: all appends, in order.
+        calls: all appends to the log, in order.
         restarts: log end offsets at which the broker was stopped cleanly and started again.
         files: SHA-256 by name, after the last clean stop.
         running: SHA-256 of the active segment's index files before that stop.
@@ -91,7 +93,7 @@ class Corpus:
         release: release of the broker.
         mode: ``kraft`` or ``zookeeper``.
         config: settings of the broker.
-        seed: seed of the plan.
+        seed: seed of the recorded operations.
         kidx: version of kidx that recorded the corpus.
         command: command that recorded the corpus.
         list_offsets_version: version of the ListOffsets requests.
@@ -151,7 +153,7 @@ def sha256_of(path: Path) -> str:
 
 
 def _text(value: Any, margin: str = "") -> str:
-    """Return JSON in which each array or object without others in it is on one line."""
+    """Return JSON in which an array or object that contains no other is on one line."""
     parts = list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
     is_files = isinstance(value, dict) and len(parts) > 1 and all(isinstance(p, str) and len(p) == 64 for p in parts)
     if not is_files and not any(isinstance(part, dict | list) and part for part in parts):

@@ -1,4 +1,4 @@
-"""Finding of a check of a corpus."""
+"""Finding of a check of a golden corpus, the recorded files and lookup results of a real broker."""
 
 from __future__ import annotations
 

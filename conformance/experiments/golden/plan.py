@@ -1,4 +1,7 @@
-"""Plan of a recording: topics with purposes and steps. The same seed gives the same plan."""
+"""Plan of a golden corpus's recording: topics and the steps that a broker executes.
+
+The same seed gives the same plan.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ _TRANSACTIONAL_IDS: Final = ("kidx-a", "kidx-b", "kidx-c")
 class Append:
     """Step that produces records in one request: one batch of the current format, or messages of v1.
 
-    ``producer`` is a transactional id; its first append begins a transaction, as does the first after each end.
+    ``producer`` is a transactional id, or None. The producer's first append, and the first after the end of a
+    transaction, begins a transaction.
     """
 
     records: tuple[SimpleRecord, ...]
@@ -48,7 +52,14 @@ Step = Append | EndTransaction | Restart
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Topic with one partition."""
+    """Topic with one partition.
+
+    Attributes:
+        name: the name.
+        why: what the topic tests, with the clauses.
+        config: the settings.
+        steps: the steps to execute, in order.
+    """
 
     name: str
     why: str
@@ -121,7 +132,7 @@ def _random(seed: int, salt: int) -> random.Random:
 
 
 def _records(random_: random.Random, clock: int, count: int) -> tuple[SimpleRecord, ...]:
-    """Return records with timestamps of a clock: a quarter is late, some equal the previous one, few are early."""
+    """Return records with timestamps of a clock, except some: late, equal to the previous, early, or missing ones."""
     records: list[SimpleRecord] = []
     for number in range(count):
         kind = random_.random()
@@ -149,7 +160,7 @@ def _appends(random_: random.Random, count: int, codecs: Iterable[Codec], start:
         clock += 20 * size
 
 
-def _of(*timestamps: int) -> tuple[SimpleRecord, ...]:
+def _records_at(*timestamps: int) -> tuple[SimpleRecord, ...]:
     return tuple(SimpleRecord(timestamp, b"k", b"v" * 20) for timestamp in timestamps)
 
 
@@ -157,12 +168,12 @@ def _mixed(seed: int) -> tuple[Step, ...]:
     """Return fixed steps, followed by random steps."""
     early = EPOCH_MS - 10_000
     by_hand = (
-        Append(_of(-1, -1)),
-        *(Append(_of(early + 40, early + 60, early + 50), codec) for codec in Codec),
-        Append(_of(early + 100, early + 100, early + 100)),
-        Append(_of(early + 200, early + 300, early + 250)),
-        Append(_of(early + 1)),
-        Append(_of(-1)),
+        Append(_records_at(-1, -1)),
+        *(Append(_records_at(early + 40, early + 60, early + 50), codec) for codec in Codec),
+        Append(_records_at(early + 100, early + 100, early + 100)),
+        Append(_records_at(early + 200, early + 300, early + 250)),
+        Append(_records_at(early + 1)),
+        Append(_records_at(-1)),
     )
     return (*by_hand, *_appends(_random(seed, 1), 44, CODECS))
 

@@ -1,4 +1,7 @@
-"""Recorder of a corpus, which executes a plan, looks up offsets, stops the broker, and copies its files."""
+"""Recorder of a golden corpus: executes a plan on a broker, looks up offsets, stops the broker, and copies its files.
+
+The plan consists of topics, each with steps such as appends, ends of transactions, and restarts of the broker.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +47,7 @@ def record(
     Args:
         release: a locked release.
         out: a new or empty directory, or a corpus, which is replaced when the recording is complete.
-        seed: seed of the plan.
+        seed: seed of the steps.
         broker: backend of the broker, a container or a local process.
         progress: called with the progress of fetching jars.
         on_activity: called with a line of text for each activity.
@@ -98,7 +101,15 @@ def _check_place(target: Path) -> None:
 
 @dataclass(slots=True)
 class _Log:
-    """State of a partition while it is recorded: the kinds of its appends, and its restarts."""
+    """State of a partition while it is recorded.
+
+    Attributes:
+        topic: topic of the partition, with its steps.
+        kinds: number of records and kind of each append until now.
+        restarts: log end offsets at which the broker was restarted.
+        leader_epoch: epoch of the leader during the lookups.
+        answers: lookup results by isolation level.
+    """
 
     topic: Topic
     kinds: list[tuple[int, Kind]] = field(default_factory=list)
@@ -112,6 +123,8 @@ class _Log:
 
 
 class _Recorder:
+    """Recorder with a started broker; ``version`` is the version of its ListOffsets requests."""
+
     def __init__(self, broker: Broker, directory: Path, on_activity: Callable[[str], None]) -> None:
         self._broker = broker
         self._directory = directory
@@ -174,6 +187,7 @@ class _Recorder:
         log.kinds.append((len(step.records), _kind(log.topic, step)))
 
     def _begun(self, topic: str, transactional_id: str) -> Producer:
+        """Return the producer of an id, with a transaction that includes the topic."""
         if transactional_id not in self._producers:
             self._producers[transactional_id] = self._connected.init_producer(transactional_id)
         producer = self._producers[transactional_id]

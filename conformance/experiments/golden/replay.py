@@ -1,4 +1,7 @@
-"""Replay of a corpus with kidx: the same appends and restarts, without data from the broker's indexes."""
+"""Replay of a golden corpus with kidx: the same appends and restarts that a real broker executed for the recording.
+
+Only the broker's logs are read, not its indexes.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ EPOCHS: Final = "leader-epoch-checkpoint"
 
 @dataclass(slots=True)
 class Clock:
-    """Clock of the broker, constant between the batches with LogAppendTime."""
+    """Clock of the replayed broker; each batch with LogAppendTime sets it to the time of its append."""
 
     now: int = 0
 
@@ -50,7 +53,7 @@ def opened(corpus: Corpus, partition: Partition, directory: Path, clock: Clock) 
 
 @contextmanager
 def replayed(corpus: Corpus, partition: Partition, directory: Path) -> Iterator[UnifiedLog]:
-    """Yield the log in its state during the lookups; the end of the block closes the log, as a clean stop does.
+    """Replay a partition and yield its log; the end of the block closes the log, as a clean stop does.
 
     Raises:
         KidxError, OSError: kidx could not replay the broker's operations.
@@ -90,7 +93,7 @@ def _append(log: UnifiedLog, call: Call, batches: list[RecordBatch], clock: Cloc
 
 
 def appends(corpus: Corpus, partition: Partition) -> Iterator[tuple[Call, list[RecordBatch]]]:
-    """Yield every append with its batches, as they are in the log.
+    """Yield every append of a partition with the batches that it wrote to the log.
 
     Raises:
         ValueError: the batches do not match the appends.

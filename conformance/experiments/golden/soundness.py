@@ -36,7 +36,7 @@ _ABORT: Final = 0
 
 
 class Aborted(NamedTuple):
-    """Entry of an aborted transaction in a ``.txnindex``."""
+    """Entry of a ``.txnindex``, which is one aborted transaction."""
 
     version: int
     producer_id: int
@@ -115,7 +115,7 @@ def txn_index_findings(data: bytes, expected: Sequence[Aborted], name: str) -> I
 
 
 def aborted(batches: Iterable[RecordBatch]) -> Iterator[Aborted]:
-    """Yield the aborted transactions of a whole log, in the order of their markers."""
+    """Yield the index entry of each aborted transaction of a whole log, in the order of their markers."""
     open_: dict[int, int] = {}
     for batch in batches:
         if batch.is_transactional and not batch.is_control:

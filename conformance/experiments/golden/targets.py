@@ -1,4 +1,4 @@
-"""Lookup targets at the end of a recording."""
+"""Timestamps that are looked up in each log at the end of the recording of a golden corpus."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 from conformance.kafka.client import LARGEST_TARGET, SPECIAL_TARGETS
 
 _DAY_MS: Final = 86_400_000
-_EVERY: Final = 4
+_SAMPLED_EVERY: Final = 4
 
 
 def targets(timestamps: list[int]) -> list[int]:
@@ -19,7 +19,7 @@ def targets(timestamps: list[int]) -> list[int]:
     """
     highs = {0}.union(after for before, after in pairwise(_running_maximum(timestamps)) if after > before)
     around = {timestamp + step for timestamp in highs for step in (-1, 0, 1)}
-    others = set(sorted(set(timestamps))[::_EVERY])
+    others = set(sorted(set(timestamps))[::_SAMPLED_EVERY])
     outside = {1, max(timestamps, default=0) + _DAY_MS, LARGEST_TARGET}
     return [*SPECIAL_TARGETS, *sorted(target for target in around | others | outside if target >= 0)]
 

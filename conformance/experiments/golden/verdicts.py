@@ -1,4 +1,6 @@
-"""Verdict on each index file of a corpus: *exact* (the bytes that recovery of the log writes), *sound*, or *broken*.
+"""Verdict on each index file of a golden corpus, the recorded files of a real broker.
+
+*exact*: the bytes that recovery of the log writes. *sound*: other bytes, but every lookup is right. *broken*: neither.
 
 An index file must be exact if the log alone determines its bytes:
 
@@ -43,7 +45,10 @@ _INDEXES: Final = (".index", ".timeindex", ".txnindex")
 
 @dataclass(frozen=True, slots=True)
 class FileVerdict:
-    """Verdict on an index file, and the reason why the file need not be exact; empty if it must be."""
+    """Verdict on an index file, with the violated clauses.
+
+    ``why_not_exact`` is the reason why the file need not be exact; empty if it must be.
+    """
 
     file: str
     verdict: Literal["exact", "sound", "broken"]
@@ -152,7 +157,7 @@ def _why_not_exact(segment: Segment, suffix: str, dialect: Dialect) -> str:
         if len(batches) > 1 and not dialect.append_per_batch:
             return f"SEG-3: offsets {first} to {last} were one append of {len(batches)} batches, with one entry at most"
         reached = batches[-1].max_timestamp
-        if suffix == ".timeindex" and reached > largest and _names_the_record(batches[0], call, dialect):
+        if suffix == ".timeindex" and reached > largest and _stores_another_offset(batches[0], call, dialect):
             return (
                 f"SEG-9: of offsets {first} to {last} the leader named the latest record, recovery names the last one"
             )
@@ -160,8 +165,8 @@ def _why_not_exact(segment: Segment, suffix: str, dialect: Dialect) -> str:
     return ""
 
 
-def _names_the_record(batch: RecordBatch, call: Call, dialect: Dialect) -> bool:
-    """Return True if the leader stored another offset of the batch than the last one."""
+def _stores_another_offset(batch: RecordBatch, call: Call, dialect: Dialect) -> bool:
+    """Return True if the leader's time index entry for a batch has another offset than its last."""
     if dialect.leader_timestamp != "record" or call.kind != "in_place" or batch.is_compressed:
         return False
     if batch.timestamp_type is TimestampType.LOG_APPEND_TIME:

@@ -1,4 +1,4 @@
-"""Cases of the experiment: each is a corruption of one file of one segment, after one kind of stop."""
+"""Cases of corrupt indexes: each is a corruption of one index file of one segment while the broker is stopped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Place = Literal["sealed", "active"]
 Shutdown = Literal["clean", "killed"]
 
 _SIZES: Final[dict[Suffix, int]] = {".index": corruptions.OFFSET_ENTRY, ".timeindex": corruptions.TIME_ENTRY}
-_BOTH: Final[dict[str, Damage]] = {
+_OF_BOTH_INDEXES: Final[dict[str, Damage]] = {
     "deleted": corruptions.delete,
     "renamed": corruptions.rename,
     "emptied": corruptions.empty,
@@ -26,14 +26,21 @@ _BOTH: Final[dict[str, Damage]] = {
     "low bit flipped": corruptions.flip_bit,
     "high bit flipped": corruptions.flip_high_bit,
 }
-_TIME_ONLY: Final[dict[str, Damage]] = {
+_OF_TIME_INDEXES: Final[dict[str, Damage]] = {
     "stale timestamps": corruptions.shift_timestamps_back,
     "timestamps ahead": corruptions.shift_timestamps_forward,
 }
 
 
 class Case(NamedTuple):
-    """Corruption of one file of one segment, after one kind of stop."""
+    """Corruption of one index file of one segment.
+
+    Attributes:
+        shutdown: How the broker was stopped before the corruption.
+        place: The segment: the active one, or the inactive one before it (``sealed``).
+        suffix: The suffix of the file.
+        damage: The name of the corruption.
+    """
 
     shutdown: Shutdown
     place: Place
@@ -51,7 +58,7 @@ class Case(NamedTuple):
         Raises:
             OSError: The file does not exist.
         """
-        (_BOTH | _TIME_ONLY)[self.damage](self.file(directory), _SIZES[self.suffix])
+        (_OF_BOTH_INDEXES | _OF_TIME_INDEXES)[self.damage](self.file(directory), _SIZES[self.suffix])
 
     def __str__(self) -> str:
         return f"{self.suffix} of the {self.place} segment {self.damage}, broker {self.shutdown}"
@@ -62,9 +69,9 @@ def _cases() -> Iterator[Case]:
     places: tuple[Place, ...] = ("sealed", "active")
     for shutdown in shutdowns:
         for place in places:
-            for damage in _BOTH:
+            for damage in _OF_BOTH_INDEXES:
                 yield Case(shutdown, place, ".index", damage)
-            for damage in (*_BOTH, *_TIME_ONLY):
+            for damage in (*_OF_BOTH_INDEXES, *_OF_TIME_INDEXES):
                 yield Case(shutdown, place, ".timeindex", damage)
 
 

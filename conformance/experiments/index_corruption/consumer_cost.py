@@ -51,10 +51,10 @@ def cost_of(records: Sequence[OffsetTimestamp], answers: Sequence[OffsetResult])
         if found == right and answer.error is None:
             continue
         wrong += 1
-        starts = end if found is None else found
-        should = end if right is None else right
-        missed = max(missed, starts - should)
-        reread = max(reread, should - starts)
+        begins = end if found is None else found
+        should_begin = end if right is None else right
+        missed = max(missed, begins - should_begin)
+        reread = max(reread, should_begin - begins)
     return ConsumerCost(len(answers), wrong, missed, reread)
 
 

@@ -11,12 +11,15 @@ from pathlib import Path
 from typing import Final
 
 OFFSET_ENTRY: Final = 8
+"""Size in bytes of an entry of an offset index."""
 TIME_ENTRY: Final = 12
+"""Size in bytes of an entry of a time index."""
 _TIMESTAMP: Final = struct.Struct(">q")
 _SHIFT_MS: Final = 150
 """Half of the time span of a segment in this experiment."""
 
 Damage = Callable[[Path, int], None]
+"""Function that corrupts the file at a path, whose entries have a size in bytes."""
 
 
 def entries_of(data: bytes | bytearray, size: int) -> int:

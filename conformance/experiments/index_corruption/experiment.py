@@ -1,4 +1,7 @@
-"""Experiment with one release: one broker that starts three times, a topic for each case, and kidx's predictions.
+"""Experiment: one broker starts with corrupt index files, and kidx's predictions are compared with what it does.
+
+There is a topic for each case, which is the corruption of one index file after a clean stop, or after ``kill -9``. The
+broker starts three times:
 
 1. All topics get the same records, in three segments. The broker is stopped cleanly, and the files of the cases with a
   clean stop are corrupted.
@@ -45,7 +48,9 @@ BATCHES: Final = 12
 """Number of batches in a segment. Each has two records; every second batch has an index entry."""
 HOUR_MS: Final = 3_600_000
 _LATE_MS: Final = 45
+"""Difference between a late record's timestamp and the timestamp of the record before it."""
 _APPENDS: Final = 4
+"""Number of batches that are appended after the corruption."""
 
 
 _SETTINGS: Final[dict[str, Any]] = {
@@ -93,6 +98,20 @@ class Outcome:
 
 @dataclass(slots=True)
 class _Topic:
+    """Topic of one case.
+
+    Attributes:
+        name: The name.
+        case: The case.
+        records: All records until the corruption.
+        damaged: The content of the file after the corruption; None if it does not exist.
+        reference: kidx's copy of the partition, while its case is in progress.
+        epoch: The leader epoch before the corruption.
+        error: The error of kidx when it loaded the corrupt files.
+        outcome: The results, as the fields of :class:`Outcome`.
+        differences: The differences from kidx's predictions.
+    """
+
     name: str
     case: Case
     records: list[OffsetTimestamp] = field(default_factory=list)
@@ -239,9 +258,9 @@ class _Experiment:
             return
         topic.reference.become_leader(epoch)
         predicted = topic.reference.answers(targets, "read_uncommitted")
-        for expected, its in zip(predicted, answers, strict=True):
-            if expected != its:
-                self._note(topic, f"target {its.target}", expected.to_json()[1:], its.to_json()[1:])
+        for expected, actual in zip(predicted, answers, strict=True):
+            if expected != actual:
+                self._note(topic, f"target {actual.target}", expected.to_json()[1:], actual.to_json()[1:])
                 break
         self._compare_files(topic, "after the start")
 
@@ -286,6 +305,7 @@ class _Experiment:
         self._note(topic, f"files {moment}", [], differ)
 
     def _note(self, topic: _Topic, what: str, expected: Any, actual: Any) -> None:
+        """Record a difference if the results are not equal."""
         if expected != actual:
             topic.differences.append(f"{what}: kidx {expected}, the broker {actual}")
 

@@ -1,4 +1,4 @@
-"""Results of all cases, as a table for people (Markdown) and for programs (JSON)."""
+"""Results of brokers that start with corrupt index files, as a Markdown table and as JSON."""
 
 from __future__ import annotations
 

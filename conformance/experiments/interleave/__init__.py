@@ -1,1 +1,1 @@
-"""Interleavings: operations of Kafka's index classes that run in the middle of another operation."""
+"""Interleavings: operations of Kafka's classes that run in the middle of another operation, as other threads would."""

@@ -1,7 +1,8 @@
-"""Experiment that interrupts every operation at every point, and finds results that no sequential order gives.
+"""Experiment that finds operations of Kafka's classes that are not atomic.
 
-The reference is the class itself, uninterrupted: the results of the interrupted operation and of the others
-in its middle, and the final state, must equal the results of executing them one after the other in some order.
+An operation is interrupted at every point, which is an access to a field, a buffer or a file, and other operations run
+there. The reference is the class itself, uninterrupted: the results of all operations, and the final state, must equal
+the results of executing the operations one after the other in some order.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ if TYPE_CHECKING:
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
 
-_MOST: Final = 1000
+_MAX_POINTS: Final = 1000
 """Maximum number of points at which an operation is interrupted."""
 
 
 class Schedule(NamedTuple):
-    """Points at which the threads hand over.
+    """Points at which the execution switches between the interrupted operation and the others.
 
     Attributes:
-        stop: point of the interrupted operation, from 0 on; negative if the others run after it.
-        back: point at which the others let it continue; negative if they run to their end.
+        stop: number of the point at which the operation is interrupted, from 0; negative if the others run after it.
+        back: number of the point of the others at which it continues; negative if they run to their end before.
     """
 
     stop: int
@@ -50,7 +51,7 @@ class Schedule(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Observation: results of the interrupted operation and of the others, and the final state of the target."""
+    """Results of the interrupted operation and of the others, and the final state of the object they were called on."""
 
     first: str
     others: str
@@ -63,7 +64,7 @@ class Violation(NamedTuple):
     Attributes:
         where: point at which the first operation was interrupted.
         seen: the result.
-        schedule: when the threads handed over.
+        schedule: points at which the execution switched.
     """
 
     where: str
@@ -72,11 +73,11 @@ class Violation(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Operation, and others that run in its middle.
+    """Result for a pair: an operation, and others that run in its middle.
 
     Attributes:
         case: the operations.
-        points: number of points at which it was interrupted.
+        points: number of points at which the operation was interrupted.
         waits: number of points at which one of the threads had to wait for the other.
         orders: results of the sequential orders.
         violations: interruptions with other results.
@@ -90,7 +91,7 @@ class Pair(NamedTuple):
 
 
 class Interrupter:
-    """Interruptible classes of a release.
+    """Executor of a release's operations, which can interrupt them at every point.
 
     Args:
         release: release of the classes.
@@ -125,7 +126,13 @@ class Interrupter:
             )
 
     def explore(self, kinds: Sequence[str] = KINDS, seed: int = 0, examples: int = 1) -> Iterator[Pair]:
-        """Yield the result of every pair of operations, in scenarios that are drawn from a seed."""
+        """Yield the result of every pair of operations, in scenarios that are drawn from a seed.
+
+        Args:
+            kinds: kinds of objects, such as an index or a log.
+            seed: the seed.
+            examples: number of scenarios of each kind.
+        """
         for kind, number in itertools.product(kinds, range(examples)):
             if kind not in CACHES or dialect_of(self.release).has_remote_index_cache:
                 if kind in LOGS and not self._locks_matter:
@@ -157,7 +164,7 @@ class Interrupter:
         """Interrupt an operation at every point, or until a result matches no order."""
         orders = self.orders(case)
         violations, waits, point = list[Violation](), 0, 0
-        while point < _MOST and not (stop_at_first and violations):
+        while point < _MAX_POINTS and not (stop_at_first and violations):
             schedule = Schedule(point)
             threads = case.kind in LOGS  # it has locks that are not redirected, which one thread would enter twice
             where, waited, seen = self._run(
@@ -179,11 +186,15 @@ class Interrupter:
         return frozenset(Result(*(str(word) for word in order)) for order in found)
 
     def perform(self, case: Case, schedule: Schedule) -> tuple[str, bool, Result]:
-        """Execute the operations in two threads: the point of the interruption, True if one waited, and the result."""
+        """Execute the operations in two threads.
+
+        Returns:
+            The point of the interruption, True if a thread had to wait for the other, and the result.
+        """
         return self._run(case.kind, case.setup, case.first, case.others.split(";"), schedule, threads=True)
 
     def points(self, kind: str) -> list[str]:
-        """Return the points of the last run, each after the number of its thread and a blank."""
+        """Return the points of the last run in their order, each as the number of its thread, a blank, and its name."""
         return [str(point) for point in self._drivers[kind].seen()]
 
     def _run(
@@ -195,13 +206,14 @@ class Interrupter:
         schedule: Schedule,
         threads: bool = False,
     ) -> tuple[str, bool, Result]:
+        """Execute the operations as :meth:`perform` does; without ``threads``, one thread executes all of them."""
         strings, driver = _strings(), self._driver(kind, (*setup, first, *others))
         words = driver.run(strings(list(setup)), first, strings(list(others)), schedule.stop, threads, schedule.back)
         _, where, _, waited, *seen = (str(word) for word in words)
         return where, waited == "true", Result(*seen)
 
     def _driver(self, kind: str, operations: Sequence[str]) -> Any:
-        """Return the driver of a kind, which has the bytes of the batches of all appends."""
+        """Return the Java object that executes the operations of a kind; it gets the batches that they append."""
         if kind not in self._drivers:
             self._drivers[kind] = driver_class("Targets").interruptions(self._loader, str(self._files), kind)
         for name, batch in batches_of(kind, operations).items():
@@ -216,7 +228,7 @@ def _strings() -> Any:
 
 
 def batches_of(kind: str, operations: Sequence[str]) -> dict[str, bytes]:
-    """Return the bytes of each append by its arguments: one record, whose size grows with its timestamp in a log."""
+    """Return the batch of each append by its arguments: one record, whose size depends on its timestamp in a log."""
     found = {}
     for operation in operations:
         name, _, arguments = operation.partition(" ")

@@ -1,7 +1,8 @@
-"""Export of an interleaving as a JUnit 5 test of Kafka's own classes, in one file.
+"""Export of an interleaving, an operation that others interrupt, as a JUnit 5 test of Kafka's own classes.
 
-The test contains the classes of the harness that execute the operations, hand over between two threads, and insert
-points into Kafka's class files. It therefore stops at the recorded point, as often as it runs.
+The test is one file. It contains the classes of the harness that execute the operations and switch between two threads
+at given points, and that insert these points into Kafka's class files. Every run of the test therefore switches at the
+recorded point.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def interleaving_test(content: Json, path: Path) -> str:
 
 
 def _target(kind: str) -> str:
-    """Return the expression that creates the target of a kind."""
+    """Return the Java expression that creates an object of a kind, on which the operations are called."""
     found = re.search(rf'case [^>]*"{kind}"[^>]*-> (new [^;]+);', source_of("Targets"))
     if found is None:
         raise ToolError(f"--export does not support interleavings of the {kind} machine")

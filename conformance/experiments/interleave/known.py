@@ -1,4 +1,7 @@
-"""Pairs of operations that are known not to be atomic to each other, each with its clause."""
+"""Pairs of operations of Kafka's classes that are known not to be atomic, each with its clause.
+
+A pair is an operation that is interrupted, and the operations that run in its middle.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ if TYPE_CHECKING:
     from conformance.experiments.interleave.experiment import Pair
 
 _UNMAPPED: Final = "Unmapped"
+"""Part of the result of an operation that has accessed memory after it was unmapped."""
 
 
 class KnownPairs:
@@ -28,7 +32,7 @@ class KnownPairs:
         self._catalogue = load_clauses()
 
     def clause_of(self, pair: Pair, release: str) -> str | None:
-        """Return the clause by which a pair is not atomic in a release; None if none is, or the pair is atomic."""
+        """Return the clause that states that a pair is not atomic in a release; None if no clause states it."""
         if not pair.violations:
             return None
         unmapped = any(_UNMAPPED in (seen := violation.seen).first + seen.others for violation in pair.violations)

@@ -1,4 +1,4 @@
-"""Races planted in Kafka's own classes: each must be found, or a run proves nothing."""
+"""Races that are planted in Kafka's own classes, to test the search for operations that are not atomic."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from conformance.implementations.jvm.race_planting import Change, too_early, wit
 RELEASE: Final = "4.3.1"
 """Release whose classes are changed."""
 _EXAMPLES: Final = 3
-"""Scenarios that are drawn from a seed until a race counts as not found."""
+"""Number of scenarios that are drawn from a seed; a race that none of them shows counts as not found."""
 
 
 class Planted(NamedTuple):
     """Planted race.
 
     Attributes:
-        kind: kind of target that is searched.
+        kind: kind of object whose operations show the race, such as ``offset`` or ``cache``.
         title: description of the race.
-        change: the change of a class.
+        change: function that plants the race in a class file.
     """
 
     kind: str
@@ -105,8 +105,8 @@ class Found(NamedTuple):
     Attributes:
         name: name of the race.
         seed: seed of the scenarios.
-        pairs: number of pairs that were searched.
-        pair: the first pair that is torn and not known, or None.
+        pairs: number of pairs (an interrupted operation, and others in its middle) that were searched.
+        pair: the first pair that is not atomic, and is so in no unchanged release; None if the race was not found.
     """
 
     name: str

@@ -1,4 +1,7 @@
-"""Search of many releases, in worker processes: each release once, or once for all that have the same classes."""
+"""Search of many releases for operations that are not atomic; releases with the same classes are searched once.
+
+A pair is an operation that is interrupted, and the operations that run in its middle.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,13 @@ if TYPE_CHECKING:
 
 
 class Search(NamedTuple):
-    """Search of a release.
+    """Parameters of the search of a release.
 
     Attributes:
-        kinds: kinds of targets.
+        kinds: kinds of objects whose operations are executed, such as ``offset`` or ``cache``.
         seed: seed of the scenarios.
-        examples: scenarios of each kind.
-        directory: directory of the files of interleavings; None writes none.
+        examples: number of scenarios of each kind.
+        directory: directory for a file with the interleaving of each pair that is not atomic; None writes none.
     """
 
     kinds: tuple[str, ...]
@@ -38,10 +41,10 @@ class Search(NamedTuple):
     directory: Path | None
 
     def rows(self, release: str, scratch: Path) -> list[Json]:
-        """Return the JSON results of all pairs; each torn one is shrunk if files are written.
+        """Search a release and return the JSON results of all pairs.
 
         Raises:
-            ToolError: Java or a jar is missing, or a race is not detected where it has to be.
+            ToolError: Java or a jar is missing, or a planted race was not detected.
         """
         interrupter, known = Interrupter(release, scratch), KnownPairs()
         rows = []
@@ -63,7 +66,7 @@ class Search(NamedTuple):
 def search_releases(
     search: Search, releases: Sequence[str], scratch: Path, jobs: int, progress: Progress | None = None
 ) -> Iterator[tuple[str, str, list[Json]]]:
-    """Yield each release, the release with the same classes whose results it has, and the results.
+    """Yield each release, the first release with the same classes, and the results of both.
 
     Args:
         search: the search.

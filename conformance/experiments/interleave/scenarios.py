@@ -1,6 +1,7 @@
-"""Operations that may run in the middle of each other, as a broker's threads do; their arguments come from a seed.
+"""Operations on an index, a segment, a cache or a log that a broker's threads may execute concurrently.
 
-A fetch looks up indexes without a lock, while a replica's thread appends, truncates, rolls, closes and deletes.
+A fetch looks up indexes without a lock, while a replica's thread appends, truncates, rolls, closes and deletes. The
+arguments are drawn from a seed. An operation is a string: its name and its arguments, separated by blanks.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from typing import Final, NamedTuple
 
 
 class Case(NamedTuple):
-    """Operations of two threads.
+    """Operation that is interrupted, and others that run in its middle.
 
     Attributes:
-        kind: kind of target.
+        kind: kind of the object on which the operations are called, one of :data:`KINDS`.
         setup: operations that run before.
         first: the operation that is interrupted.
-        others: the operations that run then, separated by ``;``.
+        others: the operations that run in its middle, separated by ``;``.
     """
 
     kind: str
@@ -32,14 +33,14 @@ class Case(NamedTuple):
 
 
 class Scenario(NamedTuple):
-    """Operations on one kind of target: names and arguments, separated by blanks.
+    """Operations on one object, of which cases are made.
 
     Attributes:
         setup: operations that run before.
-        writers: operations that change the target; consecutive ones are separated by ``;``.
-        readers: operations that run concurrently.
-        exclusive: True if something else keeps writers from running in the middle of each other.
-        whole: writers that are not interrupted.
+        writers: operations that change the object; operations that run one after another are separated by ``;``.
+        readers: operations of other threads.
+        exclusive: True if a lock of the broker keeps writers from running in the middle of each other.
+        whole: further writers, which run in the middle of readers but are not interrupted.
     """
 
     setup: tuple[str, ...]
@@ -49,7 +50,7 @@ class Scenario(NamedTuple):
     whole: tuple[str, ...] = ()
 
     def cases(self, kind: str) -> list[Case]:
-        """Return every operation that is interrupted, with those that run in its middle."""
+        """Return a case for every operation that is interrupted, and every other that runs in its middle."""
         pairs = [pair for writer in self.writers for reader in self.readers for pair in _both(writer, reader)]
         pairs += [(reader, writer) for writer in self.whole for reader in self.readers]
         if not self.exclusive:
@@ -62,6 +63,7 @@ def _both(writer: str, reader: str) -> list[tuple[str, str]]:
 
 
 def _climbing(rng: random.Random, count: int, start: int, least: int, most: int) -> list[int]:
+    """Return increasing numbers above ``start``, whose differences are from ``least`` to ``most``."""
     numbers = [start]
     for _ in range(count):
         numbers.append(numbers[-1] + rng.randint(least, most))
@@ -235,7 +237,8 @@ def _of_cache(rng: random.Random) -> tuple[str, ...]:
 def _log(rng: random.Random) -> Scenario:
     """Draw operations of a log of three segments, whose high watermark is in the second one.
 
-    A name says where a reader asks: below the high watermark, above it, or in the segment that retention deletes.
+    The name of a reader ends with the place that it reads: below the high watermark, above it, or in the segment that
+    retention deletes (``Expired``).
     """
     offsets = _climbing(rng, 10, -1, 1, 3)
     times = _climbing(rng, 10, 1000, 3, 20)
@@ -297,8 +300,9 @@ _DRAWN: Final[dict[str, Callable[[random.Random], Scenario]]] = {
 }
 
 KINDS: Final = tuple(_DRAWN)
-"""Kinds of targets: two indexes, an index in a LazyIndex, a segment, a segment that has just been opened, the cache of
-remote indexes, a log, and a log whose high watermark is its end."""
+"""Kinds of objects: an offset index, a time index, an index in a LazyIndex, a segment, a segment that has just been
+opened, the cache of remote indexes (also with a removed entry, and full), a log, and a log whose high watermark is its
+end."""
 
 
 def draw_scenario(kind: str, seed: int, number: int = 0) -> Scenario:
@@ -307,7 +311,7 @@ def draw_scenario(kind: str, seed: int, number: int = 0) -> Scenario:
 
 
 PLANTED: Final = Scenario((), ("add 1",), ("add 2",))
-"""Race that must be detected before a run is trusted."""
+"""Additions to a counter without a lock, a race that must be detected before a run is trusted."""
 
 CACHES: Final = ("cache", "removed", "full")
 """Kinds that are a cache of remote indexes."""

@@ -1,4 +1,7 @@
-"""Shrinking of a torn pair: fewer operations, with a violation that two threads show, too."""
+"""Shrinking of operations that are not atomic: fewer operations, with a violation that two threads show, too.
+
+A violation is an interruption of an operation by others after which the results match no sequential order.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,8 @@ class Shown(NamedTuple):
         case: the operations.
         violation: the violation.
         orders: results of the sequential orders.
-        points: the points of both threads in their order, each after the number of the thread and a blank.
+        points: accesses to fields, buffers and files in their order, each as the number of its thread, a blank, and
+            its name.
     """
 
     case: Case
@@ -28,7 +32,7 @@ class Shown(NamedTuple):
 
 
 def shrunk(case: Case, interrupter: Interrupter) -> Shown | None:
-    """Return the smallest violation of a torn pair, executed by two threads; None if these show none."""
+    """Return a violation by the fewest operations, executed by two threads; None if two threads show no violation."""
     smaller = True
     while smaller:
         smaller = False
@@ -46,7 +50,7 @@ def shrunk(case: Case, interrupter: Interrupter) -> Shown | None:
 
 
 def _smaller(case: Case) -> Iterator[Case]:
-    """Yield the cases with one operation less before, or one less in the middle."""
+    """Yield the cases with one operation less before the interrupted operation, or one less in its middle."""
     for number in range(len(case.setup)):
         yield case._replace(setup=case.setup[:number] + case.setup[number + 1 :])
     others = case.others.split(";")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from conformance.operations import Json
 
 NEW: Final = "new"
-"""Replaces the clause of a torn pair that no clause covers."""
+"""Text that replaces the clause of a pair that is not atomic and that no clause covers."""
 _TARGETS: Final = {
     "offset": "offset index",
     "time": "time index",
@@ -29,10 +29,10 @@ _TARGETS: Final = {
 
 
 def table(rows: Sequence[Json], command: str) -> str:
-    """Return the page: per kind of target how many pairs are atomic, then each torn pair, one column per release.
+    """Return the page: how many pairs are atomic, then each pair that is not, with one column per release.
 
     Args:
-        rows: JSON results of the pairs.
+        rows: JSON results of the pairs; ``torn`` is the number of points at which a pair is not atomic.
         command: command that produced them.
     """
     clauses = load_clauses()
@@ -54,8 +54,8 @@ def table(rows: Sequence[Json], command: str) -> str:
             continue
         cells = []
         for release in releases:
-            mine = [row for row in rows if row["release"] == release and row["machine"] == kind]
-            cells.append(f"{sum(not row['torn'] for row in mine)} of {len(mine)}" if mine else "")
+            pairs = [row for row in rows if row["release"] == release and row["machine"] == kind]
+            cells.append(f"{sum(not row['torn'] for row in pairs)} of {len(pairs)}" if pairs else "")
         lines.append(f"| atomic pairs: {title} | {' | '.join(cells)} |")
     points = [sum(row["points"] for row in rows if row["release"] == release) for release in releases]
     lines += [f"| interruptions | {' | '.join(map(str, points))} |", ""]

@@ -1,4 +1,8 @@
-"""Table of the results that readers get from a log, by the offsets that they read and by the work of other threads."""
+"""Markdown table of the reads from a log that are not atomic, by the place that is read and by the other operations.
+
+A row of the data is the JSON result of a pair: an interrupted operation, and others in its middle. Names of reads end
+with the place, such as ``Below`` the high watermark.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +16,17 @@ if TYPE_CHECKING:
 
 
 def _reads(row: Json, *suffixes: str) -> bool:
+    """Return True if an operation's name ends with one of the suffixes."""
     return any(name.endswith(suffixes) for name in row["names"])
 
 
-def _runs(row: Json, *words: str) -> bool:
-    return any(each in words for name in row["names"] for each in name.split("; "))
+def _runs(row: Json, *operations: str) -> bool:
+    """Return True if one of the operations is part of the pair."""
+    return any(each in operations for name in row["names"] for each in name.split("; "))
 
 
 _UNUSUAL: Final = ("close", "truncateBelowWatermark", "truncateFully")
+# Rows of the table: the title, and the condition for the pairs that belong to it.
 _PLACES: Final[dict[str, Callable[[Json], bool]]] = {
     "below the high watermark, during appends, rolls, retention, and truncation to the high watermark or above": (
         lambda row: _reads(row, "Below") and not _runs(row, *_UNUSUAL)
@@ -39,8 +46,8 @@ def places(rows: Sequence[Json], releases: Sequence[str]) -> list[str]:
     """Return the lines of the table; none if no log was searched.
 
     Args:
-        rows: JSON results of the pairs.
-        releases: releases, one a column.
+        rows: JSON results of the pairs; ``torn`` is the number of points at which a pair is not atomic.
+        releases: releases, one per column.
     """
     logs = [row for row in rows if row["machine"] in LOGS]
     if not logs:
@@ -59,8 +66,8 @@ def places(rows: Sequence[Json], releases: Sequence[str]) -> list[str]:
     for title, matches in _PLACES.items():
         cells = []
         for release in releases:
-            mine = [row for row in logs if row["release"] == release and matches(row)]
-            clauses = sorted({row["clause"] or "new" for row in mine if row["torn"]})
-            cells.append(", ".join(clauses) or ("–" if mine else ""))
+            pairs = [row for row in logs if row["release"] == release and matches(row)]
+            clauses = sorted({row["clause"] or "new" for row in pairs if row["torn"]})
+            cells.append(", ".join(clauses) or ("–" if pairs else ""))
         lines.append(f"| {title} | {' | '.join(cells)} |")
     return lines

@@ -22,11 +22,11 @@ def figures_to(
 ) -> Iterator[Callable[[Measured], None]]:
     """Provide a function that writes rows to a stream of events. Without a directory, the function discards them.
 
-    The header contains neither implementations nor releases, because the rows are not about a cell of the matrix.
+    The header contains neither implementations nor releases, because the metrics are about the harness.
 
     Args:
         directory: directory of the stream, or None.
-        machines: names of the measured machines.
+        machines: names of the measured state machines.
         profile: profile that sets the steps per example, or another description of the choice of examples.
         seed: the first random seed.
 

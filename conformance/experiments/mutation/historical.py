@@ -1,4 +1,7 @@
-"""Bugs that Kafka's indexes had, re-created as mutants, to measure how soon the machines would have found them."""
+"""Bugs that Kafka's indexes had, re-created as mutants, to measure how soon the state machines would have found them.
+
+A mutant is a copy of kidx with one planted defect.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Search for one mutant: the number of examples that a machine needs to kill it."""
+"""Search for one mutant, which is kidx with a planted defect: how many examples a state machine needs to detect it.
+
+A detected mutant is killed, any other survives.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,10 @@ class KillResult:
         examples: number of the example that killed the mutant, from 1; None if it survived.
         seconds: duration of the search.
         steps: operations up to the divergence, as text; only the necessary ones if they were shrunk.
-        aspects: aspects of the divergence.
-        clauses: clauses of the last step.
-        expected: first aspect according to the reference.
-        actual: first aspect according to the mutant.
+        aspects: parts of the last step's result that differ, such as ``outcome``.
+        clauses: clauses that the last step exercises.
+        expected: value of the first aspect for the reference.
+        actual: value of the first aspect for the mutant.
     """
 
     mutant: str
@@ -54,7 +57,7 @@ class KillResult:
 def search_kill(
     mutant: Mutant, seed: int, *, profile: str = "ci", limit: int = MAX_EXAMPLES, shrink: bool = False
 ) -> KillResult:
-    """Run the mutant's machine until the mutant is killed.
+    """Run the state machine that has to detect a mutant until it does.
 
     Args:
         mutant: the mutant.
@@ -68,7 +71,7 @@ def search_kill(
     """
     started = time.monotonic()
     machine = MACHINES[mutant.machine]
-    how = PROFILES[profile].settings(limit)
+    settings = PROFILES[profile].settings(limit)
     found: list[int] = []
 
     def note(_: Divergence) -> bool:
@@ -79,7 +82,7 @@ def search_kill(
         lockstep = machine.new_lockstep([implementation_of(mutant, mutant.release)], scratch, on_divergence=note)
         try:
             for chunk in chunks_of(mutant.machine, limit, seed):
-                run_chunk(machine.bind(lockstep), how, chunk.seed, chunk.examples)
+                run_chunk(machine.bind(lockstep), settings, chunk.seed, chunk.examples)
         except (DivergenceError, Flaky) as error:
             failure = lockstep.failure or error
             if not isinstance(failure, DivergenceError) or not found:

@@ -1,4 +1,7 @@
-"""Mutation testing: many searches in parallel, and the mutation scores."""
+"""Mutation testing: many searches in parallel, and the mutation scores.
+
+A mutant is kidx with a planted defect. A search runs examples of a state machine until one detects (kills) the mutant.
+"""
 
 from __future__ import annotations
 
@@ -82,7 +85,7 @@ def chosen_mutants(patterns: Sequence[str] = ("*",), machines: Sequence[str] = (
 
     Args:
         patterns: patterns with ``*`` and ``?``.
-        machines: names of machines; empty for the default ones.
+        machines: names of state machines; empty for the default ones.
 
     Raises:
         ToolError: no mutant matches.
