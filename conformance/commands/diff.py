@@ -123,7 +123,7 @@ def diff_command(
         write_text(markdown, to_markdown(comparison, classified))
     if report is not None:
         with NdjsonWriter(report) as events:
-            for event in events_of(comparison, holds=passed):
+            for event in events_of(comparison, all_expected=passed):
                 events(event)
     if as_json:
         document = to_json(comparison)

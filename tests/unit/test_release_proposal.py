@@ -65,7 +65,7 @@ def test_a_range_is_edited_where_the_dialect_differs():
 
 def test_the_diff_has_the_release_the_row_and_the_clauses():
     new = with_overrides(Dialect("4.2.9", "4.2.1"), limits_decompressed_size=True)
-    ended = change(load_clauses()["AI-42a"], "4.5.0", trace="3f9325713ea4", holds=False)
+    ended = change(load_clauses()["AI-42a"], "4.5.0", trace="3f9325713ea4", applies=False)
     patch = patch_of(new, [ended])
     added = [line[1:] for line in patch.splitlines() if line.startswith("+") and not line.startswith("+++")]
     assert any(" 4.2.9 4.3.0 " in line for line in added)

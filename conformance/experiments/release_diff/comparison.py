@@ -1,4 +1,4 @@
-"""Comparison of two releases by all machines."""
+"""Comparison of the behaviour of two Kafka releases, by all state machines."""
 
 from __future__ import annotations
 
@@ -93,7 +93,12 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
 
 
 def _merged(differences: list[Difference], known: dict[Sameness, dict[Place, None]]) -> tuple[Difference, ...]:
-    """Merge differences with the same clauses, because one change of Kafka may have effects in several operations."""
+    """Merge differences with the same clauses, because one change of Kafka may have effects in several operations.
+
+    Args:
+        differences: The differences in the order in which they were found.
+        known: The machine, operation and aspects of all steps with a difference, by the difference's identity.
+    """
     merged: list[Difference] = []
     for one in differences:
         families, places = one.implicated.families, known[one.identity]
@@ -108,6 +113,7 @@ def _merged(differences: list[Difference], known: dict[Sameness, dict[Place, Non
 
 
 def _text_change(search: Search, pattern: Pattern, example: tuple[Wording, tuple[Operation, ...]]) -> TextChange | None:
+    """Return a change of an error text with a shrunk example; None if it does not occur again."""
     short = shortened(*search.runners, example[1], pattern)
     if short is None:
         return None

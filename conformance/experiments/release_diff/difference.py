@@ -1,4 +1,4 @@
-"""Difference between two releases, and its trace."""
+"""Difference between the behaviour of two Kafka releases, and its trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conformance.runs.sameness import Sameness
 
 Place = tuple[str, str, tuple[str, ...]]
-"""Place of a difference: machine, operation and aspects."""
+"""Place of a difference: state machine, operation and aspects (``outcome``, ``state`` or ``bytes``)."""
 
 
 def place_of(machine: str, divergence: Divergence) -> Place:
@@ -28,7 +28,7 @@ class Difference:
     """One behaviour in which two releases differ.
 
     Attributes:
-        machine: The machine that found the difference.
+        machine: The state machine that found the difference.
         divergence: The divergence of the new release from the old release's reference, in the last operation.
         operations: The shrunk trace.
         implicated: The clauses that separate the releases at this step; without any, the difference is a finding.

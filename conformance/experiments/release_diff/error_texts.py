@@ -50,7 +50,7 @@ class TextChange:
     """Error whose text has changed.
 
     Attributes:
-        machine: The machine that found the change.
+        machine: The state machine that found the change.
         wording: The texts in an example.
         operations: The operations of the example, the last of which raises the error.
         implicated: The clauses that separate the releases at this step.
@@ -70,13 +70,16 @@ class TextCollector:
     Args:
         older: The older release's classes, which execute every operation first.
         operations: A function that returns the operations of the example so far.
+
+    Attributes:
+        newer: The newer release's classes; None until they are set.
+        found: The shortest example of each change: the texts and the operations.
     """
 
     def __init__(self, older: RecordingProxy, operations: Callable[[], Sequence[Operation]]) -> None:
         self.older = older
         self.newer: RecordingProxy | None = None
         self.found: dict[Pattern, tuple[Wording, tuple[Operation, ...]]] = {}
-        """Shortest example of each change."""
         self._operations = operations
 
     def __call__(self, _: Operation, answer: Observation) -> None:
@@ -95,12 +98,12 @@ class TextCollector:
 
 def differing_error_texts(old: Any, new: Any, old_directory: Path, new_directory: Path) -> Wording | None:
     """Return both texts if two observations are the same error with different texts, or None."""
-    mine, theirs = old.outcome, new.outcome
-    if mine.error is None or mine.error != theirs.error or mine.text is None or theirs.text is None:
+    before, after = old.outcome, new.outcome
+    if before.error is None or before.error != after.error or before.text is None or after.text is None:
         return None
-    if mine.text == theirs.text:
+    if before.text == after.text:
         return None
-    wording = Wording(mine.error, _without(mine.text, old_directory), _without(theirs.text, new_directory))
+    wording = Wording(before.error, _without(before.text, old_directory), _without(after.text, new_directory))
     return None if wording.old == wording.new else wording
 
 
@@ -109,6 +112,7 @@ def _pattern(text: str) -> str:
 
 
 def _without(text: str, directory: Path) -> str:
+    """Return a text without paths of a directory, and without modification times."""
     return _MODIFIED.sub("…", text.replace(f"{directory}/", "").replace(str(directory), ""))
 
 
@@ -118,16 +122,16 @@ def shortened(
     """Return a shorter example of a change, with its texts and clauses; None if the change does not occur again."""
 
     def shows(candidate: Sequence[Operation]) -> tuple[Wording, ImplicatedClauses] | None:
-        mine, theirs = old.perform(candidate), new.perform(candidate)
-        if not len(mine.observations) == len(theirs.observations) == len(candidate):
+        older, newer = old.perform(candidate), new.perform(candidate)
+        if not len(older.observations) == len(newer.observations) == len(candidate):
             return None
-        before, after = mine.observations[-1], theirs.observations[-1]
+        before, after = older.observations[-1], newer.observations[-1]
         if before is None or after is None:
             return None
         wording = differing_error_texts(before, after, old.directory, new.directory)
         if wording is None or wording.pattern != pattern:
             return None
-        return wording, implicated_by_step(old.release, new.release, mine.clauses[-1], theirs.clauses[-1])
+        return wording, implicated_by_step(old.release, new.release, older.clauses[-1], newer.clauses[-1])
 
     found = shrink(operations, shows, seconds=_SECONDS)
     return None if found is None else (found.operations, found.result)

@@ -1,4 +1,4 @@
-"""Event stream of a comparison, for ``conformance report``."""
+"""Event stream of a comparison of two Kafka releases, for ``conformance report``."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from conformance.experiments.release_diff.difference import Difference
 
 
-def events_of(comparison: Comparison, *, holds: bool) -> Iterator[Event]:
-    """Yield the header, the differences, a row for each machine, and the footer.
+def events_of(comparison: Comparison, *, all_expected: bool) -> Iterator[Event]:
+    """Yield the header, the differences, a result for each state machine, and the footer.
 
     Args:
         comparison: The result of the comparison.
-        holds: True if all differences are expected.
+        all_expected: True if all differences are expected, or nothing differs.
     """
     plan = comparison.plan
     old, new = plan.sides
@@ -32,13 +32,13 @@ def events_of(comparison: Comparison, *, holds: bool) -> Iterator[Event]:
     now = datetime.now(UTC).isoformat(timespec="seconds")
     releases = (old.release,)
     specification = new.specification if new.is_build else f"jvm {new.release}"
-    asked = (releases, (specification,), plan.machines, PROFILE.name, "observed", plan.seed)
-    yield RunStarted(*asked, versions, now, seed_source="given")
+    parameters = (releases, (specification,), plan.machines, PROFILE.name, "observed", plan.seed)
+    yield RunStarted(*parameters, versions, now, seed_source="given")
     for difference in comparison.differences:
         yield _diverged(difference, specification)
     for machine in plan.machines:
-        mine = [difference for difference in comparison.differences if difference.machine == machine]
-        clauses = {clause for difference in mine for clause in difference.implicated.old}
+        found = [difference for difference in comparison.differences if difference.machine == machine]
+        clauses = {clause for difference in found for clause in difference.implicated.old}
         verdicts = dict.fromkeys(sorted(clauses), "diverges")
         yield Result(
             machine,
@@ -47,12 +47,12 @@ def events_of(comparison: Comparison, *, holds: bool) -> Iterator[Event]:
             comparison.examples,
             comparison.steps,
             comparison.seconds,
-            len(mine),
+            len(found),
             dict.fromkeys(verdicts, 1),
             verdicts,  # type: ignore[arg-type]
             {"compared with": old.label},
         )
-    yield RunFinished("conforms" if holds else "diverges", comparison.steps, comparison.seconds)
+    yield RunFinished("conforms" if all_expected else "diverges", comparison.steps, comparison.seconds)
 
 
 def _diverged(difference: Difference, specification: str) -> Diverged:

@@ -1,4 +1,4 @@
-"""Execution of a trace by one release, with observations, files and exercised clauses."""
+"""Execution of a trace by one Kafka release, which records observations, files and exercised clauses."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class ExecutionRecord:
     """Record of one release's execution of a trace.
 
     Attributes:
-        side: The side whose classes executed the trace.
+        side: The release, or the build of Kafka, whose classes executed the trace.
         observations: Outcome and state for each step; None for a corruption by the harness.
         clauses: The exercised clauses for each step.
         files: Names and contents of the files after the last step.
-        conforms: True if the classes agreed with the reference in their own dialect.
+        conforms: True if the classes agreed with the reference (kidx) for their own release.
     """
 
     side: Side
@@ -41,16 +41,16 @@ class ExecutionRecord:
 
     @property
     def release(self) -> str:
-        """Release of the dialect."""
+        """Release whose rules the reference follows."""
         return self.side.release
 
 
 class ReleaseRunner:
-    """Runner of one release: its classes and the reference in its own dialect, in lockstep.
+    """Runner of one release: its classes and the reference (kidx) for this release, in lockstep.
 
     Args:
-        machine: The machine that the operations belong to.
-        side: The classes and their dialect.
+        machine: The state machine that the operations belong to.
+        side: The release, or the build of Kafka, whose classes execute the operations.
         scratch: An empty directory.
         progress: A callback that is called while jars are downloaded.
     """

@@ -35,7 +35,7 @@ _ALLOWED: Final = _NEEDED | {"clause", "signature", "machine"}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Expected difference; either ``clause`` or ``signature`` is empty."""
+    """Entry of a file of expected differences, with its keys; either ``clause`` or ``signature`` is empty."""
 
     clause: str
     signature: str
@@ -107,7 +107,7 @@ def _entry(path: Path, number: int, entry: Any) -> Entry:
 def classify(comparison: Comparison, entries: tuple[Entry, ...]) -> ClassifiedDifferences:
     """Classify differences as expected or new, and find the stale entries."""
     found = [(one, [entry for entry in entries if entry.matches(one)]) for one in comparison.all]
-    stale = tuple(entry for entry in entries if not any(entry in of for _, of in found))
+    stale = tuple(entry for entry in entries if not any(entry in matching for _, matching in found))
     return ClassifiedDifferences(
-        tuple(one for one, of in found if of), tuple(one for one, of in found if not of), stale
+        tuple(one for one, matching in found if matching), tuple(one for one, matching in found if not matching), stale
     )

@@ -1,4 +1,7 @@
-"""Clauses that separate two releases at a step: they apply to only one of the two."""
+"""Clauses that separate two Kafka releases at a step: they apply to only one of the two releases.
+
+Clauses of one family, such as ``AI-16b`` and ``AI-16c``, are the variants of one requirement in different releases.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,12 @@ if TYPE_CHECKING:
 
 
 class ImplicatedClauses(NamedTuple):
-    """Ids of the implicated clauses: those that apply only to the old release, and those only to the new release."""
+    """Ids of the clauses that separate two releases.
+
+    Attributes:
+        old: The clauses that apply only to the old release.
+        new: The clauses that apply only to the new release.
+    """
 
     old: tuple[str, ...] = ()
     new: tuple[str, ...] = ()
@@ -29,16 +37,24 @@ def separating(clauses: Iterable[str], other: str) -> tuple[str, ...]:
 
 
 def implicated_by_step(old: str, new: str, old_clauses: Iterable[str], new_clauses: Iterable[str]) -> ImplicatedClauses:
-    """Return the clauses that separate two releases, of the clauses that a step exercises in each dialect.
+    """Return the clauses that separate two releases at a step.
 
-    If only one release's step exercises a separating clause, the other release's variants of this clause are included,
-    too.
+    If the step exercises a separating clause of only one release, the variants of this clause in the other release are
+    included, too.
+
+    Args:
+        old: The old release.
+        new: The new release.
+        old_clauses: The clauses that the step exercises by the rules of the old release.
+        new_clauses: The clauses that the step exercises by the rules of the new release.
     """
-    mine, theirs = separating(old_clauses, new), separating(new_clauses, old)
-    return ImplicatedClauses(mine + _instead(theirs, mine, old, new), theirs + _instead(mine, theirs, new, old))
+    only_old, only_new = separating(old_clauses, new), separating(new_clauses, old)
+    return ImplicatedClauses(
+        only_old + _variants(only_new, only_old, old, new), only_new + _variants(only_old, only_new, new, old)
+    )
 
 
-def _instead(given: Iterable[str], present: Iterable[str], release: str, other: str) -> tuple[str, ...]:
+def _variants(given: Iterable[str], present: Iterable[str], release: str, other: str) -> tuple[str, ...]:
     """Return the variants of clauses that apply only to ``release``.
 
     Args:
@@ -58,9 +74,16 @@ def _instead(given: Iterable[str], present: Iterable[str], release: str, other: 
 def last_implicated(
     old: str, new: str, old_steps: Sequence[tuple[str, ...]], new_steps: Sequence[tuple[str, ...]]
 ) -> ImplicatedClauses:
-    """Return the implicated clauses of the last step of a trace that implicates any."""
-    for mine, theirs in zip(reversed(old_steps), reversed(new_steps), strict=True):
-        implicated = implicated_by_step(old, new, mine, theirs)
+    """Return the separating clauses of the last step of a trace that has any.
+
+    Args:
+        old: The old release.
+        new: The new release.
+        old_steps: For each step, the clauses that it exercises by the rules of the old release.
+        new_steps: For each step, the clauses that it exercises by the rules of the new release.
+    """
+    for old_clauses, new_clauses in zip(reversed(old_steps), reversed(new_steps), strict=True):
+        implicated = implicated_by_step(old, new, old_clauses, new_clauses)
         if implicated.families:
             return implicated
     return ImplicatedClauses()

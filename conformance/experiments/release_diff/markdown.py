@@ -1,4 +1,4 @@
-"""Markdown report of a comparison, for a comment on a pull request."""
+"""Markdown report of a comparison of two Kafka releases, for a comment on a pull request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from conformance.experiments.release_diff.difference import Difference
     from conformance.experiments.release_diff.expected import ClassifiedDifferences
 
-_WORDS = 200
+_MAX_LENGTH = 200
+"""Maximum number of characters in a cell of the table."""
 
 
 def to_markdown(comparison: Comparison, classified: ClassifiedDifferences | None) -> str:
@@ -58,7 +59,7 @@ def _row(one: Difference | TextChange, state: str) -> str:
 def _cell(text: str) -> str:
     """Escape text that would end a cell or begin markup."""
     text = printable(text)
-    short = text if len(text) <= _WORDS else f"{text[:_WORDS]}…"
+    short = text if len(text) <= _MAX_LENGTH else f"{text[:_MAX_LENGTH]}…"
     for special in "\\|<>[]*_`#@":
         short = short.replace(special, f"&#{ord(special)};")
     return short

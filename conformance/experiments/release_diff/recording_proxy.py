@@ -1,4 +1,4 @@
-"""Proxy for an implementation that records observations, and may report another release than its own."""
+"""Proxy for an implementation: it records observations, and may present the implementation as another release's."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ class RecordingProxy:
 
     Args:
         implementation: The implementation that executes the operations.
-        release: The release that the proxy reports, whose dialect the implementation is compared with; by default its
-            own. If the proxy reports another release, the lockstep does not compare error texts.
+        release: The release by whose rules the lockstep checks the implementation; None for the implementation's own
+            release. With another release, the lockstep does not compare error texts.
         listener: A callback that receives every operation and its observation.
 
     Attributes:
         performed: The number of operations since the example began.
-        last: The observation of the last operation.
-        unobserved: Fields of the state that are replaced by the same fields of ``control`` in the same step.
-        control: The implementation that executes every operation before this one.
+        last: The observation of the last operation; None before the first.
+        control: Another implementation, which executes every operation before this one; or None.
+        unobserved: Fields of the state that are not compared: the proxy returns those of ``control`` instead.
+        speaks_kafka: True if the lockstep compares error texts.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""Search of one machine for differences between two releases, in rounds of examples."""
+"""Search for differences between two Kafka releases by one Hypothesis state machine, in rounds of examples.
+
+The old and the new side of the comparison are releases, or builds of Kafka.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +56,10 @@ shrink fastest. A difference that occurs in one of a hundred long examples is fo
 
 
 class Search:
-    """Search of one machine for differences between two sides.
+    """Search by one state machine for differences between two sides.
 
     Args:
-        machine: The name of the machine.
+        machine: The name of the state machine.
         plan: The plan. The new side's classes are compared with the reference in the old side's dialect. If the old
             side is a build, its classes are the reference instead, because they may differ from kidx.
         known: The places of all differences that machines have found so far; the search adds new ones.
@@ -68,6 +71,8 @@ class Search:
         subject: The new side's classes, which are compared with the reference in the old side's dialect.
         control: The old side's classes. If they diverge from the same reference, the rest of the example does not
             count.
+        runners: Runners of each side alone, for the descriptions of differences.
+        not_replayed: The number of regression traces that were not replayed before the time limit.
     """
 
     def __init__(
@@ -106,10 +111,10 @@ class Search:
         self.bound: Any = kind.bind(self.lockstep)
         self._ledger = ExpectationTracker(load_expectations())
         self._raises_all = False  # True while a difference is shrunk: every divergence then ends the example
-        # The numbers of the examples in which this has happened last.
-        self._control_diverged = -1
-        self._dropped_out = -1
-        self._first_new: int | None = None
+        # Numbers of examples.
+        self._control_diverged = -1  # the last in which the control diverged
+        self._dropped_out = -1  # the last whose remaining steps are not compared
+        self._first_new: int | None = None  # the first of the round with a new difference
         self.not_replayed = 0
 
     # -- known differences -------------------------------------------------------------------------------------
@@ -154,6 +159,7 @@ class Search:
         return self._perform(operation)
 
     def _key(self, divergence: Divergence, operations: Sequence[Operation]) -> Sameness:
+        """Return the key of equal differences: the separating clauses, or the operation, the aspects and outcomes."""
         clauses = separating(divergence.clauses, self.new)
         if not clauses:
             steps = self.runners[1].perform(operations).clauses
@@ -234,6 +240,7 @@ class Search:
         return None
 
     def _new(self, failure: DivergenceError, seed: int) -> Difference:
+        """Shrink a new difference, save its trace, and add it to the known differences."""
         divergence = failure.divergence
         if divergence.participant != self.subject.name:
             against = "the abstract model" if divergence.against == "model" else "kidx"

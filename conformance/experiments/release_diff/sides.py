@@ -1,4 +1,4 @@
-"""Plan of a comparison, and its sides: locked releases, or builds."""
+"""Plan of a comparison, and its two sides: Kafka releases whose jars are locked, or builds of Kafka."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ PROFILE: Final = Profile("diff", examples=1_000, steps=30, seed=0)
 
 
 class Side(NamedTuple):
-    """Classes of one side, and the dialect that they are compared with.
+    """One of two compared releases or builds: its classes, and the release whose rules they follow.
 
     Attributes:
         label: The name in reports, e.g. ``"4.4.0"`` or ``"jvm:build"``.
-        specification: The implementation, ``"jvm"`` or ``"jvm:DIR"``.
-        release: The release of the dialect.
+        specification: The classes as an argument of ``-i``, ``"jvm"`` or ``"jvm:DIR"``.
+        release: The release; for a build, the published release that it is closest to.
     """
 
     label: str
@@ -38,7 +38,7 @@ class Side(NamedTuple):
         return self.specification != "jvm"
 
     def is_driven_by(self, machine: str) -> bool:
-        """Return True if a machine drives the classes."""
+        """Return True if a state machine can test the classes."""
         return not why_not_driven(machine, self.release) and (MACHINES[machine].builds or not self.is_build)
 
     def replay(self, trace: Path) -> str:
@@ -67,7 +67,7 @@ def side_of(text: str) -> Side:
 
 
 def common_machines(*sides: Side) -> tuple[str, ...]:
-    """Return the machines that drive the classes of each side."""
+    """Return the state machines that can test the classes of each side."""
     return tuple(name for name in FILE_MACHINES if all(side.is_driven_by(name) for side in sides))
 
 
@@ -78,7 +78,7 @@ class Plan:
     Attributes:
         old: The baseline release, or ``jvm:DIR``.
         new: The other release, or ``jvm:DIR``.
-        machines: Names of :data:`conformance.machines.MACHINES`.
+        machines: Names of state machines (:data:`conformance.machines.MACHINES`).
         traces: The directory of shrunk traces.
         seed: The random seed; a fixed seed reproduces the search.
         max_examples: The number of examples for each machine; None for the profile's number, or fewer if rounds find

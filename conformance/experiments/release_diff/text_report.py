@@ -1,4 +1,4 @@
-"""Text report of a difference: clauses, changes, steps, and replay commands."""
+"""Text report of a difference between two Kafka releases: clauses, changes, steps, and replay commands."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def describe(difference: Difference) -> str:
     if difference.unobserved:
         text = f"{', '.join(difference.unobserved)}; the consequences count nevertheless"
         lines.append(f"  {_label('from then on')}not compared: {text}")
-    lines += [f"  {odd.side.label} differs from kidx in its own dialect" for odd in _odd(difference)]
+    lines += [f"  {record.side.label} differs from kidx in its own dialect" for record in _diverging(difference)]
     return "\n".join([*lines, "", *_replay_lines(difference.trace, difference.old.side, difference.new.side)])
 
 
@@ -61,9 +61,9 @@ def headline(difference: Difference) -> str:
     """Return a one-sentence summary of the difference."""
     old, new = (record.side.label for record in (difference.old, difference.new))
     name = difference.operations[-1].name
-    mine, theirs = (record.observations[-1] for record in (difference.old, difference.new))
-    if "outcome" in difference.divergence.aspects and mine is not None and theirs is not None:
-        return f"{name} {_does(mine.outcome)} in {old} and {_does(theirs.outcome)} in {new}"
+    before, after = (record.observations[-1] for record in (difference.old, difference.new))
+    if "outcome" in difference.divergence.aspects and before is not None and after is not None:
+        return f"{name} {_does(before.outcome)} in {old} and {_does(after.outcome)} in {new}"
     text = dict(changes(difference))
     what = text.get("files") or text.get("state") or "something that did not occur again"
     return f"after {name}, {what} (from {old} to {new})"
@@ -71,12 +71,12 @@ def headline(difference: Difference) -> str:
 
 def changes(difference: Difference) -> Iterator[tuple[str, str]]:
     """Yield each aspect in which the releases differ, with the change as text."""
-    mine, theirs = (record.observations[-1] for record in (difference.old, difference.new))
-    if mine is not None and theirs is not None:
-        if mine.outcome[:2] != theirs.outcome[:2]:
-            yield "outcome", f"{format_outcome(mine.outcome)} → {format_outcome(theirs.outcome)}"
-        if mine.state != theirs.state:
-            yield "state", "; ".join(_fields(mine.state, theirs.state))
+    before, after = (record.observations[-1] for record in (difference.old, difference.new))
+    if before is not None and after is not None:
+        if before.outcome[:2] != after.outcome[:2]:
+            yield "outcome", f"{format_outcome(before.outcome)} → {format_outcome(after.outcome)}"
+        if before.state != after.state:
+            yield "state", "; ".join(_fields(before.state, after.state))
     if "bytes" in difference.divergence.aspects and difference.old.files != difference.new.files:
         yield "files", "; ".join(_files(difference.old.files, difference.new.files))
 
@@ -156,7 +156,7 @@ def _clauses(ids: Iterable[str], release: str) -> list[str]:
     return [f"  {_label(release)}{id_} ({catalogue[id_].level}): {catalogue[id_].statement}" for id_ in ids]
 
 
-def _odd(difference: Difference) -> list[Any]:
+def _diverging(difference: Difference) -> list[Any]:
     return [record for record in (difference.old, difference.new) if not record.conforms]
 
 
@@ -183,21 +183,21 @@ def _batches(records: str) -> str:
 
 
 def _fields(old: Any, new: Any) -> Iterator[str]:
-    for name, mine, theirs in differing_fields(old, new):
-        yield f"{name or 'state'} {format_value(mine)} → {format_value(theirs)}"
+    for name, before, after in differing_fields(old, new):
+        yield f"{name or 'state'} {format_value(before)} → {format_value(after)}"
 
 
 def _files(old: dict[str, bytes], new: dict[str, bytes]) -> Iterator[str]:
     for name in sorted({*old, *new}):
-        mine, theirs = old.get(name), new.get(name)
-        if mine == theirs:
+        before, after = old.get(name), new.get(name)
+        if before == after:
             continue
-        if mine is None or theirs is None:
-            there = "missing" if theirs is None else f"{len(theirs)} bytes"
-            yield f"{name} {'missing' if mine is None else f'{len(mine)} bytes'} → {there}"
+        if before is None or after is None:
+            there = "missing" if after is None else f"{len(after)} bytes"
+            yield f"{name} {'missing' if before is None else f'{len(before)} bytes'} → {there}"
             continue
-        sizes = f"{len(mine)} bytes → {len(theirs)} bytes" if len(mine) != len(theirs) else f"{len(mine)} bytes"
-        yield f"{name} {sizes}{_first_difference(name, mine, theirs)}"
+        sizes = f"{len(before)} bytes → {len(after)} bytes" if len(before) != len(after) else f"{len(before)} bytes"
+        yield f"{name} {sizes}{_first_difference(name, before, after)}"
 
 
 def _first_difference(name: str, old: bytes, new: bytes) -> str:
@@ -212,5 +212,5 @@ def _first_difference(name: str, old: bytes, new: bytes) -> str:
     slot, start = first // layout.size, first - first % layout.size
     if start + layout.size > min(len(old), len(new)):
         return f", first different in slot {slot}"
-    mine, theirs = layout.struct.unpack_from(old, start), layout.struct.unpack_from(new, start)
-    return f", first different in slot {slot}: {mine} → {theirs}"
+    before, after = layout.struct.unpack_from(old, start), layout.struct.unpack_from(new, start)
+    return f", first different in slot {slot}: {before} → {after}"

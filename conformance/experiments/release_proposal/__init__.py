@@ -1,1 +1,1 @@
-"""``conformance kafka infer-dialect``: dialect data of a release, inferred by executing its classes."""
+"""``conformance kafka infer-dialect``: the behaviours of a new Kafka release, inferred by executing its classes."""

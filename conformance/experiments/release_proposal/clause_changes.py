@@ -1,8 +1,9 @@
-"""Clauses that begin or end with a release, inferred from its dialect and the dialects of known releases.
+"""Clauses that begin or end with a new release, inferred from its dialect and the dialects of known releases.
 
-A behaviour of the dialect explains a clause if the value of the behaviour determines, for all known releases, if the
-clause applies. If the explaining behaviours agree for the release's values, and contradict the clause's range, a change
-of the range is proposed.
+A clause is a requirement with a range of releases. A dialect has the value of each behaviour that differs between
+releases. A behaviour *explains* a clause if, in all known releases, its value determines whether the clause applies. If
+the behaviours that explain a clause agree for the new release, and contradict the clause's range, a change of the range
+is proposed.
 """
 
 from __future__ import annotations
@@ -32,36 +33,38 @@ class ClauseChange:
 
     Attributes:
         clause: The current clause.
-        holds: True if the clause applies to the release, contrary to its current range; False for the reverse.
+        applies: True if the clause applies to the release, contrary to its current range; False for the reverse.
         releases: The corrected range.
         because: The behaviours that explain the clause; empty if the change was inferred from traces.
         trace: The id of a trace that shows the change, or empty.
     """
 
     clause: Clause
-    holds: bool
+    applies: bool
     releases: str
     because: tuple[str, ...] = ()
     trace: str = ""
 
 
 def changes_of(
-    dialect: Dialect, machines: Collection[str] = MACHINES, unread: Collection[str] = ()
+    dialect: Dialect, machines: Collection[str] = MACHINES, unknown: Collection[str] = ()
 ) -> Iterator[ClauseChange]:
     """Yield the clauses whose ranges contradict the dialect of a release.
 
     Args:
         dialect: The release's dialect.
-        machines: The machines that have driven the release. Clauses that none of them exercises are skipped.
-        unread: The behaviours that no step depends on, so that their values are unknown.
+        machines: The state machines that have tested the release. Clauses that none of them exercises are skipped.
+        unknown: The behaviours whose values are unknown, because no executed step depends on them.
     """
     known = {release: other for release, other in DIALECTS.items() if release != dialect.release}
     for clause in load_clauses().values():
         if isinstance(clause.releases, BehaviourRange):
             continue  # the range follows the behaviour's row
-        because, holds = _predicted(clause, dialect, known, unread) if _is_exercised(clause, machines) else ((), None)
-        if holds is not None and holds is not clause.applies_to(dialect.release):
-            yield change(clause, dialect.release, because, holds=holds)
+        if not _is_exercised(clause, machines):
+            continue
+        because, applies = _predicted(clause, dialect, known, unknown)
+        if applies is not None and applies is not clause.applies_to(dialect.release):
+            yield change(clause, dialect.release, because, applies=applies)
 
 
 def clauses_of(behaviours: Collection[str]) -> Iterator[Clause]:
@@ -84,20 +87,31 @@ def _is_exercised(clause: Clause, machines: Collection[str]) -> bool:
     return any(machine in machines for machine in machines_of(clause.id))
 
 
-def change(clause: Clause, release: str, because: Iterable[str] = (), trace: str = "", *, holds: bool) -> ClauseChange:
-    """Return a clause with a range that includes or excludes a release."""
+def change(
+    clause: Clause, release: str, because: Iterable[str] = (), trace: str = "", *, applies: bool
+) -> ClauseChange:
+    """Return the change after which a clause's range includes (``applies``) or excludes a release."""
     known = [other for other in DIALECTS if other != release]
-    edited = (with_release if holds else without_release)(clause.releases.text, release, known)
-    return ClauseChange(clause, holds, edited, tuple(because), trace)
+    edited = (with_release if applies else without_release)(clause.releases.text, release, known)
+    return ClauseChange(clause, applies, edited, tuple(because), trace)
 
 
 def _predicted(
-    clause: Clause, dialect: Dialect, known: dict[str, Dialect], unread: Collection[str]
+    clause: Clause, dialect: Dialect, known: dict[str, Dialect], unknown: Collection[str]
 ) -> tuple[tuple[str, ...], bool | None]:
-    """Return the behaviours that explain a clause, and True if it applies, False if not, None if they do not agree.
+    """Predict whether a clause applies to a release.
 
-    If rows of behaviours name the clause, only these behaviours decide. A value that no known release has decides
-    nothing. If a behaviour whose row names the clause has such a value, no other behaviour decides.
+    If the clause is named in the table of behaviours, only behaviours in whose rows it is named count. There is no
+    prediction if one of these has a value that no known release has.
+
+    Args:
+        clause: The clause.
+        dialect: The release's dialect.
+        known: The dialects of the known releases.
+        unknown: The behaviours whose values are unknown.
+
+    Returns:
+        The behaviours that explain the clause; and True if it applies, False if not, None without a prediction.
     """
     applies = {release: clause.applies_to(release) for release in known}
     if len(set(applies.values())) == 1:
@@ -105,23 +119,22 @@ def _predicted(
     naming = {name for name in ROWS if family(clause.id) in _ids_of(name)}
     if any(all(getattr(dialect, name) != getattr(other, name) for other in known.values()) for name in naming):
         return (), None
-    votes: dict[str, bool | None] = {}
+    predictions: dict[str, bool | None] = {}
     for name in ROWS:
-        held: dict[Any, set[bool]] = {}
+        by_value: dict[Any, set[bool]] = {}  # whether the clause applies to the releases with a value
         for release, other in known.items():
-            held.setdefault(getattr(other, name), set()).add(applies[release])
-        if all(len(values) == 1 for values in held.values()):
-            vote = next(iter(held.get(getattr(dialect, name), {None})))
-            votes[name] = None if name in unread else vote
-    about = {name: vote for name, vote in votes.items() if name in naming}
-    for considered in (about, votes):
-        if considered:
-            answers = set(considered.values())
-            return tuple(considered), answers.pop() if len(answers) == 1 else None
+            by_value.setdefault(getattr(other, name), set()).add(applies[release])
+        if all(len(each) == 1 for each in by_value.values()):
+            prediction = next(iter(by_value.get(getattr(dialect, name), {None})))
+            predictions[name] = None if name in unknown else prediction
+    of_naming = {name: prediction for name, prediction in predictions.items() if name in naming}
+    if explaining := of_naming or predictions:
+        distinct = set(explaining.values())
+        return tuple(explaining), distinct.pop() if len(distinct) == 1 else None
     return (), None
 
 
 @cache
 def _ids_of(name: str) -> frozenset[str]:
-    """Return the clauses that the row of a behaviour names."""
+    """Return the clauses that are named in a behaviour's row of the table."""
     return frozenset((*ROWS[name].clauses, *_ID.findall(ROWS[name].__doc__ or "")))

@@ -1,8 +1,9 @@
-"""Behaviours of a release, inferred by trying every known value of every row of the table.
+"""Behaviours of a new release, inferred by trying every known value of every row of the table of behaviours.
 
-The search starts with the behaviours of a known release. Again and again, it applies the change that explains most of
-the differing traces. If no single change explains a trace, it tries two changes together. Differences that remain are
-new behaviour.
+The search starts with a dialect, which has the value of every behaviour, of a known release. Traces in which the new
+release's classes differ from the dialect fail. Again and again, the search changes one value, so that most of these
+traces no longer fail. If no single change explains a trace, it tries two changes together. The traces that still fail
+show new behaviour.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
     from conformance.experiments.release_proposal.trials import Failing, Trials
 
 Change = Mapping[str, Any]
+"""Changed behaviours, each with its new value."""
 _TOGETHER: Final = 12
-"""Maximum number of behaviours that are tried in pairs: those that alone change the divergence of a trace."""
+"""Maximum number of changes that are tried in pairs."""
 
 
 @dataclass(frozen=True)
@@ -29,28 +31,28 @@ class Probed:
 
     Attributes:
         dialect: The inferred dialect.
-        turned: The behaviours that differ from the initial release, each with its value.
+        changed: The behaviours that differ from the known release, each with its value.
         because: For each changed behaviour, the ids of the traces that differ without the change.
         failing: The traces that differ in the inferred dialect, too, because no known behaviour explains them.
-        unread: The behaviours that no trace depends on, so that their values are unknown.
+        unknown: The behaviours whose values are unknown, because no trace depends on them.
     """
 
     dialect: Dialect
-    turned: Change
+    changed: Change
     because: Mapping[str, tuple[str, ...]]
     failing: Mapping[str, Failing]
-    unread: frozenset[str]
+    unknown: frozenset[str]
 
 
-def probe(trials: Trials, start: Dialect, turned: Change | None = None) -> Probed:
+def probe(trials: Trials, start: Dialect, changed: Change | None = None) -> Probed:
     """Find the known behaviours that explain the traces.
 
     Args:
         trials: The release's classes.
         start: The dialect with the release's name and the behaviours of a known release.
-        turned: The behaviours that are already known to differ.
+        changed: The behaviours that are already known to differ.
     """
-    found, because = dict(turned or {}), dict[str, tuple[str, ...]]()
+    found, because = dict(changed or {}), dict[str, tuple[str, ...]]()
     failing = trials.result(with_overrides(start, **found)).failing
     while failing and (best := _best(trials, with_overrides(start, **found), failing)):
         change, left = best
@@ -58,7 +60,7 @@ def probe(trials: Trials, start: Dialect, turned: Change | None = None) -> Probe
         found |= change
         failing = left
     dialect = with_overrides(start, **found)
-    return Probed(dialect, found, because, failing, trials.unread(dialect))
+    return Probed(dialect, found, because, failing, trials.never_read(dialect))
 
 
 def _best(
@@ -69,18 +71,18 @@ def _best(
     Of changes that explain equally many traces, a change of a row that names a clause of a difference is preferred,
     then the first in the table. A change that makes another trace fail is not considered.
     """
-    asked = {family(clause) for each in failing.values() for clause in each.divergence.clauses}
+    implicated = {family(clause) for each in failing.values() for clause in each.divergence.clauses}
     ranked: list[tuple[int, bool, int, Change]] = []
-    moving: list[Change] = []
+    without_success: list[Change] = []  # changes after which a trace still fails, but with another divergence
     for number, change in enumerate(_changes(dialect)):
         left = trials.failing(with_overrides(dialect, **change), failing)
         if len(left) < len(failing):
             (name,) = change
-            ranked.append((len(left), asked.isdisjoint(ROWS[name].clauses), number, change))
+            ranked.append((len(left), implicated.isdisjoint(ROWS[name].clauses), number, change))
         elif any(left[id_].divergence != failing[id_].divergence for id_ in left):
-            moving.append(change)
+            without_success.append(change)
     if not ranked:
-        for number, (one, other) in enumerate(combinations(moving[:_TOGETHER], 2)):
+        for number, (one, other) in enumerate(combinations(without_success[:_TOGETHER], 2)):
             change = {**one, **other}
             left = trials.failing(with_overrides(dialect, **change), failing)
             if len(change) == 2 and len(left) < len(failing):

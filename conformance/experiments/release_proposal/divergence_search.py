@@ -1,4 +1,7 @@
-"""Search for differences between a release and a dialect, with the machines; differences are saved as traces."""
+"""Search for differences between a release's classes and a dialect of kidx, by Hypothesis state machines.
+
+A dialect has the value of every behaviour that differs between releases. Differences are saved as traces.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +34,8 @@ def search_divergences(
     """Compare a release's classes with a dialect, and return a trace of each difference.
 
     Args:
-        dialect: The release's dialect.
-        machines: The names of the machines.
+        dialect: The dialect, with the name of the release.
+        machines: The names of the state machines.
         traces: The directory of the traces.
         examples: The number of examples for each machine; by default the profile's number.
         first: True to stop at the first difference.

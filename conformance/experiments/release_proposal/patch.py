@@ -1,4 +1,4 @@
-"""Patch of the package's sources for a proposal, for ``git apply``."""
+"""Patch of this package's sources that adds a new Kafka release, for ``git apply``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def patch_of(dialect: Dialect, changes: Iterable[ClauseChange]) -> str:
     """Return a unified diff of the table of behaviours and of the catalogue; empty if nothing changes.
 
     Args:
-        dialect: The release's dialect. The patch edits each row whose range contradicts the dialect.
+        dialect: The value of every behaviour in the release. The patch edits each row of the table that contradicts it.
         changes: The clauses whose ranges change. After a clause that ends, the patch adds a draft of the clause that
             replaces it. A person must write the draft's title, statement, promise, reason and source.
     """
@@ -101,21 +101,22 @@ def _with_behaviours(text: str, dialect: Dialect) -> str:
 
 
 def _with_range(text: str, change: ClauseChange, release: str) -> str:
+    """Return the text of a chapter with the changed range of a clause."""
     head, found, tail = text.partition(f'id = "{change.clause.id}"\n')
     assert found
     entry, mark, rest = tail.partition("\n[[clause]]")
     entry = re.sub(r'^releases = ".*"$', f'releases = "{change.releases}"', entry, count=1, flags=re.MULTILINE)
-    if not change.holds and not change.because:
-        entry = f"{entry.rstrip()}\n{_instead(change, release, text)}"
+    if not change.applies and not change.because:
+        entry = f"{entry.rstrip()}\n{_draft(change, release, text)}"
     return f"{head}{found}{entry}{mark}{rest}"
 
 
-def _instead(change: ClauseChange, release: str, text: str) -> str:
+def _draft(change: ClauseChange, release: str, text: str) -> str:
     """Return a draft, without prose, of the clause that replaces an ended clause; ``text`` is the chapter's text."""
     clause = change.clause
-    mine = family(clause.id)
+    stem = family(clause.id)
     taken = set(re.findall(r'^id = "(.*)"$', text, re.MULTILINE))
-    new = next(id_ for letter in ascii_lowercase if (id_ := f"{mine}{letter}") not in taken)
+    new = next(id_ for letter in ascii_lowercase if (id_ := f"{stem}{letter}") not in taken)
     lines = [
         "",
         "[[clause]]",

@@ -1,4 +1,7 @@
-"""Proposal of the package's data for a release, inferred from the release's jars."""
+"""Proposal of this package's data for a new Kafka release, inferred from the release's jars.
+
+The data are the behaviours of the release, which form its dialect, and the clauses that begin or end with it.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
 _ROUNDS: Final = 3
+"""Maximum number of searches for traces that the behaviours found so far do not explain."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,7 @@ class Plan:
     Attributes:
         release: The new release, locked by the package or the user.
         against: A known release, whose behaviours are the initial guess.
-        machines: The machines that are used.
+        machines: The state machines that test the release.
         traces: The directory of the traces.
         examples: The number of examples for each machine and search; None for the number of the profile ``dev``.
     """
@@ -82,7 +86,7 @@ def propose(plan: Plan, progress: Progress | None = None) -> Proposal:
     """
     release = load_release(plan.release).name
     trials = Trials(release, plan.machines, progress)
-    base = Dialect(release, DIALECTS[plan.against].like)
+    base = Dialect(release, DIALECTS[plan.against].like)  # the behaviours of the known release
     known = {"list_offsets_versions": _list_offsets(release, progress)}
     start = with_overrides(base, **known)
     probed = probe(trials, base, known)
@@ -91,15 +95,15 @@ def propose(plan: Plan, progress: Progress | None = None) -> Proposal:
             search_divergences(probed.dialect, plan.machines, plan.traces, plan.examples, progress=progress)
         ):
             break
-        again = probe(trials, base, probed.turned)
+        again = probe(trials, base, probed.changed)
         probed = replace(again, because={**probed.because, **again.because})
     differing = trials.result(start).failing
     conflicts = tuple(
         name
-        for name in (ROWS.keys() - probed.unread if has_release(release) else ())
+        for name in (ROWS.keys() - probed.unknown if has_release(release) else ())
         if getattr(DIALECTS[release], name) != getattr(probed.dialect, name)
     )
-    found = (*changes_of(probed.dialect, plan.machines, probed.unread), *_ended(trials, probed, start))
+    found = (*changes_of(probed.dialect, plan.machines, probed.unknown), *_ended(trials, probed, start))
     changes = tuple(_with_trace(one, differing) for one in {one.clause.id: one for one in reversed(found)}.values())
     return Proposal(plan, probed, changes[::-1], differing, patch_of(probed.dialect, changes[::-1]), conflicts)
 
@@ -116,24 +120,24 @@ def _ended(trials: Trials, probed: Probed, start: Dialect) -> Iterator[ClauseCha
     others = [dialect for release, dialect in DIALECTS.items() if release != start.release]
     new = {
         name: getattr(start, name)
-        for name, value in probed.turned.items()
+        for name, value in probed.changed.items()
         if name in probed.because and value not in {getattr(other, name) for other in others}
     }
     result = trials.result(with_overrides(probed.dialect, **new))
     for clause, trace in broken_clauses(result).items():
         ended = load_clauses()[clause]
-        if isinstance(ended.releases, BehaviourRange) and ended.releases.behaviour in probed.turned:
+        if isinstance(ended.releases, BehaviourRange) and ended.releases.behaviour in probed.changed:
             continue  # the range follows the behaviour's row
         with suppress(ValueError):  # the clause applies only to this release
-            yield change(ended, start.release, trace=trace, holds=False)
+            yield change(ended, start.release, trace=trace, applies=False)
 
 
 def _with_trace(one: ClauseChange, differing: Mapping[str, Failing]) -> ClauseChange:
     """Return the change with the shortest trace whose divergence implicates the clause or a variant."""
     if one.trace:
         return one
-    mine = family(one.clause.id)
+    wanted = family(one.clause.id)
     for id_, failing in sorted(differing.items(), key=lambda item: len(item[1].trace.operations)):
-        if mine in map(family, failing.divergence.clauses):
+        if wanted in map(family, failing.divergence.clauses):
             return replace(one, trace=id_)
     return one

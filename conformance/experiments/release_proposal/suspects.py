@@ -1,7 +1,8 @@
-"""Clauses that a release breaks, if no known value of the dialect explains its behaviour.
+"""Clauses that a new release breaks, if no known value of a behaviour explains why its classes differ from kidx.
 
-The clause that most failing traces implicate is chosen first. Of equally frequent clauses, the clause that is
-exercised least in other steps is chosen. The traces that implicate a chosen clause are not counted for other clauses.
+Traces fail in which the classes differ. The clause that most failing traces implicate is chosen first. Of equally
+frequent clauses, the clause that is exercised least in other steps is chosen. The traces that implicate a chosen clause
+are not counted for other clauses.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ def broken_clauses(result: Result) -> dict[str, str]:
     """Return the clauses that failing traces implicate, each with the id of the shortest such trace.
 
     Args:
-        result: The result of a release in the closest dialect.
+        result: The result of the release's classes, compared with the behaviours that are closest to them.
     """
     broken: dict[str, str] = {}
     left = dict(sorted(result.failing.items(), key=lambda item: len(item[1].trace.operations)))

@@ -1,4 +1,4 @@
-"""Text report of a proposal, and its JSON document."""
+"""Report about the inferred behaviours and clauses of a new Kafka release, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def format_proposal(proposal: Proposal) -> str:
     plan, probed = proposal.plan, proposal.probed
     base = DIALECTS[plan.against]
     lines = [f"{plan.release}, compared with {plan.against}: {len(proposal.differing)} traces differ", ""]
-    turned = {name: value for name, value in probed.turned.items() if value != getattr(base, name)}
-    lines.append("behaviours" if turned else f"behaviours: the same as {plan.against}")
-    for name, value in turned.items():
+    changed = {name: value for name, value in probed.changed.items() if value != getattr(base, name)}
+    lines.append("behaviours" if changed else f"behaviours: the same as {plan.against}")
+    for name, value in changed.items():
         lines.append(f"  {name}: {value!r} (it was {getattr(base, name)!r}): {ROWS[name].__doc__}")
         if shown := probed.because.get(name):
             more = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
@@ -41,8 +41,8 @@ def format_proposal(proposal: Proposal) -> str:
     if probed.failing:
         lines += ["", "no known behaviour explains"]
         lines += [_unexplained(failing) for failing in probed.failing.values()]
-    if probed.unread:
-        lines += ["", f"not tested, as no step depends on them: {', '.join(sorted(probed.unread))}"]
+    if probed.unknown:
+        lines += ["", f"not tested, as no step depends on them: {', '.join(sorted(probed.unknown))}"]
     if undecided := unexercised_clauses(plan.machines):
         lines += [
             "",
@@ -53,7 +53,7 @@ def format_proposal(proposal: Proposal) -> str:
 
 
 def _clause(change: ClauseChange, proposal: Proposal) -> str:
-    what = "begins" if change.holds else "ends"
+    what = "begins" if change.applies else "ends"
     because = f", by {', '.join(change.because)}" if change.because else ""
     trace = f", trace {_path(change.trace, proposal)}" if change.trace else ""
     clause = change.clause
@@ -78,14 +78,14 @@ def as_json(proposal: Proposal) -> Json:
     return {
         "release": plan.release,
         "against": plan.against,
-        "behaviours": dict(probed.turned),
+        "behaviours": dict(probed.changed),
         "because": {name: list(traces) for name, traces in probed.because.items()},
         "rows": {name: [list(pair) for pair in ranges] for name, ranges in edited_rows(probed.dialect).items()},
-        "unread": sorted(probed.unread),
+        "unread": sorted(probed.unknown),
         "clauses": [
             {
                 "id": change.clause.id,
-                "holds": change.holds,
+                "holds": change.applies,
                 "releases": change.releases,
                 "because": list(change.because),
                 "trace": change.trace,

@@ -1,4 +1,7 @@
-"""Replay of traces with a release's own classes, in lockstep with the reference in candidate dialects."""
+"""Replay of traces with a new release's own classes, in lockstep with kidx, which tries different dialects.
+
+A dialect has the value of every behaviour that differs between releases. A trace fails if the classes differ from kidx.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +48,11 @@ class Result(NamedTuple):
 
 
 class Trials:
-    """Traces and the classes of one release, which are compared with any dialect.
+    """Traces, and the classes of one release, which replay them in comparison with any dialect.
 
     Args:
         release: The release.
-        machines: The machines whose regression traces are replayed.
+        machines: The state machines whose regression traces are replayed.
         progress: A callback that is called while jars are downloaded.
 
     Raises:
@@ -95,8 +98,8 @@ class Trials:
         with override_dialect(dialect):
             return self._replayed({machine: traces for machine, traces in chosen.items() if traces}).failing
 
-    def unread(self, dialect: Dialect) -> frozenset[str]:
-        """Return the behaviours that the reference never reads in any trace."""
+    def never_read(self, dialect: Dialect) -> frozenset[str]:
+        """Return the behaviours whose values kidx does not need in any trace."""
         recording = _RecordingDialect(dialect)
         with override_dialect(recording):
             self._replayed(self._traces)

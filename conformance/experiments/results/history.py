@@ -1,4 +1,7 @@
-"""History of results, one JSON object per line for each edition of the pages."""
+"""History of test results of implementations: a file with one JSON object per line.
+
+Each line is an edition, which has the results of the runs that were published together.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,8 @@ class PastDivergence:
 
     Attributes:
         clause: The failing clause; empty if no clause covers the divergence.
-        shape: The signature.
-        area: The area of the scoreboard.
+        shape: The signature: the operation and the kind of the difference.
+        area: The area, such as ``time index``, which is a column of the scoreboard.
         means: The consequence for a consumer.
     """
 
@@ -84,7 +87,7 @@ class Edition:
 
     @classmethod
     def of_board(cls, board: Board) -> Self:
-        """Return the edition of a board."""
+        """Return the edition of a scoreboard."""
         runs = [made for row in board.rows for made in row.made]
         identity = json.dumps(sorted({(made.started, made.implementation, made.command) for made in runs}))
         started = max((made.started for made in runs), default="")

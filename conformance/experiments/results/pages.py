@@ -1,4 +1,8 @@
-"""Pages of results in Markdown, and badges: one for each implementation and area."""
+"""Pages of test results in Markdown, and badges: one for each implementation and area, such as ``time index``.
+
+An edition has the results of the runs that were published together. The baseline is a list of clauses that can be
+checked with any broker.
+"""
 
 from __future__ import annotations
 
@@ -147,11 +151,11 @@ def _history(history: Sequence[Edition]) -> list[str]:
 
 
 def _badges(rows: Sequence[PastRow]) -> Iterator[str]:
-    for row, place in zip(rows, _places(rows), strict=True):
+    for row, directory in zip(rows, _directories(rows), strict=True):
         yield f"**{_named(row)}**"
         yield ""
         exercised = [area for area in _badges_of(row) if row.areas.get(area) not in ("not-run", "absent")]
-        yield " ".join(f"![{text(area)}](results/{place}/{_file_name(area)}.svg)" for area in exercised)
+        yield " ".join(f"![{text(area)}](results/{directory}/{_file_name(area)}.svg)" for area in exercised)
         yield ""
 
 
@@ -162,19 +166,19 @@ def _badges_of(row: PastRow) -> list[str]:
 def badges(rows: Sequence[PastRow]) -> dict[str, str]:
     """Return badges by path: of all implementations and areas, and of the baseline for rows with a score."""
     return {
-        f"{place}/{_file_name(area)}.svg": _badge(row, area)
-        for row, place in zip(rows, _places(rows), strict=True)
+        f"{directory}/{_file_name(area)}.svg": _badge(row, area)
+        for row, directory in zip(rows, _directories(rows), strict=True)
         for area in _badges_of(row)
     }
 
 
-def _places(rows: Sequence[PastRow]) -> list[str]:
+def _directories(rows: Sequence[PastRow]) -> list[str]:
     """Return the badges' directory for each row; names that differ only in special characters get a number."""
-    places: list[str] = []
+    directories: list[str] = []
     for row in rows:
-        place = f"badges/{_file_name(row.label)}-{_file_name(row.release)}"
-        places.append(f"{place}-{len(places)}" if place in places else place)
-    return places
+        directory = f"badges/{_file_name(row.label)}-{_file_name(row.release)}"
+        directories.append(f"{directory}-{len(directories)}" if directory in directories else directory)
+    return directories
 
 
 def _badge(row: PastRow, area: str) -> str:

@@ -1,4 +1,4 @@
-"""Areas of the scoreboard, read from ``areas.toml``: clauses, machines, and the meaning of a divergence."""
+"""Areas of the scoreboard, read from ``areas.toml``: clauses, state machines, and the meaning of a divergence."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from msgspec import convert
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Column of the scoreboard; clauses are shell patterns, and an area without machines has all machines."""
+    """Column of the scoreboard.
+
+    Attributes:
+        name: The heading.
+        place: The number of the column.
+        clauses: Shell patterns of the ids of clauses.
+        means: The consequence of a divergence for a consumer, in one sentence.
+        machines: The state machines whose results belong to the area; empty for all.
+    """
 
     name: str
     place: int
@@ -30,7 +38,12 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """Consequence for a consumer, in one sentence, of a divergence in one of the clauses."""
+    """Consequence of a divergence in some clauses for a consumer.
+
+    Attributes:
+        clauses: Shell patterns of the ids of clauses.
+        says: The consequence, in one sentence.
+    """
 
     clauses: tuple[str, ...]
     says: str
@@ -38,7 +51,7 @@ class Meaning:
 
 @dataclass(frozen=True, slots=True)
 class Areas:
-    """All areas and meanings; a clause belongs to the first area in ``area`` that includes it."""
+    """Content of ``areas.toml``; a clause belongs to the first area in ``area`` that includes it."""
 
     area: tuple[Area, ...]
     meaning: tuple[Meaning, ...]

@@ -1,4 +1,7 @@
-"""Construction of the scoreboard from event streams."""
+"""Construction of the scoreboard from the event streams of test runs.
+
+A row is an implementation compared with one Kafka release, and a column is an area such as ``time index``.
+"""
 
 from __future__ import annotations
 
@@ -48,13 +51,15 @@ class Source(NamedTuple):
 
 
 class _Key(NamedTuple):
+    """Row of the scoreboard."""
+
     label: str
     release: str
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Results of one run for one implementation compared with one release."""
+    """Results and divergences (``faults``) of one run for one implementation compared with one release."""
 
     stream: Stream
     implementation: str
@@ -73,7 +78,7 @@ def board_of(sources: Iterable[Source]) -> Board:
                     pieces.setdefault(_Key(label, release), []).append(_piece(stream, implementation, release))
     areas = load_areas()
     return Board(
-        [(area.name, area.means) for area in areas.columns], [_row(key, its) for key, its in pieces.items() if its]
+        [(area.name, area.means) for area in areas.columns], [_row(key, some) for key, some in pieces.items() if some]
     )
 
 
@@ -108,7 +113,7 @@ def _row(key: _Key, pieces: Sequence[_Piece]) -> Row:
         next(filter(None, versions), ""),
         "" if subject is None else f"{subject.about} · {subject.language} · {subject.home}",
         _cells(key.release, pieces),
-        [_made(piece) for piece in pieces],
+        [_provenance(piece) for piece in pieces],
         _baseline(key.release, pieces),
     )
 
@@ -183,7 +188,7 @@ def _shows_in(piece: _Piece, event: Diverged, clause: str) -> Iterable[str]:
 
 
 def _fault(piece: _Piece, event: Diverged, area: Any, clause: str, release: str) -> BoardDivergence:
-    named = next((each for each in load_expectations() if _names(each, event, release)), None)
+    named = next((each for each in load_expectations() if _covers(each, event, release)), None)
     return BoardDivergence(
         event,
         load_areas().meaning_of(area, (clause, *event.clauses)),
@@ -193,14 +198,15 @@ def _fault(piece: _Piece, event: Diverged, area: Any, clause: str, release: str)
     )
 
 
-def _names(expectation: Expectation, event: Diverged, release: str) -> bool:
+def _covers(expectation: Expectation, event: Diverged, release: str) -> bool:
+    """Return True if an expectation declares a divergence as known."""
     clauses = [clause for clause in event.clauses if clause in load_clauses()]
     return expectation.applies_to(event.machine, event.implementation, release) and expectation.matches(
         clauses, event.signature, event.signature_detail
     )
 
 
-def _made(piece: _Piece) -> RunProvenance:
+def _provenance(piece: _Piece) -> RunProvenance:
     header, details = piece.stream.header, [result.details for result in piece.results]
     excused = [
         text.format(_format(found[name])) for found in details for name, text in _TOLERATED.items() if found.get(name)
@@ -221,6 +227,7 @@ def _made(piece: _Piece) -> RunProvenance:
 
 
 def _facts(details: Mapping[str, Any]) -> Iterable[str]:
+    """Yield texts about the amount of work of a result."""
     answers, versions = details.get("answers"), details.get("versions")
     stops, kills = details.get("restarts"), details.get("kills")
     if isinstance(answers, int):

@@ -1,4 +1,4 @@
-"""Runs for the scoreboard: each implementation alone, and without expectations, so that known divergences count."""
+"""Test runs for the scoreboard: each implementation alone. Known divergences count, too: no expectations are used."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RunBudget:
-    """Amount of work for each implementation, as in a run."""
+    """Amount of work for each implementation: options of ``conformance run``."""
 
     profile: Profile
     seed: SeedRequest = None
@@ -47,7 +47,7 @@ def run_implementation(
     Args:
         implementation: argument of ``-i``.
         releases: releases of Kafka, oldest first.
-        machines: machines to run.
+        machines: state machines to run.
         budget: amount of work.
         directory: parent of each implementation's directory.
         wire: options for the connection to a broker, or None.
@@ -57,16 +57,16 @@ def run_implementation(
     Raises:
         ToolError: the run is not possible.
     """
-    place = directory / (re.sub(r"[^A-Za-z0-9.]+", "-", implementation).strip("-")[:80] or "it")
-    with NdjsonWriter(place) as writer:
-        nothing_expected = place / "nothing-expected"
+    own = directory / (re.sub(r"[^A-Za-z0-9.]+", "-", implementation).strip("-")[:80] or "it")
+    with NdjsonWriter(own) as writer:
+        nothing_expected = own / "nothing-expected"
         nothing_expected.mkdir(exist_ok=True)
         plan = Plan(
             releases,
             (implementation,),
             machines,
             budget.profile,
-            place / "traces",
+            own / "traces",
             budget.seed,
             budget.max_examples,
             budget.max_time,

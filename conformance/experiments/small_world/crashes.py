@@ -25,12 +25,16 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
 _BASE: Final = 100
+"""Base offset of the segment."""
 _SIZE: Final = 96
+"""Maximum size in bytes of its index files."""
 _INTERVAL: Final = 100
-"""Size of two batches. The last batch then has no entries, so that both an append and a roll have entries to write."""
+"""``index.interval.bytes``: the size of two batches. The last batch then has no entries, so that both an append and a
+roll have entries to write."""
 _OPENING: Final = (_BASE, _INTERVAL, _SIZE, 0)
 
 Files = tuple[bytes | None, ...]
+"""Contents of a segment's files, in the order of their suffixes; None for a file that does not exist."""
 
 
 def _append(offset: int, timestamp: int) -> Operation:
@@ -156,7 +160,7 @@ def explore_crashes(
     with scratch_directory() as scratch:
         lockstep = machine.new_lockstep(subjects, scratch, releases=(release,))
         for name, operation in CRASHING.items():
-            before, after = _images(lockstep, operation)
+            before, after = _before_and_after(lockstep, operation)
             count, steps = 0, lockstep.statistics.steps
             failure = None
             for count, point in enumerate(crash_points(name, before, after), start=1):  # noqa: B007 -- used below
@@ -170,7 +174,7 @@ def explore_crashes(
             yield CrashResult(release, name, count, lockstep.statistics.steps - steps, failure)
 
 
-def _images(lockstep: Any, operation: Operation) -> tuple[Files, Files]:
+def _before_and_after(lockstep: Any, operation: Operation) -> tuple[Files, Files]:
     """Return the files before and after an operation that is not interrupted."""
     with lockstep.example():
         for earlier in SETUP:

@@ -1,4 +1,4 @@
-"""Every sequence of a few operations, in lockstep, instead of random sequences of all operations.
+"""Every sequence of a few operations on an index, in lockstep, instead of random sequences of all operations.
 
 A bug that needs three steps is found if all sequences of three steps are executed. There are few operations: one of
 each kind. Appends, lookups and truncations use the same few offsets, and the file has space for three entries.
@@ -23,16 +23,17 @@ if TYPE_CHECKING:
     from conformance.lockstep import Lockstep
 
 AlphabetOperation = tuple[Operation, ...]
-"""Operations that are always executed together: one, or two for reopening."""
+"""Element of a sequence: one operation, or two for reopening, which are always executed together."""
 
 _BASE: Final = 10
+"""Base offset of the index."""
 
 
 def _opening(kind: str, suffix: str, size: int) -> Operation:
     return Operation("open", (kind, f"{_BASE:020d}{suffix}", _BASE, size, True))
 
 
-def _letters(*operations: tuple[Any, ...]) -> list[AlphabetOperation]:
+def _elements(*operations: tuple[Any, ...]) -> list[AlphabetOperation]:
     return [(Operation(name, arguments),) for name, arguments in ((each[0], each[1:]) for each in operations)]
 
 
@@ -48,7 +49,7 @@ def alphabet(kind: str) -> list[AlphabetOperation]:
     opening = _OPENINGS[kind]
     reopen: list[AlphabetOperation] = [(Operation("close"), opening), (Operation("crash"), opening)]
     if kind == "offset":
-        return reopen + _letters(
+        return reopen + _elements(
             ("append", 10, 5),
             ("append", 12, 5),
             ("lookup", 11),
@@ -63,7 +64,7 @@ def alphabet(kind: str) -> list[AlphabetOperation]:
             ("sanity_check",),
         )
     if kind == "time":
-        return reopen + _letters(
+        return reopen + _elements(
             ("maybe_append", 5, 10, False),
             ("maybe_append", 7, 12, True),
             ("maybe_append", 9, _BASE + (1 << 31), False),
@@ -77,7 +78,7 @@ def alphabet(kind: str) -> list[AlphabetOperation]:
             ("trim",),
             ("sanity_check",),
         )
-    return reopen + _letters(
+    return reopen + _elements(
         ("append_aborted", 1, 8, 12, 13),
         ("append_aborted", 2, 11, 14, 15),
         ("append_aborted", 3, 0, 9, 9),
@@ -110,8 +111,8 @@ class SequenceResult:
 
 def sequences(kind: str, length: int) -> Iterator[tuple[Operation, ...]]:
     """Yield every sequence of this length, after an opening. Shorter sequences are prefixes of these."""
-    for word in product(alphabet(kind), repeat=length):
-        yield (_OPENINGS[kind], *(operation for letter in word for operation in letter))
+    for sequence in product(alphabet(kind), repeat=length):
+        yield (_OPENINGS[kind], *(operation for element in sequence for operation in element))
 
 
 def check_all_sequences(

@@ -1,1 +1,1 @@
-"""Smoke test of an adapter, before its implementation is tested."""
+"""Smoke test of an adapter, the program that connects an implementation to the harness, before a test run."""

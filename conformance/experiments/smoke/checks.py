@@ -1,5 +1,7 @@
 """Smoke test of an adapter (``conformance smoke -i IMPL``), before its implementation is tested.
 
+An adapter is the program, or the Python code, that connects an implementation to the harness.
+
 The checks do not test if results are right by Kafka's rules: ``conformance run`` does. They test that replies arrive in
 time and in the protocol's format, that the adapter uses the given file, and that numbers arrive unchanged. If an
 adapter passes these checks and diverges in a run, its implementation is wrong. If it fails a check, the adapter is
@@ -43,7 +45,7 @@ _HINTS: Final[dict[Reason, str]] = {
     " another operation may be a second one to the request before.",
 }
 _BUG: Final = "The Python code raised an unexpected exception, or returned a value of another type."
-_BEFORE: Final = "The check before it failed."
+_SKIPPED: Final = "The check before it failed."
 
 
 def smoke(
@@ -96,7 +98,7 @@ class _Smoke:
         if usable:
             self._check(session, unknown, partial(declares_the_unknown, usable[0]))
         elif session.kinds:
-            self.report.checks.append(Check(unknown, "not-run", hint=_BEFORE))
+            self.report.checks.append(Check(unknown, "not-run", hint=_SKIPPED))
         if self._has_log:
             self._of_log(session)
         self._check(session, "ends on stop, and says nothing more", partial(ends, Stop()))
@@ -133,29 +135,29 @@ class _Smoke:
         """Run the checks of a log in a separate process, which is started with version 2 of the protocol."""
         session = LogSession(other.command, other.deadline, other.start_deadline)
 
-        def asked(check: LogCheck) -> Callable[[AdapterSession, Path], None]:
+        def with_log(check: LogCheck) -> Callable[[AdapterSession, Path], None]:
             return lambda _, directory: check(session, directory)
 
         try:
-            start = self._check(session, "log: answers start with protocol 2", asked(introduces_a_log))
+            start = self._check(session, "log: answers start with protocol 2", with_log(introduces_a_log))
             for name, check in OF_LOGS:
                 if start == "failed":
-                    self.report.checks.append(Check(f"log: {name}", "not-run", hint=_BEFORE))
+                    self.report.checks.append(Check(f"log: {name}", "not-run", hint=_SKIPPED))
                 else:
-                    self._check(session, f"log: {name}", asked(check))
+                    self._check(session, f"log: {name}", with_log(check))
         finally:
             session.kill()
 
     def _of_kind(self, session: AdapterSession, kind: str, more: tuple[tuple[str, KindCheck], ...]) -> bool:
         """Run the checks of one kind of index; return False if the first one fails, so that the others are skipped."""
-        (first, life), *others = *OF_ALL, *more
+        (first, basic_calls), *others = *OF_ALL, *more
         try:
-            verdict = self._check(session, f"{kind}: {first}", partial(life, kind))
+            verdict = self._check(session, f"{kind}: {first}", partial(basic_calls, kind))
         except NoSuchKindError as reason:
             self.report.checks.append(Check(f"{kind}: {first}", "not-run", hint=str(reason)))
             return False
         if verdict == "failed":
-            self.report.checks += [Check(f"{kind}: {name}", "not-run", hint=_BEFORE) for name, _ in others]
+            self.report.checks += [Check(f"{kind}: {name}", "not-run", hint=_SKIPPED) for name, _ in others]
             return False
         for name, function in others:
             self._check(session, f"{kind}: {name}", partial(function, kind))

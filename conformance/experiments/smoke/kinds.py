@@ -1,4 +1,4 @@
-"""Requests that write a number to an index of one kind and read it back, and basic checks of replies."""
+"""Parts of an adapter's smoke test: requests that write a number to an index and read it, and checks of replies."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from conformance.experiments.smoke.session import AdapterSession
 
 _POSITION: Final = 120
+"""Position that is appended to an offset index."""
 
 
 class CheckFailedError(Exception):
@@ -45,6 +46,7 @@ class Kind(NamedTuple):
     provocations: tuple[tuple[Any, ...], ...]
 
 
+# By the kind of index.
 OF_KIND: Final = {
     "offset": Kind(
         ".index",

@@ -1,4 +1,4 @@
-"""Checks of one kind of index, each with new files."""
+"""Checks of an adapter's smoke test for one kind of index, each with new files."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from conformance.experiments.smoke.session import AdapterSession, ProcessSession
 from conformance.implementations.try_out import INDEX_REQUESTS, SIZE
 
 KindCheck = Callable[[str, AdapterSession, Path], None]
+"""Check of a kind of index, with a session and a new directory; it raises an error if the adapter fails."""
 
 
 def _basic_calls(kind: str, session: AdapterSession, _: Path) -> None:
@@ -112,6 +113,8 @@ OF_ALL: Final[tuple[tuple[str, KindCheck], ...]] = (
     ("reports a corrupt file, and continues", _reports_corruption),
     ("answers every operation, or declares it unsupported", _every_operation),
 )
+"""Checks of every implementation, each with the property that it checks; the others need the first."""
 OF_PROCESSES: Final[tuple[tuple[str, KindCheck], ...]] = (
     ("opens its file again after it was killed", _reopen_after_kill),
 )
+"""Further checks of a program."""

@@ -1,4 +1,4 @@
-"""Checks of a log that uses version 2 of the line protocol, each with a new log."""
+"""Checks of an adapter's smoke test for a log, each with a new log; the adapter uses version 2 of the line protocol."""
 
 from __future__ import annotations
 
@@ -153,6 +153,7 @@ def _declares_the_unknown(session: LogSession, directory: Path) -> None:
 
 
 LogCheck = Callable[[LogSession, Path], None]
+"""Check with a session and a new directory; it raises an error if the adapter fails."""
 OF_LOGS: Final[tuple[tuple[str, LogCheck], ...]] = (
     ("opens, appends, looks up and closes", _basic_calls),
     ("writes its batches to the files in the given directory", _writes_to_given_path),
@@ -162,3 +163,4 @@ OF_LOGS: Final[tuple[tuple[str, LogCheck], ...]] = (
     ("opens its directory again after it was killed", _opens_again),
     ("declares an operation that it does not know as unsupported", _declares_the_unknown),
 )
+"""Checks, each with the property that it checks."""

@@ -1,4 +1,4 @@
-"""Checks of a program: its reply to an unknown operation, and its exit."""
+"""Checks of an adapter's smoke test for a program: its reply to an unknown operation, and its exit."""
 
 from __future__ import annotations
 

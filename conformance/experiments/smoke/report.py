@@ -1,4 +1,4 @@
-"""Result of checking an adapter, as text and as a document."""
+"""Result of an adapter's smoke test, as text and as JSON."""
 
 from __future__ import annotations
 

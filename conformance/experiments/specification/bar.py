@@ -27,9 +27,9 @@ def release_bar(releases: ReleaseRange | Collection[str], label: str) -> str:
         label: the text for screen readers.
     """
     parts, at = list[str](), 0
-    for held, cells in groupby(release in releases for release in _RELEASES):
+    for filled, cells in groupby(release in releases for release in _RELEASES):
         count = len(list(cells))
-        if held:
+        if filled:
             parts.append(f'<rect class="held" x="{at * _CELL}" width="{count * _CELL}" height="12"/>')
         at += count
     minors = [version_of(release)[:2] for release in _RELEASES]

@@ -1,4 +1,4 @@
-"""Page for each chapter of the catalogue, with an anchor for every clause."""
+"""Pages of the specification, one for each chapter of the catalogue of clauses, with an anchor for every clause."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Smallest trace that exercises each clause, with the result of each release; both come from executing traces."""
+"""Smallest trace that exercises each clause, with the result of each release, found by executing all traces."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def _execute(lockstep: Lockstep, scratch: Path, name: str, trace: Trace, found: 
 def _answers(lockstep: Lockstep, scratch: Path, machine: str, operation: Operation) -> tuple[tuple[str, str], ...]:
     """Return the results of the last operation, each as (range of releases, result)."""
     rules = lockstep.scope.rules
-    speaking = {rules(group.dialect.release): group.observation for group in lockstep.groups}
+    observations = {rules(group.dialect.release): group.observation for group in lockstep.groups}
     releases: dict[str, list[str]] = {}
     place = re.compile(rf"{re.escape(str(scratch))}/kidx-[\d.]+/")  # an error text may have the path of a file
     driven = driven_releases(machine, _RELEASES)
     for release in driven:
-        answer = place.sub("", _answer(machine, operation, speaking[rules(release)]))
+        answer = place.sub("", _answer(machine, operation, observations[rules(release)]))
         releases.setdefault(answer, []).append(release)
     return tuple((range_of(members, driven), answer) for answer, members in releases.items())
 

@@ -1,4 +1,4 @@
-"""Generated pages: byte layouts, and changes between releases."""
+"""Pages of the specification that are generated from tables: byte layouts, and changes between releases."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ def changes_page() -> str:
 def _behaviour(name: str, row: Behaviour[object]) -> list[str]:
     lines = [f"### `{name}` {{ #{name} }}\n", f"{_sentence(row)}\n"]
     for value in row.values:
-        held = [release for release in _RELEASES if row.value_in(release) == value]
-        if held and value is not False:
-            said = f"{name} is {value} in {range_of(held, _RELEASES)}"
-            lines += [f"{_value(value)}: `{range_of(held, _RELEASES)}`\n", f"{release_bar(held, said)}\n"]
+        releases = [release for release in _RELEASES if row.value_in(release) == value]
+        if releases and value is not False:
+            label = f"{name} is {value} in {range_of(releases, _RELEASES)}"
+            lines += [f"{_value(value)}: `{range_of(releases, _RELEASES)}`\n", f"{release_bar(releases, label)}\n"]
     named = [each for each in load_clauses() if family(each) in row.clauses]
     return [*lines, *([f"Clauses: {', '.join(named)}\n"] if named else [])]
 

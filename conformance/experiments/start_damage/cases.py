@@ -1,4 +1,8 @@
-"""Cases of the experiment: each is a corruption after one kind of stop."""
+"""Cases of starts with corrupt files: each is a corruption after one kind of stop of the broker.
+
+Every segment has 12 offsets. After the clean stop, the active segment begins at offset 36. After the kill it begins at
+72, and the segments from 48 on were not flushed. ``sealed`` in a name means that a segment is inactive.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +38,11 @@ class Case(NamedTuple):
 
 _GARBAGE: Final = "hello\n"
 _ACTIVE: Final = {"clean": 36, "killed": 72}
-_ALL: Final = (".log", ".index", ".timeindex")
+"""Base offset of the active segment after each kind of stop."""
+_ALL_FILES: Final = (".log", ".index", ".timeindex")
 
-_ANY: Final[dict[str, Callable[[int], Damage]]] = {
-    # After either kind of stop; each function receives the base offset of the active segment.
+_AFTER_BOTH_STOPS: Final[dict[str, Callable[[int], Damage]]] = {
+    # Each function receives the base offset of the active segment.
     "nothing": lambda _: do.nothing,
     "all producer snapshots deleted": lambda _: do.delete("*.snapshot"),
     "all producer snapshots are garbage": lambda _: do.overwrite("*.snapshot", b"hello"),
@@ -101,12 +106,12 @@ _ANY: Final[dict[str, Callable[[int], Damage]]] = {
     "active batch: offset of an earlier segment": lambda base: do.batch(base, 3, do.set_base(5)),
     "active batch: offset far ahead": lambda base: do.batch(base, 5, do.set_base(base + 1000)),
     "sealed batch: offset far ahead": lambda _: do.batch(12, 5, do.set_base(1000)),
-    "an overlapping copy of a segment": lambda _: do.copy(12, f"{18:020d}*", _ALL),
+    "an overlapping copy of a segment": lambda _: do.copy(12, f"{18:020d}*", _ALL_FILES),
     "a copy of the active .log beyond the end": lambda base: do.copy(base, f"{500:020d}*"),
     "a segment renamed to .swap": lambda _: do.rename(12, ".swap"),
     "a copy of .log as .log.swap": lambda _: do.copy(12, f"{12:020d}.log.swap"),
     "the .log.swap of a corrupt segment": lambda _: do.both(
-        do.batch(12, 2, do.flip), do.rename(12, ".swap", suffixes=_ALL)
+        do.batch(12, 2, do.flip), do.rename(12, ".swap", suffixes=_ALL_FILES)
     ),
     "the first segment's .log.swap has another segment's records": lambda _: do.copy(24, f"{0:020d}.log.swap"),
     "a segment renamed to .cleaned": lambda _: do.rename(12, ".cleaned"),
@@ -145,7 +150,7 @@ _ANY: Final[dict[str, Callable[[int], Damage]]] = {
     "renamed to -delete": lambda _: do.rename_partition(".0123456789abcdef0123456789abcdef-delete"),
 }
 
-_KILLED: Final[dict[str, Damage]] = {
+_AFTER_KILL: Final[dict[str, Damage]] = {
     "unflushed sealed batch fails its checksum": do.batch(48, 2, do.flip),
     "unflushed sealed first batch fails its checksum": do.batch(60, 0, do.flip),
     "unflushed sealed .log empty": do.cut(48, 0),
@@ -239,8 +244,12 @@ _ALONE: Final[dict[str, Damage]] = {
 _SHUTDOWNS: Final[tuple[Shutdown, ...]] = ("clean", "killed")
 
 CASES: Final = (
-    *(Case(name, shutdown, make(_ACTIVE[shutdown])) for shutdown in _SHUTDOWNS for name, make in _ANY.items()),
-    *(Case(name, "killed", damage) for name, damage in _KILLED.items()),
+    *(
+        Case(name, shutdown, make(_ACTIVE[shutdown]))
+        for shutdown in _SHUTDOWNS
+        for name, make in _AFTER_BOTH_STOPS.items()
+    ),
+    *(Case(name, "killed", damage) for name, damage in _AFTER_KILL.items()),
     *(Case(name, shutdown, damage) for shutdown, some in OF_A_PARTITION.items() for name, damage in some.items()),
     *(Case(name, "clean", damage, alone=True) for name, damage in _ALONE.items()),
     *(

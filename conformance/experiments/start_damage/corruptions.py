@@ -1,7 +1,7 @@
 """Corruptions of the files of a stopped broker, one function each.
 
-Each takes a :class:`Site`. A corruption of one partition changes nothing outside the partition's directory and its
-lines in the checkpoints, so that many corruptions can share a start.
+Each takes, or returns a function that takes, the :class:`Site` of the corruption. A corruption of one partition changes
+nothing outside the partition's directory and its lines in the checkpoints, so that many corruptions can share a start.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from kidx.segment import file_name
 if TYPE_CHECKING:
     from pathlib import Path
 
+# Positions of fields in a record batch.
 _SIZE_AT, _MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _DELTA_AT, _COUNT_AT, _RECORDS_AT = 8, 16, 17, 21, 23, 57, 61
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
@@ -57,6 +58,7 @@ class Site(NamedTuple):
 
 
 Damage = Callable[[Site], None]
+"""Function that corrupts files at a site."""
 
 
 # -- files as a whole ----------------------------------------------------------------------------------------------
@@ -199,6 +201,8 @@ def set_base(offset: int) -> Callable[[bytearray], None]:
     return lambda data: _LONG.pack_into(data, 0, offset)
 
 
+# Changes of a batch to a negative size, an unknown format, a wrong number of records, an end before its last record,
+# and a compression that it does not have.
 set_size = set_int(_SIZE_AT, -5)
 set_magic = set_byte(_MAGIC_AT, 9)
 set_count = set_int(_COUNT_AT, 7)

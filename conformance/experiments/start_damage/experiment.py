@@ -1,4 +1,7 @@
-"""Experiment with one release: prepares two directories, corrupts copies of them and starts a broker with each copy."""
+"""Experiment: predicts what a broker does when it starts with corrupt files, starts it, and compares.
+
+There are two original directories, one after a clean stop and one after a kill. Each start uses a corrupt copy.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +30,9 @@ if TYPE_CHECKING:
     from conformance.experiments.start_damage.prepared import Shutdown
     from kidx.startup import Start
 
-_FEW: Final = 4
+_FEW_PARTITIONS: Final = 4
 """Number of partitions of a broker whose corruption affects more than one partition."""
-
-
-_SOME: Final = 16
+_QUICK_PARTITIONS: Final = 16
 """Maximum number of partitions with which a broker still starts quickly."""
 
 
@@ -96,15 +97,15 @@ class _Experiment:
         most = 0
         if sharing:
             most = max(sum(case.shutdown == shutdown for case in sharing) for shutdown in ("clean", "killed"))
-            prepared = prepare(self.release, self.scratch / "many", max(most, _FEW))
+            prepared = prepare(self.release, self.scratch / "many", max(most, _FEW_PARTITIONS))
             for shutdown in dict.fromkeys(case.shutdown for case in sharing):
                 some = [case for case in sharing if case.shutdown == shutdown]
                 outcomes, dangerous = self._together(prepared, shutdown, some)
                 found |= outcomes
                 rest += dangerous
         if rest:
-            if prepared is None or most > _SOME:  # a broker with fewer partitions starts sooner
-                prepared = prepare(self.release, self.scratch / "few", _FEW)
+            if prepared is None or most > _QUICK_PARTITIONS:  # a broker with fewer partitions starts sooner
+                prepared = prepare(self.release, self.scratch / "few", _FEW_PARTITIONS)
             for case in rest:
                 found |= self._together(prepared, case.shutdown, [case], alone=True)[0]
         return [found[case] for case in cases]
@@ -112,7 +113,11 @@ class _Experiment:
     def _together(
         self, prepared: Prepared, shutdown: Shutdown, cases: list[Case], *, alone: bool = False
     ) -> tuple[dict[Case, Outcome], list[Case]]:
-        """Return the outcomes of cases that share a start, and the cases that would have affected the others."""
+        """Try cases that share a start; ``alone`` is True if there is only one.
+
+        Returns:
+            The outcomes, and the cases that were not tried because they would affect the partitions of others.
+        """
         original = prepared.directories[shutdown]
         numbers = [_elsewhere(original)] if alone else list(range(len(cases)))
         dangerous: list[Case] = []
@@ -125,13 +130,13 @@ class _Experiment:
                 if case not in dangerous:
                     sites[case] = _corrupt(root, number, case)
             start = self._predicted(root)
-            spoiling = [] if alone else [case for case, site in sites.items() if _affects_others(start, site)]
-            if not spoiling:
+            affecting = [] if alone else [case for case, site in sites.items() if _affects_others(start, site)]
+            if not affecting:
                 break
-            dangerous += spoiling
+            dangerous += affecting
         before = {case: _Log(site.partition) for case, site in sites.items()}
-        asked = list(range(_FEW)) if alone else [_number(site) for site in sites.values()]
-        observed = observe(self.release, root, asked)
+        to_observe = range(_FEW_PARTITIONS) if alone else [_number(site) for site in sites.values()]
+        observed = observe(self.release, root, to_observe)
         outcomes = {
             case: Outcome(
                 self.release,
@@ -157,7 +162,7 @@ class _Experiment:
 
 def _elsewhere(original: Path) -> int:
     """Return the number of a partition that is not in the log directory with KRaft's own log."""
-    return next(number for number in range(_FEW) if (original / LOG_DIRS[1] / name_of(number)).is_dir())
+    return next(number for number in range(_FEW_PARTITIONS) if (original / LOG_DIRS[1] / name_of(number)).is_dir())
 
 
 def _corrupt(root: Path, number: int, case: Case) -> Site:
@@ -169,6 +174,7 @@ def _corrupt(root: Path, number: int, case: Case) -> Site:
 
 
 def _site(root: Path, number: int) -> Site | None:
+    """Return the site of the partition with a number; None if no log directory has it."""
     places = (root / name / name_of(number) for name in LOG_DIRS)
     return next((Site(root, path) for path in places if path.is_dir()), None)
 
@@ -187,13 +193,21 @@ class _Log:
     """Log before the start: its end, and the number of bytes of complete batches in each segment."""
 
     def __init__(self, directory: Path) -> None:
-        self.is_there = directory.is_dir()
-        sizes, self.end = present(directory) if self.is_there else ({}, 0)
+        self.exists = directory.is_dir()
+        sizes, self.end = present(directory) if self.exists else ({}, 0)
         self.sizes = {base: _complete_size(directory / file_name(base, ".log"), size) for base, size in sizes.items()}
 
-    def words(self, after: Mapping[int, int | None], end: int | None) -> str:
-        """Describe the log after the start; bytes after the last complete batch are ignored."""
-        kept = {base: None if (size := after.get(base)) is None else min(size, was) for base, was in self.sizes.items()}
+    def change_to(self, after: Mapping[int, int | None], end: int | None) -> str:
+        """Describe what the start has changed; bytes after the last complete batch are ignored.
+
+        Args:
+            after: The size of each segment after the start, by base offset; None if it was deleted.
+            end: The log end offset after the start.
+        """
+        kept = {
+            base: None if (size := after.get(base)) is None else min(size, before)
+            for base, before in self.sizes.items()
+        }
         changes = [
             f"{base} {'deleted' if size is None else 'emptied' if not size else f'cut to {size}'}"
             for base, size in kept.items()
@@ -228,7 +242,7 @@ def _predicted(start: Start, site: Site, log: _Log) -> str:
         return f"{said}unknown: {found.reason}"
     changed = {int(change.file.stem): change.after for change in found.changes} if found is not None else {}
     end = log.end if found is None or found.end[1] is None else found.end[1]
-    return said + log.words(log.sizes | changed, end)
+    return said + log.change_to(log.sizes | changed, end)
 
 
 def _happened(observed: Observed, partition: Partition, site: Site, log: _Log) -> str:
@@ -238,13 +252,13 @@ def _happened(observed: Observed, partition: Partition, site: Site, log: _Log) -
     said = _offline(observed.offline)
     if site.log_dir.name in observed.offline:
         return said + ("partition offline" if partition.end is None else f"partition ends at {partition.end}")
-    if partition.strays and log.is_there and not partition.end:
+    if partition.strays and log.exists and not partition.end:
         return f"{said}stray, starts empty"
     if not log.sizes and partition.end == 0:
         return f"{said}no log, starts empty"
     if partition.end is None:
         return f"{said}not served"
-    return said + log.words(next(iter(partition.segments.values()), {}), partition.end)
+    return said + log.change_to(next(iter(partition.segments.values()), {}), partition.end)
 
 
 def _offline(names: Sequence[str]) -> str:

@@ -1,4 +1,7 @@
-"""Cases seen in production: files of other partitions, links, ``.kafka_cleanshutdown``, KRaft's log, odd names."""
+"""Corruptions that were seen in production: files of other partitions, links, ``.kafka_cleanshutdown``, odd names.
+
+``sealed`` in a name means that a segment is inactive.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 _MARK: Final = ".kafka_cleanshutdown"
 _EPOCH_AT: Final = 12
+"""Position of the leader epoch in a record batch."""
 _ALL: Final = (".log", ".index", ".timeindex")
 
 

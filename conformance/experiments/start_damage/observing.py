@@ -26,13 +26,14 @@ _LOG_FILE: Final = re.compile(r"\d{20}\.log", re.ASCII)
 _EQUAL_ROUNDS: Final = 3
 """Number of rounds of queries with the same responses after which the state is final."""
 _EQUAL_WITH_ERRORS: Final = 20
-"""The same if some partitions are not served: the controller checks the leaders every five seconds."""
+"""Number of such rounds if some partitions are not served: the controller checks the leaders every five seconds."""
 _PAUSE: Final = 0.5
 _MAX_ROUNDS: Final = 40
 """Maximum number of rounds of queries."""
 
 
 _Answer = tuple[int | None, int | None, str]
+"""Earliest and latest offset of a partition, and the error; an offset that the broker does not return is None."""
 
 
 @dataclass(frozen=True, slots=True)

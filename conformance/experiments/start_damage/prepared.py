@@ -1,4 +1,4 @@
-"""Directories to be corrupted: one after a clean stop and one after ``kill -9``, the same for every case.
+"""Directories of a broker, to be corrupted: one after a clean stop and one after ``kill -9``, the same for every case.
 
 All partitions have the same batches: four segments before the clean stop, and three after it. The broker writes no
 recovery point between the clean stop and the kill, so that the last three segments count as not flushed.

@@ -1,4 +1,4 @@
-"""Outcomes as JSON and as Markdown."""
+"""Results of brokers that start with corrupt files, as JSON and as Markdown."""
 
 from __future__ import annotations
 

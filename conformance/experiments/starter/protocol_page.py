@@ -19,21 +19,22 @@ if TYPE_CHECKING:
 
 _WORDS: Final = {"null": "`null`", "boolean": "`true` or `false`", "integer": "an integer", "string": "a text"}
 _LINKS: Final = {"start": "see above", "state": "see below"}
+"""Texts that replace the description of ``ok``, by request."""
 
 
 def protocol_page() -> str:
     """Return the page in Markdown."""
     text = (files(__package__) / "PROTOCOL.md.txt").read_text("utf-8")
-    known = schema()["$defs"]
-    requests = [name.removesuffix("_request") for name in known if name.endswith("_request")]
+    definitions = schema()["$defs"]
+    requests = [name.removesuffix("_request") for name in definitions if name.endswith("_request")]
     of_log = [name for name in requests if name.startswith("log_") or name == "open_log"]
-    state = known["log_state_reply"]["anyOf"][0]["properties"]["ok"]["properties"]
+    state = definitions["log_state_reply"]["anyOf"][0]["properties"]["ok"]["properties"]
     parts = {
-        "@INDEX@": _table(known, (name for name in requests if name not in of_log)),
-        "@STATE@": _fields(known["time_state"]["properties"], last=_last(known)),
+        "@INDEX@": _table(definitions, (name for name in requests if name not in of_log)),
+        "@STATE@": _fields(definitions["time_state"]["properties"], last=_last(definitions)),
         "@INDEX_CAPABILITIES@": _list(INDEX_CAPABILITIES),
         "@ERRORS@": _list(ERRORS),
-        "@LOG@": _table(known, of_log),
+        "@LOG@": _table(definitions, of_log),
         "@LOG_STATE@": _fields(state),
         "@CAPABILITIES@": _list(CAPABILITIES),
         "@LOG_ERRORS@": _list(LOG_ERRORS),
@@ -47,17 +48,17 @@ def _list(words: Mapping[str, str]) -> str:
     return "\n".join(f"- `{name}`: {meaning}." for name, meaning in words.items())
 
 
-def _table(known: dict[str, Any], names: Iterable[str]) -> str:
+def _table(definitions: dict[str, Any], names: Iterable[str]) -> str:
     """Return a row for each request."""
     rows = ["| request | what it does | `ok` |", "|---|---|---|"]
     notes: dict[str, str] = {}
     for name in names:
-        request = known[f"{name}_request"]
+        request = definitions[f"{name}_request"]
         op, *arguments = request["properties"]
         called = (request["properties"][op].get("enum") or [request["properties"][op]["const"]])[0]
         shown = " ".join(f"`{word}`" for word in (called, *arguments))
         does = " ".join(request["description"].split())
-        rows.append(f"| {shown} | {does} | {_LINKS.get(called) or _ok(known[f'{name}_reply'])} |")
+        rows.append(f"| {shown} | {does} | {_LINKS.get(called) or _ok(definitions[f'{name}_reply'])} |")
         for argument in arguments:
             described = request["properties"][argument].get("description")
             if described and notes.setdefault(argument, described) != described:
@@ -82,9 +83,12 @@ def _kind(ok: dict[str, Any]) -> str:
     return _WORDS[ok["type"]]
 
 
-def _last(known: dict[str, Any]) -> str:
+def _last(definitions: dict[str, Any]) -> str:
     kinds = ("offset", "time", "transaction")
-    return "; ".join(f"{kind}: {known[f'{kind}_state']['properties']['last']['description']}" for kind in kinds) + "."
+    return (
+        "; ".join(f"{kind}: {definitions[f'{kind}_state']['properties']['last']['description']}" for kind in kinds)
+        + "."
+    )
 
 
 def _fields(properties: dict[str, Any], **more: str) -> str:

@@ -30,12 +30,13 @@ _LIMIT_S: Final = 120
 _MOVES_S: Final = 20
 """Time limit for the copy and the local deletion of the segments that the reference has rolled, in seconds."""
 _STEPS: Final = 15
+"""Number of steps in an example."""
 _PATIENT: Final = {"broker.session.timeout.ms": 600_000}
 """Settings of a broker that is not restarted: however busy the machine is, the broker is not fenced."""
 
 
 class AnswerCounts(NamedTuple):
-    """Counts of one release.
+    """Numbers of compared responses and of divergences for one release.
 
     Attributes:
         release: The release of the broker.
@@ -130,9 +131,9 @@ def answer_release(
             lockstep.kafka, rounds = kafka, 0
             counts = lockstep.statistics
             bound = WireMachine.bind(lockstep, restarts=0)
-            how = replace(PROFILES["ci"], steps=_STEPS).settings(CHUNK)
+            settings = replace(PROFILES["ci"], steps=_STEPS).settings(CHUNK)
             while not is_over():
-                run_chunk(bound, how, seed + CHUNK * rounds, CHUNK, is_over)
+                run_chunk(bound, settings, seed + CHUNK * rounds, CHUNK, is_over)
                 rounds += 1
                 report(f"{release}: {counts.answers} responses across tiers; {counts.late_fetches} late fetches")
         # A clean stop of 3.9 waits until the deletion of the topics is noted in a topic that it no longer serves.

@@ -1,4 +1,7 @@
-"""Experiment with one release: lookups across tiers, and a start after each corruption of the cache."""
+"""Experiment with a broker that has tiered storage: lookups across tiers, and starts with a corrupt cache.
+
+The cache has copies of the index files of remote segments.
+"""
 
 from __future__ import annotations
 
@@ -30,6 +33,7 @@ _READY_SECONDS: Final = 30
 _INITIALIZING: Final = {"UNKNOWN", "NOT_LEADER_OR_FOLLOWER", "LEADER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE"}
 """Errors of a broker that has not yet read the metadata of remote segments."""
 _HIGHEST_REMOTE: Final = -5
+"""Target of the highest offset in the remote tier."""
 
 
 @dataclass(frozen=True, slots=True)

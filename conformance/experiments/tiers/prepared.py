@@ -1,4 +1,4 @@
-"""Directory that every case begins with: a topic whose older segments are only in the remote tier."""
+"""Directory of a broker that every case begins with: topics whose older segments are only in the remote tier."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from conformance.kafka.client import Client
 
 PLAIN, SKIPPED = "plain", "skipped"
-"""Topic with ascending timestamps, and topic whose first remote segment hides records of later ones."""
+"""Topic with ascending timestamps; and topic with its largest timestamps in the first remote segment, but below the log
+start, so that a lookup by time must not stop at this segment."""
 
 FIRST: Final = 4_000_000_000_000
 """Timestamp of the first record, in milliseconds. It is in the future, after the timestamps of transaction markers."""
 _STEP: Final = 1000
+"""Milliseconds between two batches."""
 _SEGMENT: Final = 1 << 20
 """Smallest ``segment.bytes`` that Kafka 4 accepts."""
 _BATCHES: Final = 30

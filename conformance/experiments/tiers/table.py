@@ -1,4 +1,4 @@
-"""Results as JSON and as Markdown."""
+"""Results of brokers with tiered storage, as JSON and as Markdown."""
 
 from __future__ import annotations
 
