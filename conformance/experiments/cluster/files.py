@@ -95,7 +95,7 @@ def compare_replicas(
         interval: ``index.interval.bytes`` of the topic.
 
     Returns:
-        The verdict on each index file, and what is wrong.
+        The verdict on each index file, and the violations.
 
     Raises:
         OSError, KidxError: a log cannot be read.

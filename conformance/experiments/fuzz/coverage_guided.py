@@ -1,8 +1,8 @@
 """Coverage-guided fuzzing: atheris chooses the buffers from which Hypothesis draws contents.
 
 Each format has a separate process, ``python -m conformance.experiments.fuzz.coverage_guided``, because libFuzzer ends
-the process when it is done, and because kidx must be instrumented when it is imported. The process uses its parent's
-directories of the corpus and of the traces. Once a second it writes its :class:`FuzzResult` so far to a file.
+the process when it is done, and because kidx must be instrumented when it is imported. The process uses the same corpus
+and directory of traces as its parent. Once a second it writes its :class:`FuzzResult` so far to a file.
 """
 
 from __future__ import annotations

@@ -39,13 +39,13 @@ class Case(NamedTuple):
         shutdown: How the broker was stopped before the corruption.
         place: The segment: the active one, or the inactive one before it (``sealed``).
         suffix: The suffix of the file.
-        damage: The name of the corruption.
+        corruption: The name of the corruption.
     """
 
     shutdown: Shutdown
     place: Place
     suffix: Suffix
-    damage: str
+    corruption: str
 
     def file(self, directory: Path) -> Path:
         """Return the path of the file in a partition's directory."""
@@ -58,10 +58,10 @@ class Case(NamedTuple):
         Raises:
             OSError: The file does not exist.
         """
-        (_OF_BOTH_INDEXES | _OF_TIME_INDEXES)[self.damage](self.file(directory), _SIZES[self.suffix])
+        (_OF_BOTH_INDEXES | _OF_TIME_INDEXES)[self.corruption](self.file(directory), _SIZES[self.suffix])
 
     def __str__(self) -> str:
-        return f"{self.suffix} of the {self.place} segment {self.damage}, broker {self.shutdown}"
+        return f"{self.suffix} of the {self.place} segment {self.corruption}, broker {self.shutdown}"
 
 
 def _cases() -> Iterator[Case]:

@@ -104,7 +104,7 @@ class _Topic:
         name: The name.
         case: The case.
         records: All records until the corruption.
-        damaged: The content of the file after the corruption; None if it does not exist.
+        corrupted: The content of the file after the corruption; None if it does not exist.
         reference: kidx's copy of the partition, while its case is in progress.
         epoch: The leader epoch before the corruption.
         error: The error of kidx when it loaded the corrupt files.
@@ -115,7 +115,7 @@ class _Topic:
     name: str
     case: Case
     records: list[OffsetTimestamp] = field(default_factory=list)
-    damaged: bytes | None = None
+    corrupted: bytes | None = None
     reference: ReferencePartition | None = None
     epoch: int = 0
     error: str = ""
@@ -222,7 +222,7 @@ class _Experiment:
         directory = self.running.directory(topic.name)
         topic.case.apply(directory)
         path = topic.case.file(directory)
-        topic.damaged = path.read_bytes() if path.exists() else None
+        topic.corrupted = path.read_bytes() if path.exists() else None
         copy = self.scratch / topic.name / directory.name
         shutil.copytree(directory, copy)  # including the files' times, on which a response may depend (SEG-53)
         try:
@@ -246,7 +246,7 @@ class _Experiment:
         path = topic.case.file(self.running.directory(topic.name))
         topic.outcome = {
             "broker_starts": True,
-            "repair": _repair(topic.damaged, path.read_bytes() if path.exists() else None, topic.case.suffix),
+            "repair": _repair(topic.corrupted, path.read_bytes() if path.exists() else None, topic.case.suffix),
             "cost": cost_of(topic.records, answers),
             "bad_fetches": self._fetch(topic),
             "appends": self._append(topic),
@@ -319,11 +319,11 @@ def _predicted_fetch(reference: ReferencePartition, offset: int) -> int | None:
     return None if found is None else first_record(found[1], offset).offset
 
 
-def _repair(damaged: bytes | None, after: bytes | None, suffix: str) -> Repair:
+def _repair(corrupted: bytes | None, after: bytes | None, suffix: str) -> Repair:
     """Return what the start has done to a corrupt file; the preallocated tail is ignored."""
     size = OFFSET_ENTRY if suffix == ".index" else TIME_ENTRY
     if after is None:
         return "gone"
-    if damaged is not None and damaged.rstrip(b"\0") == after.rstrip(b"\0"):
+    if corrupted is not None and corrupted.rstrip(b"\0") == after.rstrip(b"\0"):
         return "kept"
     return "rebuilt" if entries_of(after, size) else "emptied"

@@ -26,7 +26,10 @@ def to_json(outcomes: Iterable[Outcome]) -> list[dict[str, Any]]:
     return [
         {
             "release": outcome.release,
-            **outcome.case._asdict(),
+            "shutdown": outcome.case.shutdown,
+            "place": outcome.case.place,
+            "suffix": outcome.case.suffix,
+            "damage": outcome.case.corruption,
             "broker_starts": outcome.broker_starts,
             "repair": outcome.repair,
             **outcome.cost._asdict(),
@@ -68,7 +71,7 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     headings = (*_HEADINGS, *(", ".join(agreeing) for agreeing in columns.values()))
     lines += [_row(headings), _row("---" for _ in headings)]
     for case, cells in zip(cases, zip(*columns, strict=True), strict=True):
-        lines.append(_row((case.shutdown, case.place, f"`{case.suffix}`", case.damage, *cells)))
+        lines.append(_row((case.shutdown, case.place, f"`{case.suffix}`", case.corruption, *cells)))
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Proxy for an implementation: it records observations, and may present the implementation as another release's."""
+"""Proxy for an implementation: it records observations, and may report another release than the implementation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class RecordingProxy:
         performed: The number of operations since the example began.
         last: The observation of the last operation; None before the first.
         control: Another implementation, which executes every operation before this one; or None.
-        unobserved: Fields of the state that are not compared: the proxy returns those of ``control`` instead.
+        unobserved: Fields of the state that are not compared: the proxy returns the fields of ``control`` instead.
         speaks_kafka: True if the lockstep compares error texts.
     """
 
