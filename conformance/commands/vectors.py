@@ -32,7 +32,7 @@ def vectors_command(
     """
     from conformance.experiments.vectors.cases import load_cases  # noqa: PLC0415 -- part of an extra
     from conformance.experiments.vectors.checking import check_release  # noqa: PLC0415
-    from conformance.experiments.vectors.making import write_release  # noqa: PLC0415
+    from conformance.experiments.vectors.writing import write_release  # noqa: PLC0415
 
     if out is None and check is None:
         raise ToolError("nothing to do; add --out DIR, --check DIR or both")

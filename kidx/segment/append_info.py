@@ -16,7 +16,7 @@ from kidx.records.record import NO_TIMESTAMP
 
 
 class AppendInfo(NamedTuple):
-    """Numbers that a segment needs for its indexes, besides the bytes of the records."""
+    """Numbers that a segment needs for its indexes, in addition to the bytes of the records."""
 
     largest_offset: int  # last offset of all records
     largest_timestamp: int  # milliseconds

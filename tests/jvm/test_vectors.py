@@ -21,7 +21,7 @@ from conformance.experiments.vectors.cases import load_cases
 from conformance.experiments.vectors.clauses import not_shown
 from conformance.experiments.vectors.defects import find_defects
 from conformance.experiments.vectors.document import schema
-from conformance.experiments.vectors.making import made_vectors, write_release
+from conformance.experiments.vectors.writing import build_vectors, write_release
 from conformance.kafka.releases import RELEASES
 from conformance.operations import KINDS
 from conformance.operations.trace_document import schema_text
@@ -239,7 +239,7 @@ def test_every_other_clause_has_a_vector():
 
     while left and any(map(holding, releases)):
         releases.remove(release := max(releases, key=holding))
-        shown = {name for vector, _ in made_vectors(release, cases) for name in vector.clauses}
+        shown = {name for vector, _ in build_vectors(release, cases) for name in vector.clauses}
         assert shown.isdisjoint(not_shown())
         left -= shown
     assert left == set()

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
 from conformance.experiments.vectors.document import load_document
-from conformance.experiments.vectors.making import DOCUMENT, Players
 from conformance.experiments.vectors.tables import REPLY, SOUND, TABLE, rows_of, sound_rows_of
+from conformance.experiments.vectors.writing import DOCUMENT, VectorExecutors
 from conformance.operations import Operation
 from conformance.scratch import scratch_directory
 
@@ -18,49 +18,49 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from conformance.experiments.vectors.document import Vector
-    from conformance.experiments.vectors.playing import Player
+    from conformance.experiments.vectors.execution import VectorExecutor
     from conformance.kafka.jar_fetch import Progress
     from conformance.operations import Json
 
 
-def wrong_answers(vector: Vector, player: Player) -> Iterator[str]:
+def wrong_answers(vector: Vector, executor: VectorExecutor) -> Iterator[str]:
     """Yield a line for each answer and each file in which an implementation differs from a vector."""
-    player.begin()
+    executor.begin()
     try:
-        yield from _wrong(vector, "history", player)
-        found = {name: hashlib.sha256(content).hexdigest() for name, content in player.files().items()}
+        yield from _wrong(vector, "history", executor)
+        found = {name: hashlib.sha256(content).hexdigest() for name, content in executor.files().items()}
         for name in sorted(found.keys() | vector.files.keys()):
             if found.get(name) != vector.files.get(name):
                 yield f"{vector.name}: file {name} differs"
-        player.state = None
-        yield from _wrong(vector, "opening", player)
-        yield from _wrong(vector, "queries", player)
+        executor.state = None
+        yield from _wrong(vector, "opening", executor)
+        yield from _wrong(vector, "queries", executor)
     finally:
-        player.participant.end()
+        executor.participant.end()
 
 
-def wrong_readings(vector: Vector, files: Mapping[str, bytes], player: Player) -> Iterator[str]:
+def wrong_readings(vector: Vector, files: Mapping[str, bytes], executor: VectorExecutor) -> Iterator[str]:
     """Yield a line for each wrong answer of an implementation that opens the given files, without the history."""
-    player.begin()
+    executor.begin()
     try:
         for name, content in files.items():
-            path = player.participant.directory / name
+            path = executor.participant.directory / name
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
-        yield from _wrong(vector, "opening", player)
-        yield from _wrong(vector, "queries", player)
+        yield from _wrong(vector, "opening", executor)
+        yield from _wrong(vector, "queries", executor)
     finally:
-        player.participant.end()
+        executor.participant.end()
 
 
-def _wrong(vector: Vector, part: str, player: Player) -> Iterator[str]:
+def _wrong(vector: Vector, part: str, executor: VectorExecutor) -> Iterator[str]:
     for number, step in enumerate(getattr(vector, part), 1):
         request = {name: value for name, value in step.items() if name not in REPLY - {"op"}}
         try:
             operation = Operation.from_json(request)
         except ValueError as error:
             raise ToolError(f"{vector.name}, {part} {number}: {error}") from error
-        given = player.perform(operation)
+        given = executor.perform(operation)
         if given != step:
             yield f"{vector.name}: {part} {number}: {operation}: {_reply(step)} instead of {_reply(given)}"
 
@@ -80,9 +80,9 @@ def check_release(root: Path, progress: Progress | None = None) -> Iterator[str]
     where = document.release
     sound = []
     with scratch_directory() as scratch:
-        players = Players(document.release, scratch, progress)
+        executors = VectorExecutors(document.release, scratch, progress)
         for vector in document.vectors:
-            yield from (f"{where} {line}" for line in wrong_answers(vector, players[vector.machine]))
+            yield from (f"{where} {line}" for line in wrong_answers(vector, executors[vector.machine]))
             files = {}
             for name, digest in vector.files.items():
                 path = root / vector.name / name

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 from conformance.experiments.mutation.measuring import chosen_mutants
 from conformance.experiments.vectors.cases import load_cases
 from conformance.experiments.vectors.checking import wrong_answers, wrong_readings
-from conformance.experiments.vectors.making import made_vectors
-from conformance.experiments.vectors.playing import Player
+from conformance.experiments.vectors.execution import VectorExecutor
+from conformance.experiments.vectors.writing import build_vectors
 from conformance.implementations.mutants import implementation_of
 from conformance.operations import KINDS
 from conformance.scratch import scratch_directory
@@ -24,8 +24,8 @@ _NONE: Final = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """Vectors that detect a planted defect.
+class Detection:
+    """First vectors that detect a planted defect.
 
     Attributes:
         mutant: the defect.
@@ -38,7 +38,7 @@ class Found:
     by_writing: str
 
 
-def find_defects(mutants: Iterable[Mutant]) -> list[Found]:
+def find_defects(mutants: Iterable[Mutant]) -> list[Detection]:
     """Return the vectors that detect each mutant of an index file.
 
     Raises:
@@ -48,15 +48,15 @@ def find_defects(mutants: Iterable[Mutant]) -> list[Found]:
     cases = [case for case in load_cases() if case.machine in KINDS]
     with scratch_directory() as scratch:
         for release in sorted({mutant.release for mutant in mutants}):
-            vectors = list(made_vectors(release, cases))
+            vectors = list(build_vectors(release, cases))
             for mutant in mutants:
                 if mutant.release != release:
                     continue
                 own = [each for each in vectors if each[0].machine == mutant.machine]
-                player = Player(mutant.machine, implementation_of(mutant, release), scratch / mutant.name)
-                reading = (vector.name for vector, files in own if any(wrong_readings(vector, files, player)))
-                writing = (vector.name for vector, _ in own if any(wrong_answers(vector, player)))
-                found.append(Found(mutant, next(reading, _NONE), next(writing, _NONE)))
+                executor = VectorExecutor(mutant.machine, implementation_of(mutant, release), scratch / mutant.name)
+                reading = (vector.name for vector, files in own if any(wrong_readings(vector, files, executor)))
+                writing = (vector.name for vector, _ in own if any(wrong_answers(vector, executor)))
+                found.append(Detection(mutant, next(reading, _NONE), next(writing, _NONE)))
     return found
 
 

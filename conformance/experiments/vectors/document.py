@@ -32,12 +32,16 @@ Digest = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", description="SHA-256 of t
 class Vector(Struct, forbid_unknown_fields=True):
     """Files, their history, and queries about them."""
 
-    name: Annotated[str, Meta(pattern="^[a-z]+-[0-9a-z-]+$", description="The directory of its files, too.")]
+    name: Annotated[
+        str, Meta(pattern="^[a-z]+-[0-9a-z-]+$", description="Also the name of the directory with its files.")
+    ]
     title: str
     machine: Literal["offset", "time", "transaction", "segment", "log", "cleaned", "cache", "tiered"]
     clauses: Annotated[list[str], Meta(description="The clauses that its steps and queries show.")]
-    base_offset: Annotated[int, Meta(description="Of the index file or the segment; 0 of others.")]
-    files: Annotated[dict[str, Digest], Meta(description="Every file after the history, but none of remote segments.")]
+    base_offset: Annotated[int, Meta(description="Base offset of the index file or the segment; 0 for other vectors.")]
+    files: Annotated[
+        dict[str, Digest], Meta(description="Every file after the history, except files of remote segments.")
+    ]
     history: Annotated[list[Step], Meta(description="Every step from an empty directory to these files.")]
     opening: Annotated[list[Step], Meta(description="Opens the files; empty if there are no queries.")]
     queries: Annotated[list[Step], Meta(description="Steps that change nothing.")]

@@ -34,7 +34,7 @@ SCOPES: Final[dict[str, Scope[Any, Any]]] = {
 """Scope of each machine."""
 
 
-class Player:
+class VectorExecutor:
     """Executor of steps with one implementation, in a separate directory.
 
     Args:
@@ -43,7 +43,14 @@ class Player:
         directory: an empty directory.
 
     Attributes:
+        scope: scope of the machine: which files are read, and which clauses a step exercises.
+        participant: the implementation with its directory.
+        dialect: rules of the implementation's release.
         clauses: the clauses that the steps have exercised, according to the implementation's own results.
+        tracked: state of the steps so far, from which the exercised clauses are determined.
+        name: name of the files that are read, as the scope defines it.
+        seen: the last observation, and the contents of the files after it.
+        state: the state in the last reply, which a reply with the same state omits.
     """
 
     def __init__(self, machine: str, implementation: Any, directory: Path) -> None:

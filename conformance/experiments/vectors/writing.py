@@ -1,4 +1,4 @@
-"""Writer of the vectors of a release, with the answers of its classes."""
+"""Writer of the test vectors of a release: its own classes execute each case, and so give the answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.clauses.machines import driven_releases
 from conformance.errors import ToolError
 from conformance.experiments.vectors.document import Document, Vector, document_text
-from conformance.experiments.vectors.playing import SCOPES, Player
+from conformance.experiments.vectors.execution import SCOPES, VectorExecutor
 from conformance.experiments.vectors.queries import queries_of
 from conformance.experiments.vectors.tables import SOUND, TABLE, rows_of, sound_rows_of
 from conformance.machines import MACHINES
@@ -27,21 +27,21 @@ DOCUMENT: Final = "vectors.json"
 _OPEN_OR_NOT: Final = (Effect.OPENS, Effect.RELEASES)
 
 
-class Players:
-    """Players of all machines with one release's own classes; each is created on first use."""
+class VectorExecutors:
+    """Executors of all machines with one release's own classes; each is created on first use."""
 
     def __init__(self, release: str, scratch: Path, progress: Progress | None = None) -> None:
         self._release, self._scratch, self._progress = release, scratch, progress
-        self._players: dict[str, Player] = {}
+        self._executors: dict[str, VectorExecutor] = {}
 
-    def __getitem__(self, machine: str) -> Player:
-        if machine not in self._players:
+    def __getitem__(self, machine: str) -> VectorExecutor:
+        if machine not in self._executors:
             implementation = MACHINES[machine].subject("jvm", self._release, self._progress)
-            self._players[machine] = Player(machine, implementation, self._scratch / machine)
-        return self._players[machine]
+            self._executors[machine] = VectorExecutor(machine, implementation, self._scratch / machine)
+        return self._executors[machine]
 
 
-def made_vectors(
+def build_vectors(
     release: str, cases: Iterable[Case], progress: Progress | None = None
 ) -> Iterator[tuple[Vector, dict[str, bytes]]]:
     """Yield the vector of each case that a release can have, and its files by name, from the release's own classes.
@@ -55,35 +55,35 @@ def made_vectors(
         ToolError: Java or jars are missing.
     """
     with scratch_directory() as scratch:
-        players = Players(release, scratch, progress)
+        executors = VectorExecutors(release, scratch, progress)
         for case in cases:
             if driven_releases(case.machine, [release]):
-                yield _made(case, players[case.machine])
+                yield _build_vector(case, executors[case.machine])
 
 
-def _made(case: Case, player: Player) -> tuple[Vector, dict[str, bytes]]:
-    player.begin()
-    history = [player.perform(step) for step in case.steps]
-    # Close what is open; after a rejected opening, nothing is.
+def _build_vector(case: Case, executor: VectorExecutor) -> tuple[Vector, dict[str, bytes]]:
+    executor.begin()
+    history = [executor.perform(step) for step in case.steps]
+    # Close the files if the last opening of the case succeeded and no step has closed them.
     effects = [
         (step.effect, done) for step, done in zip(case.steps, history, strict=True) if step.effect in _OPEN_OR_NOT
     ]
     if effects and effects[-1][0] is Effect.OPENS and "error" not in effects[-1][1]:
-        history.append(player.perform(SCOPES[case.machine].close_operation))
-    files = player.files()
+        history.append(executor.perform(SCOPES[case.machine].close_operation))
+    files = executor.files()
     base_offset, opening, queries = queries_of(case.machine, case.steps, files)
-    player.state = None
-    opened: list[Json] = []
+    executor.state = None
+    replies: list[Json] = []
     for step in opening:
-        opened.append(player.perform(step))
-        if "error" in opened[-1]:
+        replies.append(executor.perform(step))
+        if "error" in replies[-1]:
             queries = ()
             break
-    asked = [player.perform(step) for step in queries]
-    player.participant.end()
+    answers = [executor.perform(step) for step in queries]
+    executor.participant.end()
     names = {name: hashlib.sha256(content).hexdigest() for name, content in files.items()}
-    clauses = sorted(player.clauses)
-    vector = Vector(case.name, case.title, case.machine, clauses, base_offset, names, history, opened, asked)  # type: ignore[arg-type]
+    clauses = sorted(executor.clauses)
+    vector = Vector(case.name, case.title, case.machine, clauses, base_offset, names, history, replies, answers)  # type: ignore[arg-type]
     return vector, files
 
 
@@ -96,7 +96,7 @@ def write_release(directory: Path, release: str, cases: Iterable[Case], progress
     root, vectors, sound = directory / release, [], []
     try:
         root.mkdir(parents=True)
-        for vector, files in made_vectors(release, cases, progress):
+        for vector, files in build_vectors(release, cases, progress):
             for name, content in files.items():
                 path = root / vector.name / name
                 path.parent.mkdir(parents=True, exist_ok=True)
