@@ -34,7 +34,10 @@ def _integer(buffer: Any, position: int, size: int) -> Any:
 
 @kernel
 def _read_old(row: Any, buffer: Any, at: int, size: int, ieee: Any, checked: bool) -> None:
-    """Read the header of a batch of v0 or v1, or of a negative magic."""
+    """Read the header of a batch of v0 or v1, or of a negative magic; ``MESSAGE_V1`` in the layout has the positions.
+
+    ``ieee`` are the tables of CRC-32.
+    """
     magic = row["magic"]
     crc = _integer(buffer, at + 12, 4) & 0xFFFFFFFF
     timestamp = _integer(buffer, at + 18, 8) if magic == 1 else np.int64(-1)
@@ -47,7 +50,10 @@ def _read_old(row: Any, buffer: Any, at: int, size: int, ieee: Any, checked: boo
 
 @kernel
 def _read_new(row: Any, buffer: Any, at: int, size: int, address: int, castagnoli: Any, checked: bool) -> None:
-    """Read the header of a v2 batch."""
+    """Read the header of a v2 batch; ``RECORD_BATCH`` in :mod:`kidx.records.layout` has the positions of its fields.
+
+    ``address`` is the address of the C function for CRC-32C, or 0, and ``castagnoli`` are tables to use instead.
+    """
     crc = _integer(buffer, at + 17, 4) & 0xFFFFFFFF
     attributes = np.int64(buffer[at + 22])
     row["attributes"] = attributes
@@ -82,7 +88,7 @@ def _walk(
     ieee: Any,
     checked: bool,
 ) -> tuple[int, int, int]:
-    """See :func:`walk`; ``file_position`` is the position of the buffer's first byte."""
+    """See :func:`walk`; :func:`_read_new` and :func:`_read_old` explain ``address``, ``castagnoli`` and ``ieee``."""
     count, at, reason = 0, start, FULL
     while count < len(rows):
         left = file_end - (file_position + at)

@@ -13,6 +13,7 @@ Array = np.ndarray[Any, Any]
 
 @kernel
 def _entry_slots(positions: Any, interval: int, found: Any) -> int:
+    """Write the numbers of the batches that get an index entry into ``found``; return how many they are."""
     count, last = 0, 0
     for slot in range(len(positions)):
         if positions[slot] - last > interval:
@@ -97,6 +98,7 @@ def _search_slots(keys: Any, targets: Any, warm: int, slots: Any) -> None:
 
 @kernel
 def _gather_entries(keys: Any, values: Any, slots: Any, first: int, second: int, found: Any) -> None:
+    """Write key and value of some slots into ``found``, and ``first, second`` for slot -1."""
     for number in range(len(slots)):
         slot = slots[number]
         found[number, 0] = keys[slot] if slot >= 0 else first

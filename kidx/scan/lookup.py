@@ -43,6 +43,7 @@ class BulkLookup:
         self._keys = np.ascontiguousarray(content.entries[key])
         self._values = np.ascontiguousarray(content.entries[value])
         self._width = OFFSET_INDEX.size if key == "offset" else TIME_INDEX.size
+        # The result for a target below all entries.
         self._none = (base_offset, 0) if key == "offset" else (-1, base_offset)
         self.ordered = bool((self._keys[1:] > self._keys[:-1]).all())
 

@@ -57,7 +57,7 @@ def _read_records(
     first: int,
     count: Any,
 ) -> bool:
-    """Read ``count`` records of a batch into rows from the first on; return False if the reference finds any error."""
+    """Read ``count`` records of a batch into rows from ``first`` on; return False if a record is not well-formed."""
     for number in range(first, first + count):
         length, at = _varint(buffer, at, end, 5)
         stop = at + length

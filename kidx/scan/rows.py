@@ -31,7 +31,7 @@ BATCH: Final = np.dtype([
 # fmt: on
 
 MORE: Final = 0
-"""The walk needs bytes that the block does not have."""
+"""The walk needs bytes after the end of the block, which the next block has."""
 
 END: Final = 1
 """Fewer than 18 bytes remain, or the next batch would exceed the end of the file."""
@@ -40,11 +40,11 @@ CORRUPT: Final = 2
 """A length is below 14: nothing after it can be read."""
 
 FULL: Final = 3
-"""No row is free."""
+"""All given rows are written."""
 
 
 ODD: Final = 4
-"""A batch is not ordinary; see :meth:`kidx.scan.LogBlocks.rows`."""
+"""A fast path leaves a batch to the walk, because it is not an ordinary one; see :meth:`kidx.scan.LogBlocks.rows`."""
 
 
 class WalkResult(NamedTuple):
