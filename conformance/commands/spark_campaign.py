@@ -51,7 +51,7 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
         nonlocal printed
         if done != printed:
             printed = done
-            console.print(f"{done} of {total} cells", highlight=False)
+            console.print(f"{done} of {total} runs", highlight=False)
 
     with session_for("conformance run") as spark:
         campaign = run_on_spark(spark, plan, seeds, directory, progress=show)
@@ -60,14 +60,14 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
     elif campaign.done or campaign.cut:
         plain_console().print(markdown(campaign.report), markup=False, highlight=False, soft_wrap=True, end="")
     console.print(
-        f"{len(campaign.done)} cells in {campaign.seconds:.0f} s: {directory}", highlight=False, soft_wrap=True
+        f"{len(campaign.done)} runs in {campaign.seconds:.0f} s: {directory}", highlight=False, soft_wrap=True
     )
     if campaign.errors:
         name, why = next(iter(campaign.errors.items()))
-        raise ToolError(f"{len(campaign.errors)} parts of the campaign failed, such as {name}: {why}")
+        raise ToolError(f"{len(campaign.errors)} runs of the campaign failed, such as {name}: {why}")
     if (campaign.cut or campaign.left) and not campaign.report.divergences:
         raise ToolError(
-            f"--max-time ended {len(campaign.cut)} parts of the campaign early and skipped {len(campaign.left)}; "
+            f"--max-time ended {len(campaign.cut)} runs of the campaign early and skipped {len(campaign.left)}; "
             f"repeat the command with --report {directory} to continue"
         )
     return campaign.exit_code

@@ -127,7 +127,7 @@ def test_a_campaign_is_a_report_of_shards(run, tmp_path):
     )
     document = json.loads(out)
     assert (code, document["verdict"], document["cells"]) == (0, "conforms", 2)
-    assert "2 of 2 cells" in err
+    assert "2 of 2 runs" in err
     assert {path.parent.name for path in (tmp_path / "c").glob("*/events.ndjson")} == {"4.4.0-time-5", "4.4.0-time-6"}
     code, out, _ = run(conformance.cli.main, "report", tmp_path / "c", "--json")
     assert code == 0
