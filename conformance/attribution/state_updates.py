@@ -105,7 +105,7 @@ def time_appended(now: TrackedIndex, args: Args, outcome: Outcome, state: State)
     if was is not None and state.entries > was.entries > 0 and args[1] == was.last[-1]:
         now.duplicates.add(args[1])
     now.written = max(now.written, state.entries)
-    if outcome.error == "offset_overflow":
+    if outcome.error == "offset_overflow":  # the timestamp was written before the offset was rejected
         now.drift = now.drift or "stray"
 
 
@@ -158,7 +158,7 @@ def reset(now: TrackedIndex, _args: Args, outcome: Outcome, state: State) -> Non
 
 def resized(now: TrackedIndex, args: Args, outcome: Outcome, state: State) -> None:
     """Track a resize: the file is truncated, grows, or the call fails in one of three ways."""
-    if outcome.error == "invalid_argument":
+    if outcome.error == "invalid_argument":  # the write position is 0 now
         now.drift = "rewound"
     elif outcome.error == "io" and args[0] < 0:
         _length_refused(now)

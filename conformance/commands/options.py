@@ -62,6 +62,7 @@ def _implementations(text: str, panel: str | None = None) -> Any:
     )
 
 
+# Forms of the value of -i, as help.
 _LOCAL_FORMS = (
     "jvm (Kafka's own classes), jvm:DIR (a build's classes), exec:COMMAND (your program; {release} in it is replaced by"
     " the release), python:MODULE:FACTORY, mutant:NAME (see `conformance mutate --list`)"

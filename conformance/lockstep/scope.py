@@ -59,11 +59,11 @@ class Scope(ABC, Generic[ObservationT, Files]):
     # -- releases ----------------------------------------------------------------------------------------------
 
     def rules(self, release: str) -> Hashable:
-        """Return a key for the rules of a release: subjects with the same rules share a reference."""
+        """Return a value that is equal for releases that behave alike; their subjects share a reference."""
         return dialect_of(release).rules(*self.sections)
 
     def key(self, release: str) -> str:
-        """Return the name of a release's :meth:`rules`; exercised clauses are counted under this name."""
+        """Return the name under which exercised clauses are counted; releases that behave alike have the same name."""
         return representative(release, *self.sections)
 
     def representative_order(self, releases: Iterable[str]) -> Iterable[str]:
