@@ -17,6 +17,7 @@ Json = dict[str, Any]
 
 FORMAT: Final = "kidx-events"
 VERSION: Final = 2
+"""Version of the events that are written."""
 READABLE: Final = (1, 2)
 """Versions that :func:`event_from_json` reads."""
 
@@ -227,6 +228,7 @@ class RunFinished(Event):
 
 
 Sink = Callable[[Event], None]
+"""Receiver of all events, such as the writer of a report."""
 
 _RENAMED: Final[dict[str, dict[str, str]]] = {
     "Progressed": {"share": "fraction_done"},

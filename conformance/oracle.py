@@ -15,6 +15,7 @@ _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _MAGIC: Final = 2
 _LENGTH_COUNTS_FROM: Final = 12
 """Position in a batch from which its length field counts."""
+# Bits of the attributes of a batch.
 _LOG_APPEND_TIME: Final = 1 << 3
 _TRANSACTIONAL: Final = 1 << 4
 _CONTROL: Final = 1 << 5

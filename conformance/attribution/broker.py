@@ -30,6 +30,7 @@ _OPERATIONS: Final = {
     "end_transaction": ("TX-15",),
     "delete_before": ("LG-12",),
 }
+"""The clauses about the response to an operation."""
 
 RECORDS_STAY: Final = "LG-16"
 """The clause that loading a log after a crash recovers it; reading the files after a restart exercises it."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from conformance.attribution.log_step import Files, LogStep
 
 _MARKER_KEYS: Final = (b"\0\0\0\0", b"\0\0\0\1")
+"""The keys of abort and commit markers."""
 _NEXT, _KEYLESS = 0, 7
 """Indexes into the value of a round: the next dirty offset, and the number of records without a key."""
 _V2: Final = 2

@@ -134,6 +134,7 @@ _WHILE_WRITING: Final = {
 }
 """Errors of an append that are raised by the buffer, or after writing to it."""
 _REFUSALS: Final = "ok buffer_overflow read_only offset_overflow invalid_argument invalid_offset illegal_state"
+"""The possible results of an append while the file is mapped."""
 
 
 # fmt: off

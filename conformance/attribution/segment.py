@@ -125,6 +125,7 @@ def _has(codec: Codec) -> Condition:
 _NO_LIMIT = INT_MAX - 8
 """The value of ``max_record_body_size``, the third argument of ``find_offset``, that means no limit."""
 _READS = "translate_offset read_segment read_next_offset find_offset"
+"""The operations that read the log."""
 
 # fmt: off
 ROWS: tuple[Row, ...] = (

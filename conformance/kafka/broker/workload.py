@@ -12,7 +12,7 @@ EPOCH_MS = 1_700_000_000_000
 
 # Compression by partition. A leader assigns offsets to an uncompressed batch in place, and rebuilds a compressed batch.
 COMPRESSION: tuple[str | None, ...] = (None, "gzip")
-LARGEST_BATCH = 6
+LARGEST_BATCH = 6  # records
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ ISOLATION_LEVELS: Final[dict[Isolation, int]] = {"read_uncommitted": 0, "read_co
 SPECIAL_TARGETS: Final = (-1, -2, -3, -4, -5, -6, -7)
 """Special targets of ListOffsets: all that some release of Kafka knows, and -7, which none knows (LO-15)."""
 LARGEST_TARGET: Final = (1 << 63) - 1
+"""The largest timestamp that can be requested."""
 
 
 class OffsetResult(NamedTuple):

@@ -18,6 +18,7 @@ _BY_CONTROLLER: Final = -1
 _UNCLEAN: Final = 1
 """Type of an election."""
 _NOT_NEEDED: Final = "ELECTION_NOT_NEEDED"
+"""Error if the partition has a leader."""
 # Kafka 2.4 may elect a leader and never respond. Then the response to the next request shows that a leader exists.
 _ELECTION_LIMIT_MS: Final = 2000
 _TOPIC: Final = 2

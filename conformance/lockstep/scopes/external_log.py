@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from conformance.lockstep.participant import Participant
 
 _NOT_COMPARED: Final = ("unsupported", FAILURE)
+"""The errors after which neither state nor files are normalized: the log lacks the operation, or has crashed."""
 _OPENING_OR_CLOSING: Final = frozenset({"open_log", "close_log", "crash_log"})
 
 

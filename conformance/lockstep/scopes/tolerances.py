@@ -247,6 +247,7 @@ class AllowedVariant(NamedTuple):
     cuts_indexes: bool = False
 
 
+# Descriptions of variants, for reports.
 _KILLED: Final = "a killed process has not created the files that releasing a log creates"
 _DELETES: Final = "segments before the log start were deleted before retention ran"
 AFTER_CORRUPTION: Final = "after the corruption of an index, a result may match the records"

@@ -245,4 +245,5 @@ class WireLockstep(WireComparison):
 
 
 def _kind(outcome: tuple[int, str | None]) -> str:
+    """Return the kind of the result of an append, for a signature; the outcome is an offset and an error."""
     return outcome[1] or "appended"

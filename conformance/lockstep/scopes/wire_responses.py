@@ -128,6 +128,7 @@ class WireComparison:
         self._compare_refusals(topic, list(error_queries(topic.name, epoch, versions)))
 
     def _compare_answers(self, topic: Topic, asked: list[Query]) -> None:
+        """Send lookups of offsets, and compare the results with the result of Kafka, or only with guarantees."""
         is_partly_remote = topic.is_tiered and self.level == "observed"
         promises = ListOffsetsContract(topic.account, is_partly_remote=is_partly_remote)
         expected = ExpectedRows(topic.reference)
@@ -244,6 +245,7 @@ class WireComparison:
     def _compare_batches(
         self, topic: Topic, question: str, offset: int, isolation: Isolation, batches: list[StoredBatch]
     ) -> None:
+        """Compare the batches of a fetch with the batches that the broker has appended, from the offset on."""
         account = topic.account
         limits = account.stable_ends if isolation == "read_committed" else (account.end,)
         actual = self._comparable(batches)
@@ -261,6 +263,7 @@ class WireComparison:
     # -- noting ----------------------------------------------------------------------------------------------------
 
     def _clause(self, target: int) -> str:
+        """Return the clause about the results for a target of ListOffsets."""
         dialect = self.topic.reference.dialect
         if target == -3:
             return {"unknown": "LO-20", "remembered": "LO-9", "read": "LO-10"}[dialect.max_lookup]
@@ -272,11 +275,7 @@ class WireComparison:
     def _compare_values(
         self, topic: Topic, what: str | Situation, clause: str, expected: Any, actual: Any, how: str, question: str = ""
     ) -> bool:
-        """Compare two values, and return True if they are equal; otherwise, record a divergence.
-
-        ``what`` and ``how`` are the two parts of its signature, such as ``fetch`` and ``other records than before``.
-        The last argument is the request as text.
-        """
+        """Return True if two values are equal; otherwise, record a divergence with the signature ``what``: ``how``."""
         self._record_executed(topic, what)
         if expected == actual:
             self.statistics.clauses[clause] += 1
