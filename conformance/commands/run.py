@@ -258,7 +258,7 @@ def run_command(
         from conformance.commands.spark_campaign import run_campaign  # noqa: PLC0415 -- part of an extra
 
         first = resolve_seed(plan.seed, 0).number
-        plan = replace(plan, jobs=1)  # Spark distributes the cells already
+        plan = replace(plan, jobs=1)  # Spark distributes the runs already
         return run_campaign(plan, range(first, first + (seeds or 1)), report, as_json=as_json, quiet=quiet)
     if seeds is not None:
         raise ToolError("--seeds requires --engine spark; a local run has one seed")

@@ -1,6 +1,6 @@
 """``conformance run --engine spark``: the grid release × machine × seed as Spark tasks.
 
-All the runs of the grid are a campaign. Each of them is a cell.
+All the runs of the grid are a campaign.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
     """Run a campaign, print its results and return the exit code.
 
     Args:
-        plan: The plan of every cell.
-        seeds: The seeds of the cells.
+        plan: The plan of every run.
+        seeds: The seeds of the runs.
         report: The campaign's directory, or None for one named after the time.
         as_json: True to print one JSON document instead of text.
         quiet: True to print no progress.
 
     Raises:
-        ToolError: Spark cannot run, a cell failed, or ``--max-time`` ended the campaign.
+        ToolError: Spark cannot run, a run failed, or ``--max-time`` ended the campaign.
     """
     try:
         from conformance.experiments.campaign.run import document, run_on_spark  # noqa: PLC0415 -- part of an extra
