@@ -22,10 +22,10 @@ class Segments:
 
     def __init__(self) -> None:
         self._by_base: dict[int, LogSegment] = {}
-        self._bases: list[int] = []
-        self._ordered: list[LogSegment] | None = None
-        self._removed: list[LogSegment] = []
-        self._replaced: list[LogSegment] = []
+        self._bases: list[int] = []  # the keys of _by_base, in ascending order
+        self._ordered: list[LogSegment] | None = None  # the segments by base offset; None until they are iterated
+        self._removed: list[LogSegment] = []  # detached segments, whose files delete_detached deletes
+        self._replaced: list[LogSegment] = []  # the same for segments that a cleaned segment has replaced
 
     def __len__(self) -> int:
         return len(self._bases)

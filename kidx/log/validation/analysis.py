@@ -25,10 +25,10 @@ def checked_batches(
     checks_size: Callable[[], bool] = lambda: True,
     decompressor: Decompressor | None = None,
 ) -> list[RecordBatch]:
-    """Return the checked batches of a call, up to the first of a newer epoch.
+    """Return the batches of an append that passed the checks, up to the first batch of a newer leader epoch.
 
     Args:
-        records: the bytes of the call; a truncated last batch is ignored.
+        records: the bytes of the append; a truncated last batch is ignored.
         name: name of the log's directory.
         max_message_bytes: maximum size of a batch, set by the topic.
         from_client: True if a producer sent the batches, which must begin at offset 0 then.

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from kidx.records.codecs import ChunkReader
     from kidx.records.record import BatchContext
 
-_AHEAD: Final = 2048
-_VARINT: Final = 5
-_VARLONG: Final = 10
+_AHEAD: Final = 2048  # bytes that are read ahead, up to 3.5
+_VARINT: Final = 5  # maximum number of bytes of a varint of 32 bits
+_VARLONG: Final = 10  # of 64 bits
 _STRUCTURE: Final = "Found invalid record structure"
 _TRUNCATED: Final = "Incorrect declared batch size, premature EOF reached"
 

@@ -28,7 +28,7 @@ class RecordErrors:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._errors: list[tuple[int, str, bool]] = []
+        self._errors: list[tuple[int, str, bool]] = []  # index of the record, reason, True if it is the timestamp
 
     def __bool__(self) -> bool:
         return bool(self._errors)
