@@ -36,7 +36,8 @@ BROKER_OPS: Final = by_name(
         Op("end_transaction", {"producer": _PRODUCER, "commit": BOOLEAN}),
         # Deletes the records before an offset; -1 is the high watermark.
         Op("delete_before", {"offset": LONG}),
-        # Stop the broker with SIGTERM, or with kill -9, and start it again. Every topic of the broker is affected.
+        # `restart_broker` stops the broker with SIGTERM, `kill_broker` with kill -9; both start it again. They affect
+        # all topics of the broker.
         Op("restart_broker", {}),
         Op("kill_broker", {}),
     )

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 KINDS: Final = ("offset", "time", "transaction")
 
 _every = partial(Op, of=frozenset(KINDS))
-_mapped = partial(Op, of=frozenset({"offset", "time"}))
+_mapped = partial(Op, of=frozenset({"offset", "time"}))  # the kinds whose files are memory-mapped
 _offset = partial(Op, of=frozenset({"offset"}))
 _time = partial(Op, of=frozenset({"time"}))
 _transaction = partial(Op, of=frozenset({"transaction"}))
@@ -47,6 +47,10 @@ _SIZE = Annotated[int, Meta(ge=1, le=MANY, description=f"an integer from 1 to {M
 
 INDEX_OPS: Final = by_name(
     (
+        # A declaration has the name and the arguments with their types; `Op` explains the rest: `gives` is the type of
+        # the result, `looks` means that nothing changes, `does` is the description for implementers, `least` are the
+        # smallest arguments that a broker passes, `tried` those with which a new implementation is tried.
+        #
         # All kinds of index. `open` creates the file or opens the existing one; `crash` releases it as a killed process
         # does, without trimming.
         _every(
@@ -208,15 +212,19 @@ EFFECTS: Final = effects(INDEX_OPS)
 """The effects of the operations that have one."""
 
 ESSENTIAL: Final = frozenset(name for name, effect in EFFECTS.items() if effect is not Effect.DAMAGES)
-"""Operations that a machine cannot skip, because it then corrupts the file or opens another file."""
+"""Operations that a machine cannot skip: they open or release the file, and the next step may corrupt it."""
 
 
 class State(NamedTuple):
     """State of an index after an operation, as the index reports it.
 
-    For a transaction index, ``max_entries``, ``full`` and ``length`` are None. ``last`` is ``(offset,)`` of an offset
-    index, ``(timestamp, offset)`` of a time index, and of a transaction index the last offset that it has in memory:
-    ``(offset,)`` or ``()``.
+    Attributes:
+        entries: The number of entries.
+        max_entries: The number of entries for which the file has space; None for a transaction index.
+        full: True if Kafka's ``isFull`` is true; None for a transaction index.
+        length: The length of the file in bytes; None for a transaction index.
+        last: ``(offset,)`` of an offset index, ``(timestamp, offset)`` of a time index; of a transaction index, the
+            last offset that it has in memory: ``(offset,)`` or ``()``.
     """
 
     entries: int

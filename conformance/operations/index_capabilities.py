@@ -40,7 +40,7 @@ INDEX_CLAUSES: Final = {
     "calls_after_close": "AI-16b AI-16c AI-19 AI-20 AI-44b TX-14b TX-21",
     "odd_arguments": "AI-3b AI-3c AI-4c AI-15c AI-21b AI-44",
 }
-"""The clauses that do not apply without a capability; a clause without a letter includes all its letters."""
+"""The clauses that do not apply without a capability; ``AI-3`` without a letter includes AI-3a, AI-3b and so on."""
 
 OF_OPERATION: Final = {name: each.needs for name, each in INDEX_OPS.items() if each.needs}
 """The capabilities that an operation requires for any arguments."""

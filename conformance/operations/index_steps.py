@@ -43,7 +43,7 @@ STEPS: Final[dict[str, type[Struct]]] = {
 """The structure of each operation, by its name."""
 
 
-def is_allowed(operation: Operation) -> bool:
+def has_valid_arguments(operation: Operation) -> bool:
     """Return True if the arguments of an operation, and of a file operation in them, have their types."""
     if not _is_typed(*operation):
         return False

@@ -37,12 +37,17 @@ PLACES: Final = ("chunk", "deletion")
 """The places at which a cleaner may be killed; their positions here are their numbers in LogCleaning.java."""
 
 _CLEANING: Final = {"checkpoint": LONG, "io_buffer_size": INT, "slots": INT, "age": LONG}
+# Operations by their possible effects on files.
 _op = partial(Op, files=Files.REPLACES)
 _look = partial(Op, files=Files.MAKES)
 _apart = partial(Op, files=Files.LEAVES)
 
 LOG_OPS: Final = by_name(
     (
+        # A declaration has the name and the arguments with their types; `Op` explains the rest: `gives` is the type of
+        # the result, `fields` are the names of its numbers, `line` and `does` are the name and the description in the
+        # line protocol, `needs` are the capabilities that a log needs.
+        #
         # Opens or creates the log of the directory. `settings` are topic configurations by their names. All records
         # below `recovery_point` are known to be on disk. `clean` is true if the last shutdown was a clean one.
         _op(
@@ -272,7 +277,6 @@ class LogState(NamedTuple):
         producers_end: The offset after the last batch that the producer state covers.
         ongoing: The first offsets of the open transactions.
         unreplicated: The first offsets of the completed transactions that are not yet below the high watermark.
-            replicated yet.
         producers: The producers in the order of their ids. A producer is its id, epoch, coordinator epoch, timestamp,
             first offset of its open transaction (-1 for none) and last batches. A batch is its last sequence number,
             last offset, offset delta and timestamp.

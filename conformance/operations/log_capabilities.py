@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 TIME_LOOKUPS: Final = "time_lookups"
 NOT_IN_STATE: Final = "the state does not include "
-"""The prefix of the tolerance for a field that a log's state does not include."""
+"""The reason before the name of a field that is not compared, because a log does not report it."""
 
 CAPABILITIES: Final = {
     "segments": "its records are in segments and files of Kafka's format, rolled by segment.bytes and sizes of indexes",
@@ -81,6 +81,7 @@ def settings_for(settings: dict[str, Any], capabilities: frozenset[str]) -> dict
 
 
 _OF_FILE: Final = {".txnindex": "transactions", SNAPSHOT_SUFFIX: "producers", FILE_NAME: "epochs"}
+"""The capability of a log that has a file, by the end of the file's name."""
 
 _CLAUSES: Final = {
     "segments": "SEG-* LO-23 FR-2 TX-15 LG-5 LG-6 LG-13 LG-14 LG-19 LG-22 LG-23 LG-24 LG-25 LG-26 LG-27 LG-29 LG-70",
@@ -94,7 +95,10 @@ _CLAUSES: Final = {
     TIME_LOOKUPS: "LO-6 LO-9 LO-10 LO-15 LO-20 LO-23 FR-1 FR-2 LG-21 LG-22 LG-23 LG-24 LG-25 LG-29 LG-70",
     "validation": "LG-50 LG-51 LG-52 LG-53 LG-54 LG-55 LG-56 LG-57 LG-58 LG-59 LG-60 LG-61 LG-62 LG-63 LG-64 LG-71",
 }
-"""The clauses that do not apply without a capability; a clause without a letter includes all its letters."""
+"""The clauses that do not apply without a capability.
+
+``SEG-*`` means all clauses that begin with ``SEG-``; ``LG-5`` without a letter includes LG-5a, LG-5b and so on.
+"""
 
 
 def needs_missing_capability(clause: str, capabilities: frozenset[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Declaration of an operation.
+"""Declaration of an operation on an object: an index file, a segment, a log, a cache or a topic of a broker.
 
 Signatures, effects, the types of traces and of the line protocol, both JSON Schemas, the parsers of replies, the
 requests that try a new implementation, and the names on the Java side are derived from it.
@@ -83,11 +83,12 @@ class Op:
         gives: The type of the result.
         fields: The names of the numbers in the result.
         effect: The effect on the object of the operation; None for most operations.
-        early: True if the operation may precede the opening, because it only changes what surrounds the object.
+        early: True if the operation may precede the opening of the object, because it changes something else, such as
+            remote storage.
         looks: True if the operation changes neither state nor files.
         names_file: The position of the argument that becomes the name of the open file; -1 for most operations.
         files: The possible effects on files.
-        line: The name in version 2 of the line protocol; empty if the arguments differ there.
+        line: The name in version 2 of the line protocol; empty if it has no operation with these arguments.
         method: The method of a Python object, or of kidx's log, that executes the operation; empty if it has the same
             name.
         many: The operation that is executed ``count`` times; each step adds the last arguments to the first ones.

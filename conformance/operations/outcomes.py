@@ -30,7 +30,8 @@ class Outcome(NamedTuple):
     """Outcome of an operation.
 
     Attributes:
-        error: The kind of the error: one of :data:`ERROR_KINDS`, or ``"unsupported"``; None without an error.
+        error: The kind of the error, such as one of :data:`ERROR_KINDS`; ``"unsupported"`` if the implementation does
+            not have the operation; None without an error.
         value: The result: None, a bool, or (nested) tuples of integers; None with an error.
         text: The message of the exception, without directories; None if the implementation has other messages
             than Kafka.

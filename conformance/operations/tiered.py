@@ -38,7 +38,8 @@ OWN_OPS: Final = by_name(
         _op("expire_remote", {}),
         # One run of the follower's task.
         _op("follow_remote", {}),
-        # Fetches from remote segments, as `RemoteLogManager.read` does. `committed` collects the aborted transactions.
+        # Fetches from remote segments, as `RemoteLogManager.read` does. With `committed`, the result ends with the
+        # number of aborted transactions, and producer id and first offset of each; without it, with -1.
         _op(
             "fetch_remote",
             {"offset": LONG, "max_bytes": INT, "at_least_one": BOOLEAN, "committed": BOOLEAN},

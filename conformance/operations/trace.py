@@ -38,7 +38,7 @@ class Trace:
         machine: The machine that recorded the trace.
         release: The release with which the implementation was compared.
         operations: The steps.
-        failure: The divergence, as returned by ``failure_json``; None if all participants agreed.
+        failure: The divergence that was recorded, as JSON; None if all participants agreed.
         title: A description of the trace.
         provenance: The versions, the seed and the profile of the run.
     """

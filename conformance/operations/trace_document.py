@@ -23,8 +23,10 @@ READABLE: Final = (1, 2)
 """Versions that this program reads."""
 
 Aspect = Literal["outcome", "text", "state", "bytes"]
-Object = dict[str, Any]
+"""What differs between two participants: outcome, text of the error message, state, or content of the files."""
 
+Object = dict[str, Any]
+"""Parsed JSON object."""
 
 _MISSING: Final = re.compile(r"missing required field `(\w+)`")
 _LOCATIONS: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
@@ -38,6 +40,8 @@ class Failure(Struct):
     participant: str
     release: str
     against: Literal["kidx", "model", "oracle", "refusal"]
+    """The other side: the reference (kidx), the model, or a scan of the log (oracle); none (refusal) if an operation
+    failed that must succeed."""
     aspects: Annotated[list[Aspect], Meta(min_length=1)]
     expected: Annotated[Any, Meta(description="First aspect according to the other side; bytes are hexadecimal.")]
     actual: Annotated[Any, Meta(description="First aspect according to the implementation.")]

@@ -1,7 +1,7 @@
 """Files with many traces, such as ``offset.ndjson``: one document per line, in the order of their ids.
 
-The package has such files for its regression traces, one per machine, and for the traces that kill mutants. A trace in
-such a file is named ``FILE#ID``. ``python -m conformance.operations.trace_file FILE TRACE ...`` adds traces.
+The package has such files for its regression traces, one per machine, and for the traces that kill mutants. ``FILE#ID``
+names a trace in such a file. ``python -m conformance.operations.trace_file FILE TRACE ...`` adds traces.
 """
 
 from __future__ import annotations

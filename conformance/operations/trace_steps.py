@@ -14,7 +14,7 @@ from conformance.clauses.machines import SERVER_MACHINES
 from conformance.operations import KINDS, SIGNATURES, Operation
 from conformance.operations.broker import BROKER_OPS
 from conformance.operations.index import INDEX_OPS
-from conformance.operations.index_steps import describe_argument, is_allowed, wrong_argument
+from conformance.operations.index_steps import describe_argument, has_valid_arguments, wrong_argument
 from conformance.operations.op import PATH
 from conformance.operations.operation import OPS
 from conformance.quoting import quoted
@@ -64,8 +64,8 @@ def check_steps(machine: str, operations: Sequence[Operation]) -> None:
         if machine not in KINDS:
             _check_texts(where, operation.args, in_names=machine not in SERVER_MACHINES)
             _check_types(where, operation)
-            if not is_allowed(operation):
-                raise StepError(f"{where}: the arguments of its file operation are invalid")
+            if not has_valid_arguments(operation):  # its own arguments are valid
+                raise StepError(f"{where}: it corrupts a file by an unknown operation or with invalid arguments")
 
 
 def _check_broker_step(where: str, number: int, operation: Operation) -> None:

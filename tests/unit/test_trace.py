@@ -343,7 +343,7 @@ def test_any_file_is_a_trace_or_rejected(tmp_path_factory, document):
 @pytest.mark.parametrize("damage", [("swap_ranges", [0, 1, 0]), ("flip_bit", [0, 9]), ("cut_file", []), ("", [])])
 def test_corruptions_of_other_machines_have_the_arguments_of_an_index_file(damage):
     step = Operation("damage_log_file", ("00000000000000000000.index", *damage))
-    with pytest.raises(StepError, match="step 1, 'damage_log_file': the arguments of its file operation are invalid"):
+    with pytest.raises(StepError, match="step 1, 'damage_log_file': it corrupts a file by an unknown"):
         check_steps("log", [step])
 
 

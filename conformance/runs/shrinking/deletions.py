@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from conformance.operations import Effect, Operation
-from conformance.operations.index_steps import is_allowed
+from conformance.operations.index_steps import has_valid_arguments
 from conformance.runs.shrinking.integers import with_numbers
 
 Operations = tuple[Operation, ...]
@@ -21,7 +21,7 @@ _OFFSETS: Final = frozenset(
 def is_valid_sequence(operations: Operations) -> bool:
     """Return True if a trace opens its object in time, corrupts only released files, and has valid arguments."""
     opening = next((step for step in operations if step.needs_opening or step.effect is Effect.OPENS), None)
-    if opening is None or opening.needs_opening or not all(map(is_allowed, operations)):
+    if opening is None or opening.needs_opening or not all(map(has_valid_arguments, operations)):
         return False
     in_use = False
     for operation in operations:
