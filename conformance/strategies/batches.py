@@ -31,7 +31,10 @@ PRODUCER_ROLES: Final = (
     *("commit",) * 2,
     "odd marker",
 )
-"""Roles of a batch: without a producer, or from a producer outside, inside or at the end of a transaction."""
+"""Roles of a batch, each as often as it is to be drawn.
+
+A batch has no producer, or its producer writes it outside, inside or at the end of a transaction.
+"""
 
 ODD_MARKERS: Final[tuple[tuple[bytes | None, bytes | None], ...]] = (
     (b"\x00\x00\x00\x00", b"\x00\x00"),

@@ -24,7 +24,13 @@ INDEX_SETTINGS: Final[dict[str, st.SearchStrategy[Any]]] = {
 
 
 class Shape(NamedTuple):
-    """Records to produce, each as (timestamp relative to the newest or None, value size or None for a tombstone)."""
+    """Batch to produce.
+
+    Attributes:
+        records: distance of each record's timestamp from the newest one (None for no timestamp), and the size of its
+            value (None for a tombstone).
+        codec: compression codec.
+    """
 
     records: tuple[tuple[int | None, int | None], ...]
     codec: str = "none"
@@ -66,6 +72,9 @@ def shapes(largest: int = 5) -> st.SearchStrategy[Shape]:
 
 
 def anchors() -> st.SearchStrategy[tuple[str, int]]:
-    """Draw the offset before which records are deleted: the name of an offset, and a distance from it."""
+    """Draw the offset before which records are deleted: the name of an offset, and a distance from it.
+
+    ``active`` and ``second`` are the base offsets of these segments, ``half`` is the middle of the log.
+    """
     place = st.sampled_from(("half", "active", "second", "end", "start", "high_watermark"))
     return st.tuples(place, st.sampled_from((0, 1, -1, 0)))

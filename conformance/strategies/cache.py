@@ -28,7 +28,13 @@ ALIAS: Final = {"A": "B", "w": "x", "Q": "R"}
 
 
 class Content(NamedTuple):
-    """Entries of a segment's index files, with offsets relative to the segment's start."""
+    """Entries of a segment's index files, with offsets relative to the segment's start.
+
+    Attributes:
+        offsets: offset and position of each entry of the offset index.
+        times: timestamp and offset of each entry of the time index.
+        transactions: producer id, first offset, last offset and last stable offset of each aborted transaction.
+    """
 
     offsets: tuple[tuple[int, int], ...]
     times: tuple[tuple[int, int], ...]
@@ -80,7 +86,10 @@ def kinds() -> Draw[str]:
 
 
 def odd_answers() -> Draw[tuple[str, str]]:
-    """Draw the behaviour of remote storage, and the change of the content that it returns (RC-7)."""
+    """Draw a behaviour of remote storage, and the name of a change to the content that it returns (RC-7).
+
+    ``damaged`` is a random change of the bytes; :func:`spoilt` makes the other changes.
+    """
     ways = st.sampled_from(("damaged", "damaged", "damaged", "empty", "zeros", "version", "other"))
     return st.sampled_from((("missing", ""), ("fails", ""), ("breaks", "damaged"), ("breaks", ""))) | ways.map(
         lambda way: ("gives", way)
@@ -94,7 +103,14 @@ def file_damages(kind: str) -> Draw[Operation]:
 
 
 def spoilt(content: bytes, kind: str, way: str) -> bytes:
-    """Return a corrupt content that random changes of bytes rarely produce."""
+    """Return a corrupt content that random changes of bytes rarely produce.
+
+    Args:
+        content: content of a valid file.
+        kind: suffix of the file.
+        way: ``zeros`` for additional entries of zeros, ``version`` for a wrong version or a partial entry, ``other``
+            for entries of ones; an empty file for any other text.
+    """
     size = ENTRY_SIZES[kind]
     if way == "zeros":
         return content + bytes(3 * size)
@@ -149,7 +165,7 @@ def named(pattern: str, segment: int) -> str:
 
 
 def deltas() -> Draw[int]:
-    """Draw distances from an entry."""
+    """Draw distances from the offset or the timestamp of an entry."""
     return st.sampled_from((0, 0, 1, -1, 7, -100, LONG_MAX >> 8))
 
 
@@ -159,3 +175,4 @@ def waits() -> Draw[int]:
 
 
 TTL: Final = 100
+"""Time-to-live of an unused entry in milliseconds."""

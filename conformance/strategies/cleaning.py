@@ -16,7 +16,8 @@ class Round(NamedTuple):
     """One cleaning round.
 
     Attributes:
-        checkpoint: cleaner checkpoint: ``"last"`` for the end of the last round, none, or another offset.
+        checkpoint: cleaner checkpoint: ``"last"`` for the end of the last round, ``"none"`` for no checkpoint, or the
+            name of an offset: the middle of the log, the base of the active segment, or beyond the end.
         io_buffer_size: bytes per read.
         slots: number of slots in the offset map.
         age: milliseconds between the modification times of successive segments.
@@ -34,7 +35,8 @@ class Keyed(NamedTuple):
     """Batch to append.
 
     Attributes:
-        records: key and value size of each record. The key is 0 for none; the size is None for a tombstone.
+        records: key size and value size of each record. The key size is 0 for no key, and -1 or -2 for the key of an
+            abort or commit marker; the value size is None for a tombstone.
         codec: compression codec.
     """
 
@@ -69,7 +71,10 @@ def rounds() -> st.Draw[Round]:
 
 
 def crashes() -> st.Draw[tuple[str, int]]:
-    """Draw the point of a crash, and how often the cleaner reaches the point before it crashes there."""
+    """Draw the point of a crash, and how often the cleaner reaches the point before it crashes there.
+
+    ``chunk`` is before a read, ``deletion`` after the renaming of the files of a replaced segment.
+    """
     return st.tuples(st.sampled_from(("deletion", "deletion", "chunk")), st.sampled_from((1, 2, 3, 5, 9)))
 
 

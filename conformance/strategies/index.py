@@ -1,6 +1,9 @@
 """Strategies for indexes.
 
 A value that occurs twice in a list of ``sampled_from`` is drawn twice as often. Examples shrink to the first value.
+
+An :class:`Aim` is a number near an anchor, such as the last key of the index. The anchor ``warm`` is the first entry of
+the warm section, ``last_relative`` the largest offset that an entry can store.
 """
 
 from __future__ import annotations

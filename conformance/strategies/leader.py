@@ -88,8 +88,8 @@ class Sent(NamedTuple):
 def recompressible(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Return the batch, with another codec if a leader may have to recompress it with lz4 or snappy (LG-58).
 
-    A program's libraries produce other blocks of these codecs than the reference, and may treat
-    corruption differently (LG-64); with Kafka's classes the reference borrows their libraries.
+    Only programs need this: their libraries produce other blocks of these codecs than the reference, and may treat
+    corruption differently (LG-64). With Kafka's classes, the reference uses their libraries.
     """
     if is_corrupt_stream(batch):
         return batch | {"codec": "gzip"}
@@ -195,7 +195,7 @@ def _changes(last: int, first: int = 0) -> Draw[list[list[Any]]]:
 
 
 def _inside() -> Draw[list[list[Any]]]:
-    """Draw changes of messages inside a wrapper, but not of their sizes, because Kafka allocates these sizes."""
+    """Draw changes of the messages in a compressed message, but not of sizes, because Kafka allocates these sizes."""
     bytes_set = st.builds(lambda at, byte: ["set", at, byte], st.integers(12, 25), st.sampled_from((0, 1, 2, 128, 255)))
     others = st.sampled_from((["cut", 1], ["cut", 9], ["cut", 40], ["add", 1], ["add", 5], ["add", 30]))
     return st.lists(bytes_set | others, min_size=1, max_size=1)

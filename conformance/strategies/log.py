@@ -31,7 +31,14 @@ class Shape(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Corruption of a file of a closed log; ``segment`` is the index of the file's segment, or of the snapshot."""
+    """Corruption of a file of a closed log.
+
+    Attributes:
+        segment: index of the file's segment among all segments, or of the snapshot among all snapshots.
+        suffix: suffix of the file, or the name of the leader epoch checkpoint.
+        how: operation on the file, such as ``cut_file``.
+        arguments: arguments of that operation.
+    """
 
     segment: int
     suffix: str
@@ -87,7 +94,7 @@ def closings() -> Draw[str]:
 
 
 def openings() -> Draw[tuple[bool, str, str]]:
-    """Draw a clean or unclean shutdown, and the checkpoints of recovery point and log start."""
+    """Draw whether the shutdown was clean, and the names of the offsets of recovery point and log start."""
     clean = st.booleans()
     recovery = st.sampled_from(("zero", "active", "middle", "end", "half"))
     start = st.sampled_from(("start", "start", "zero", "half", "end"))

@@ -10,7 +10,10 @@ if TYPE_CHECKING:
     from conformance.strategies.draws import Draw
 
 Sequence = Literal["next", "repeated", "gap", "zero", "unknown", "last"]
-"""First sequence number of a batch. ``"unknown"`` is -1, which a client must not send; ``"last"`` is the largest."""
+"""First sequence number of a batch, compared with the preceding batch of its producer.
+
+``"unknown"`` is -1, which a client must not send; ``"last"`` is almost the largest possible number.
+"""
 
 
 class Write(NamedTuple):

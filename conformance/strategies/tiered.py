@@ -1,4 +1,4 @@
-"""Strategies for logs with a remote tier. Names are plural, as in :mod:`conformance.strategies`."""
+"""Strategies for logs with a remote tier."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def fetch_sizes() -> Draw[int]:
 
 
 def anchors() -> Draw[str]:
-    """Draw offsets at the boundaries of both tiers, and inside."""
+    """Draw names of offsets at the boundaries of both tiers, and inside."""
     return st.sampled_from(("local", "remote", "later remote", "copied", "half", "active", "end", "second", "start"))
 
 
 def start_anchors() -> Draw[str]:
-    """Draw the checkpoint of the log start: up to date, older, or beyond the remote part."""
+    """Draw the name of the offset in the log start's checkpoint: up to date, older, or beyond the remote part."""
     return st.sampled_from(("start", "start", "zero", "local", "half"))
 
 
