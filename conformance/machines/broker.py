@@ -29,7 +29,13 @@ _TRANSACTIONAL: Final = (None, None, *PRODUCERS)
 
 
 class BrokerMachine(Machine):
-    """Machine of one topic; after each rule the lockstep compares every lookup and every file."""
+    """Machine of one topic; after each rule the lockstep compares every lookup and every file.
+
+    Attributes:
+        newest: The largest timestamp so far, in milliseconds.
+        compacted: True if the topic is compacted.
+        large: How often records may still be appended that are large enough to roll a segment of 1 MiB.
+    """
 
     kind = MACHINE
     lockstep: ClassVar[Any]

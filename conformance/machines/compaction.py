@@ -22,6 +22,9 @@ class CompactionMachine(LogMachine):
     """Machine of one compacted log.
 
     Every record has one of a few keys. The machine adds keys to records that rules of the log machine write without.
+
+    Attributes:
+        next_dirty: The offset at which the last cleaning round ended, or -1 before the first round.
     """
 
     kind: ClassVar[str] = "cleaned"

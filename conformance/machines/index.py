@@ -26,13 +26,22 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
 _SUFFIXES = ("", "", ".deleted", ".swap", ".cleaned")
-_NOWHERE = "missing/"
+_NOWHERE = "missing/"  # a directory that does not exist
 _MAPPED = ("offset", "time")
 _ENTRY_SIZES = {"offset": OFFSET_INDEX.size, "time": TIME_INDEX.size, "transaction": ABORTED_TXN.size}
 
 
 class IndexMachine(Machine):
-    """Machine of one index file."""
+    """Machine of one index file.
+
+    Attributes:
+        suffix: The suffix of the file.
+        skipped_operations: The names of the operations that a participant does not support.
+        probe: The keys and sizes of the index, near which rules choose their arguments.
+        path: The name of the file.
+        created_size: The maximum size with which the file was created, in bytes.
+        misnamed: True if a failed rename has left a wrong path in the index (AI-21).
+    """
 
     lockstep_type = Lockstep
     suffix: ClassVar[str]

@@ -43,7 +43,7 @@ class LogMachine(ProducerRules, LeaderRules, BoundaryRules):
 
     @initialize(settings=strategies.settings(), strict=topics(), asks=st.sampled_from((True, True, False)))
     def begin(self, settings: dict[str, Any], strict: dict[str, Any], asks: bool) -> None:
-        """Create the log. Two of three examples list offsets after every step, which opens all time indexes."""
+        """Create the log. Two of three examples list offsets after every step (``asks``); this opens time indexes."""
         self.settings, self.lists_offsets = self.topic(settings | strict), asks
         self.open(clean=True, recovery_point=0, start=0)
 

@@ -23,7 +23,18 @@ _EMPTY = LogState(0, 0, 0, 0, 0, (), 0, (), (), ())
 
 
 class LogBase(FilesMachine):
-    """Machine of a lockstep of logs, with what one example has written to its log."""
+    """Machine of a lockstep of logs, with what one example has written to its log.
+
+    Attributes:
+        settings: The topic's settings.
+        timestamps: The timestamps of all appended records.
+        now: The time of the log's clock, in milliseconds.
+        newest: The timestamp near which the next records have theirs.
+        epoch: The current leader epoch.
+        lists_offsets: True if the example lists offsets after every step.
+        is_open: True if the log is open; otherwise rules do nothing.
+        stopped_halfway: True if a truncation failed after some of its changes.
+    """
 
     kind: ClassVar[str] = "log"
     lockstep_type = LogLockstep

@@ -1,7 +1,8 @@
 """Rules for logs that are driven by the line protocol, with sequences that the other rules draw seldom.
 
-An example ends at its first divergence. If a log diverges at every close or gap, few of its examples get as far as an
-index that is lost after several segments. Runs of Kafka's own logs draw without these rules.
+An example ends at its first divergence. If a log diverges at every close or gap, few of its examples reach, step by
+step, a lost index of one of several segments. So one rule executes all of these steps. Machines of Kafka's own logs do
+not have these rules.
 """
 
 from __future__ import annotations

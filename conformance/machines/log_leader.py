@@ -9,7 +9,7 @@ from conformance.strategies.leader import Sent, sent
 
 
 class LeaderRules(LogBase):
-    """Appends as a leader that :mod:`kidx.log.validation` decides about."""
+    """Appends as a leader, which validates the batches (:mod:`kidx.log.validation`)."""
 
     @rule(batches=st.lists(sent(), min_size=1, max_size=2), alone=st.sampled_from((True, True, True, False)))
     def append_what_a_leader_refuses_or_changes(self, batches: list[Sent], alone: bool) -> None:

@@ -10,7 +10,7 @@ from conformance.strategies import draws as st
 from conformance.strategies.producers import Write, many, markers, writes
 from kidx.java_numbers import INT_MAX
 
-_SHORT: int = 1 << 15
+_SHORT: int = 1 << 15  # above the largest producer epoch
 _CALL: int = 4
 """Batches per call, so that a call fits into most segments."""
 
@@ -85,7 +85,14 @@ class ProducerRules(LogBase):
         version=st.sampled_from((0, 2)),
     )
     def verify_and_produce(self, write: Write, asked: int | None, raises_epochs: bool, version: int) -> None:
-        """Begin a transaction with a verification guard: new, for another sequence number, or used before."""
+        """Begin a transaction with a verification guard: new, for another sequence number, or used before.
+
+        Args:
+            write: The first batch of the transaction.
+            asked: The distance of the verified sequence number from the batch's; None to verify nothing before.
+            raises_epochs: True if the producer raises its epoch with each transaction.
+            version: The transaction version.
+        """
         batch = self.written(write._replace(transactional=True))
         producer, epoch, sequence = batch["producer"]
         if asked is not None:

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 
 class Machine(RuleBasedStateMachine):
-    """State machine whose rules execute operations in a lockstep; each run of the machine is one example."""
+    """State machine whose rules execute operations in a lockstep; each run of the machine is one example.
+
+    Attributes:
+        kind: The name of the machine, such as ``offset``.
+        lockstep_type: The class of locksteps to which the machine can be bound.
+        lockstep: The lockstep of a bound machine: it executes each operation with all participants and compares them.
+    """
 
     kind: ClassVar[str]
     lockstep_type: ClassVar[type[Any]]

@@ -15,6 +15,7 @@ from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, to_int, to_long
 from kidx.layout import OFFSET_INDEX
 
 _LAST = Aim("last", 0)
+"""The last entry: its column 0 is the offset, its column 1 the position."""
 
 
 class OffsetMachine(MappedIndexMachine):
@@ -92,6 +93,6 @@ class OffsetMachine(MappedIndexMachine):
     def reopen(
         self, how: str, calls: list[Operation], damages: list[Operation], opening: str, limit: int | None, then: str
     ) -> None:
-        """Close or crash the index, corrupt the file, and reopen it, read-write or read-only."""
+        """Close or crash the index, call it, corrupt the file, reopen it with a maximum size, and execute ``then``."""
         self.close_and_damage(how, calls, damages)
         self.open_again(opening, limit, then)

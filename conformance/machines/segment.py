@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _ENTRY_SIZES = {".log": 61, ".index": 8, ".timeindex": 12, ".txnindex": 34}
 _LEADERS = ("3.6.2", "3.7.2", "3.9.0")
-"""One release for each of the rules L1 to L3."""
+"""Releases in which a leader passes different offsets and timestamps to the segment, for the same batches (SEG-8)."""
 
 
 class BatchPosition(NamedTuple):
@@ -65,7 +65,14 @@ def file_damages() -> Draw[list[tuple[str, Operation]]]:
 
 
 class SegmentMachine(FilesMachine):
-    """Machine of one segment. Every rule ends with an open segment."""
+    """Machine of one segment. Every rule ends with an open segment.
+
+    Attributes:
+        base_offset: The base offset.
+        settings: Index interval in bytes, index size in bytes, and roll jitter in milliseconds.
+        suffix: The suffix of the files' names after a rename, such as ``.deleted``.
+        now: The time in milliseconds.
+    """
 
     kind: ClassVar[str] = "segment"
     lockstep_type = SegmentLockstep

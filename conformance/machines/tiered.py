@@ -22,11 +22,22 @@ if TYPE_CHECKING:
     from conformance.operations.tiered import TieredState
 
 _SPECIAL: Final = (-1, -2, -3, -4, -5, -6)
+"""Special targets of ListOffsets."""
 _MOST_TIMES: Final = 40
+"""The maximum number of timestamps for which one step lists offsets."""
 
 
 class TieredMachine(FilesMachine):
-    """Machine of one tiered log. After every step it lists offsets for timestamps at every boundary of both tiers."""
+    """Machine of one tiered log. After every step it lists offsets for timestamps at every boundary of both tiers.
+
+    Attributes:
+        settings: The topic's settings.
+        times: The timestamp of each record, by its offset.
+        now: The time of the log's clock, in milliseconds.
+        newest: The timestamp near which the next records have theirs.
+        epoch: The current leader epoch.
+        is_open: True if the log is open; otherwise rules do nothing.
+    """
 
     kind: ClassVar[str] = "tiered"
     lockstep_type = TieredLockstep

@@ -15,6 +15,7 @@ from kidx.java_numbers import LONG_MAX, LONG_MIN, to_long
 from kidx.layout import TIME_INDEX
 
 _LAST = Aim("last", 0)
+"""The last entry: its column 0 is the timestamp, its column 1 the offset."""
 
 
 class TimeMachine(MappedIndexMachine):
@@ -97,6 +98,6 @@ class TimeMachine(MappedIndexMachine):
     def reopen(
         self, how: str, calls: list[Operation], damages: list[Operation], opening: str, limit: int | None, then: str
     ) -> None:
-        """Close or crash the index, corrupt the file, and reopen it, read-write or read-only."""
+        """Close or crash the index, call it, corrupt the file, reopen it with a maximum size, and execute ``then``."""
         self.close_and_damage(how, calls, damages)
         self.open_again(opening, limit, then)

@@ -65,7 +65,7 @@ class TransactionMachine(IndexMachine):
         check=st.booleans(),
     )
     def reopen(self, how: str, calls: list[Operation], damages: list[Operation], check: bool) -> None:
-        """Close or crash the index, corrupt the file, reopen it, and perhaps run the sanity check."""
+        """Close or crash the index, call it, corrupt the file, reopen it, and perhaps run the sanity check."""
         self.close_and_damage(how, calls, damages)
         self.open("read-write")
         if check:

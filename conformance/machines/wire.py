@@ -30,7 +30,7 @@ class WireMachine(BrokerMachine):
         """Create a topic with a few batches, so that even the simplest example has records to look up."""
         settings = data.draw(wire.settings(self.lockstep.release), "settings") | self.lockstep.broker.topic_config
         self.large = int(settings["segment.bytes"] >= strategies.ROLLS_BY_SIZE)
-        self.lockstep.watches = False
+        self.lockstep.watches = False  # no queries yet
         self.do("create_topic", settings)
         self.append_all(shapes)
 
@@ -45,7 +45,7 @@ class WireMachine(BrokerMachine):
     def delete_into_transaction(self, delta: int, everything: bool) -> None:
         """Delete some records of an open transaction, or all records."""
         account = self.lockstep.topic.account
-        first = min(account.undecided.values()) + delta
+        first = min(account.undecided.values()) + delta  # the first offsets of the open transactions
         self.do("delete_before", -1 if everything else min(first, account.end))
 
     def teardown(self) -> None:
