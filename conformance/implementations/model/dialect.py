@@ -27,6 +27,7 @@ class Dialect(NamedTuple):
     strict_versions: bool = False
 
 
+# Groups of releases: indexes in Scala, in Java, with guards of unmapped files, with KAFKA-19390, and without trimming.
 SCALA: Final = Dialect(misplaced="invalid_argument", trims_when_closed=True)
 JAVA: Final = Dialect(trims_when_closed=True)
 GUARDED: Final = Dialect()
@@ -44,7 +45,7 @@ SINCE: Final[tuple[tuple[tuple[int, int, int], Dialect], ...]] = (
     ((4, 1, 1), REMAPPED),
     ((4, 4, 0), UNTRIMMED),
 )
-"""The first release of each group, in version order; a group ends before the next line's release."""
+"""For each release that changes the behaviour, in version order, the behaviour from that release on."""
 
 
 def dialect_of(release: str) -> Dialect:

@@ -18,15 +18,19 @@ if TYPE_CHECKING:
     from conformance.operations import Operation, Outcome
 
 SLOTS: Final[dict[str, type[SlotIndex]]] = {"offset": OffsetIndex, "time": TimeIndex}
+"""The kinds of index whose files have slots of one size."""
 
 NAMING: Final = {name: each.names_file for name, each in INDEX_OPS.items() if each.names_file >= 0}
 """Position of the argument that names a file, for each operation that has one."""
 
-FINDING: Final = frozenset({"truncate", "reset"})
-"""Operations that make a lost index empty, so that it is known again."""
+EMPTYING: Final = frozenset({"truncate", "reset"})
+"""Operations that make an index empty, so that the number of its entries is known again.
+
+An index is lost (``lost``) while the model does not know that number.
+"""
 
 HARMLESS: Final = frozenset({"flush", "truncate_to"} | {name for name, each in INDEX_OPS.items() if each.looks})
-"""Operations after which a lost index is still lost, without further effect on the model."""
+"""Operations on a lost index after which the model knows as much as before."""
 
 
 class Model:
@@ -55,7 +59,7 @@ class Model:
             file_bytes: Only for ``open``: the content of the file just before, or None if it does not exist.
 
         Returns:
-            The prediction, or None without one. The model then follows the operation as far as possible.
+            The prediction; None if the model abstains. It then follows the operation as far as possible.
         """
         name, args = operation
         if name in NAMING and "/" in args[NAMING[name]]:
@@ -69,7 +73,7 @@ class Model:
             if name in FILE_OPERATIONS:
                 self._damage()
             return None
-        if index.lost and name not in FINDING:
+        if index.lost and name not in EMPTYING:
             if name not in HARMLESS:
                 self._give_up()
             return None
@@ -104,9 +108,9 @@ class Model:
         if slots is None:
             self._index = TransactionIndex(self._dialect, directory, opening)
         else:
-            refusal = slots.refusal(opening) if file_bytes is None else None
-            if refusal is not None:
+            error = slots.opening_error(opening) if file_bytes is None else None
+            if error is not None:
                 directory.invalidate()  # operations on a previous index may still follow
-                return Prediction(refusal, UNKNOWN, b"")  # the new, empty file remains after the error
+                return Prediction(error, UNKNOWN, b"")  # the new, empty file remains after the error
             self._index = slots(self._dialect, directory, opening)
         return Prediction(OK, self._index.state(), directory.read(opening.path))

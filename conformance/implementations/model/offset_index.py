@@ -87,13 +87,13 @@ class OffsetIndex(SlotIndex):
         if self.write_position != count * 8:
             return self._append_elsewhere(offset, ENTRY.pack(relative, position))
         ENTRY.pack_into(self.data, self.write_position, relative, position)
-        self.push(offset, position)
+        self.record_entry(offset, position)
         self.last = offset
         return OK
 
     def _append_elsewhere(self, offset: int, entry: bytes) -> Outcome:
         """Append after a failed resize has moved the write position: the entry is counted, and only then rejected."""
-        self.put(entry)
+        self.write_bytes(entry)
         self.count += 1
         self.last = offset
         self.reread()

@@ -39,4 +39,4 @@ class Prediction(NamedTuple):
 
 
 class UndefinedError(Exception):
-    """State that the model cannot predict; the next ``open`` makes it predictable again."""
+    """Operation after which the model cannot predict anything until the next ``open``."""

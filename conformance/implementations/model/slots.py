@@ -18,9 +18,9 @@ from conformance.implementations.model.values import (
     YES,
     as_int,
     as_long,
-    in_order,
     need_ints,
     need_longs,
+    ordered_prefix,
 )
 from conformance.operations import OK, Outcome, State
 
@@ -47,7 +47,12 @@ class SlotIndex(ABC):
     The write position is normally at the end of the entries. An operation that fails halfway may leave it elsewhere,
     until a truncation moves it back. The entries are always the contents of the slots of the file.
 
+    The methods with the names of operations return the expected outcome. They return None if the model cannot predict
+    the outcome, but can still predict later operations. They raise UndefinedError if the model cannot predict anything
+    until the next ``open``.
+
     Attributes:
+        size: The size of an entry in bytes.
         data: The bytes of the file while the index is open.
         keys: The keys of the entries in the file. There are ``count`` of them, unless the file was truncated to less
             than its entries (AI-11).
@@ -82,7 +87,7 @@ class SlotIndex(ABC):
         self.refresh_last()
 
     @classmethod
-    def refusal(cls, opening: Opening) -> Outcome | None:
+    def opening_error(cls, opening: Opening) -> Outcome | None:
         """Return the error of opening a new file: too small for an entry (AI-3), or read-only (AI-4); else None."""
         if opening.max_index_size < cls.size:
             return INVALID_ARGUMENT
@@ -145,11 +150,11 @@ class SlotIndex(ABC):
     def reread(self) -> None:
         """Read the entries from the slots of the file again."""
         self.keys, self.values = self.parse(self.data[: min(self.count, len(self.data) // self.size) * self.size])
-        self.ordered_keys = in_order(self.keys)
-        self.ordered_values = in_order(self.values)
+        self.ordered_keys = ordered_prefix(self.keys)
+        self.ordered_values = ordered_prefix(self.values)
 
-    def keep(self, count: int) -> None:
-        """Keep only the first entries; the bytes of the file do not change (AI-14)."""
+    def keep_first(self, count: int) -> None:
+        """Remove all entries but the first ``count``; the bytes of the file do not change (AI-14)."""
         del self.keys[count:], self.values[count:]
         self.ordered_keys = min(self.ordered_keys, count)
         self.ordered_values = min(self.ordered_values, count)
@@ -157,8 +162,8 @@ class SlotIndex(ABC):
         self.write_position = count * self.size
         self.refresh_last()
 
-    def push(self, key: int, value: int) -> None:
-        """Record an entry that was written at the end of the entries."""
+    def record_entry(self, key: int, value: int) -> None:
+        """Add an entry to the lists, after the caller has written its bytes at the end of the entries."""
         count = self.count
         if self.ordered_keys == count and (count == 0 or key >= self.keys[-1]):
             self.ordered_keys = count + 1
@@ -169,8 +174,11 @@ class SlotIndex(ABC):
         self.count = count + 1
         self.write_position += self.size
 
-    def put(self, data: bytes) -> bool:
-        """Write bytes at the write position; write nothing and return False if they exceed the end of the file."""
+    def write_bytes(self, data: bytes) -> bool:
+        """Write bytes at the write position, but add no entry to the lists.
+
+        Return False, and write nothing, if the bytes exceed the end of the file.
+        """
         end = self.write_position + len(data)
         if end > len(self.data):
             return False
@@ -228,7 +236,7 @@ class SlotIndex(ABC):
     def truncate(self) -> Outcome:
         """Remove all entries. A closed index sets its count to 0 before it fails."""
         if self.mapped:
-            self.keep(0)
+            self.keep_first(0)
             self.lost = False
             return OK
         self.keys, self.values, self.count = [], [], 0
@@ -244,7 +252,7 @@ class SlotIndex(ABC):
         if at < 0 or offsets[at : at + 2] == [offset, offset]:
             self.lost = True
             return None
-        self.keep(at)
+        self.keep_first(at)
         return OK
 
     def reset(self) -> Outcome:

@@ -96,7 +96,7 @@ class TimeIndex(SlotIndex):
         if relative is None or write_position != count * 12 or write_position + 12 > len(self.data):
             return self._append_by_parts(timestamp, offset, relative)
         ENTRY.pack_into(self.data, write_position, timestamp, relative)
-        self.push(timestamp, offset)
+        self.record_entry(timestamp, offset)
         self.last = (timestamp, offset)
         return OK
 
@@ -105,12 +105,12 @@ class TimeIndex(SlotIndex):
 
         An entry that is not written at the end of the entries is counted, and only then rejected.
         """
-        if not self.put(TIMESTAMP.pack(timestamp)):
+        if not self.write_bytes(TIMESTAMP.pack(timestamp)):
             return BUFFER_OVERFLOW
         outcome = BUFFER_OVERFLOW
         if relative is None:
             outcome = OFFSET_OVERFLOW
-        elif self.put(RELATIVE.pack(relative)):
+        elif self.write_bytes(RELATIVE.pack(relative)):
             self.count += 1
             self.last = (timestamp, offset)
             outcome = Outcome(self.dialect.misplaced)

@@ -27,7 +27,11 @@ Transaction = tuple[int, int, int, int]
 class TransactionIndex:
     """List of transactions in a file that the first append creates (TX-2).
 
+    The methods with the names of operations return the expected outcome, or None if the model cannot predict it. They
+    raise UndefinedError if the model cannot predict anything until the next ``open``.
+
     Attributes:
+        lost: Always False; only the other kinds of index can be lost.
         data: The bytes of the file while its channel is open, else None.
         records: The transactions before the first record of a version that the release does not support.
         has_unsupported_version: True if there is such a record after them.

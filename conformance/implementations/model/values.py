@@ -23,7 +23,9 @@ YES: Final = Outcome(value=True)
 NO: Final = Outcome(value=False)
 
 INT: Final = 1 << 31
+"""The first number that is too large for a Java ``int``."""
 LONG: Final = 1 << 63
+"""The first number that is too large for a Java ``long``."""
 
 
 def as_int(number: int) -> int:
@@ -48,7 +50,7 @@ def need_longs(*numbers: int) -> None:
         raise UndefinedError
 
 
-def in_order(numbers: list[int]) -> int:
+def ordered_prefix(numbers: list[int]) -> int:
     """Return the length of the longest prefix in which numbers do not descend."""
     for n, fits in enumerate(map(le, numbers, islice(numbers, 1, None)), 1):
         if not fits:
