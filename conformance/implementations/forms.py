@@ -8,14 +8,14 @@ from conformance.subjects import load_subjects
 
 
 class Form(NamedTuple):
-    """One form of IMPL.
+    """One form of IMPL, the argument of ``-i``.
 
     Attributes:
         name: The text before the colon.
         argument: A description of the text after the colon; empty if there is no colon.
         optional: True if the form may also be used without the colon.
-        machine: The machine that tests the form if it is a server; empty if it is tested by the machines of index
-            files, segments and logs.
+        machine: The machine that tests the implementation if it is a server, such as a broker; empty if the machines of
+            index files, segments and logs test it.
     """
 
     name: str
@@ -37,13 +37,13 @@ class Form(NamedTuple):
 FORMS: Final = {
     form.name: form
     for form in (
-        Form("jvm", "DIR", optional=True),
-        Form("broker", "DIR", optional=True, machine="broker"),
-        Form("wire", "HOST:PORT", machine="wire"),
-        Form("subject", "NAME", machine="wire"),
-        Form("exec", "COMMAND"),
-        Form("python", "MODULE:FACTORY"),
-        Form("mutant", "NAME"),
+        Form("jvm", "DIR", optional=True),  # Kafka's own classes, of a release or of a build in DIR
+        Form("broker", "DIR", optional=True, machine="broker"),  # a broker of a release or of a build, with its files
+        Form("wire", "HOST:PORT", machine="wire"),  # any running broker, by its protocol alone
+        Form("subject", "NAME", machine="wire"),  # a third-party implementation of the catalogue
+        Form("exec", "COMMAND"),  # a program that speaks the line protocol
+        Form("python", "MODULE:FACTORY"),  # Python classes
+        Form("mutant", "NAME"),  # kidx with one planted defect
     )
 }
 
@@ -62,7 +62,7 @@ def is_server(text: str) -> bool:
     form = form_of(text)
     if form is not None and form.name == "subject":
         subject = load_subjects().get(text.partition(":")[2])
-        return subject is None or subject.driven == "wire"
+        return subject is None or subject.driven == "wire"  # others are driven as Java classes or by the line protocol
     return form is not None and form.is_server
 
 

@@ -87,18 +87,25 @@ class BatchedImplementation(Implementation, Protocol):
 
     It executes the steps some time after the references, and stops after the first step that differs. Only then does a
     lockstep request the observation and read the files.
+
+    A set of rules is the behaviour of releases that share a reference. A step has one expected result for each set.
     """
 
     @staticmethod
     def batch_group(rules: int, members: Sequence[tuple[BatchedImplementation, int]]) -> BatchGroup:
-        """Return the group of these members, each with the number (below ``rules``) of its set of rules."""
+        """Return the group of these members.
+
+        Args:
+            rules: The number of sets of rules.
+            members: Implementations, each with the number (from 0) of the set of rules that it must follow.
+        """
 
     def observation(self, operation: Operation) -> Observation:
         """Return the observation of the last executed operation, which is ``operation``."""
 
 
 class StepBatch(Protocol):
-    """Batch of steps, each with the expected result for every set of rules.
+    """Batch of steps, each with the expected result for every set of rules (:class:`BatchedImplementation`).
 
     Attributes:
         steps: The number of steps.
@@ -117,9 +124,10 @@ class StepBatch(Protocol):
 
         Args:
             operation: The operation.
-            expected: The observation and the files of a scope, for each set of rules.
-            by_name: A function that returns paths and contents, given the files of a scope and their name.
-            name: The name of the files.
+            expected: The expected observation and files, for each set of rules. The type of the files depends on the
+                scope of the lockstep; for an index file, it is the content.
+            by_name: A function that returns the content of each path, given such files and their name.
+            name: The name of the files; for an index file, it is the path.
         """
 
     def overwrite(self, name: str, contents: Sequence[bytes | None]) -> None:

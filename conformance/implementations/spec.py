@@ -7,7 +7,8 @@
 ``python:MODULE:FACTORY`` Python classes (:mod:`conformance.implementations.python.objects`)
 ``mutant:NAME``           kidx with one reviewed defect (:mod:`conformance.implementations.mutants`)
 ``wire:HOST:PORT``        any broker, by its protocol alone (:mod:`conformance.implementations.wire`)
-``subject:NAME``          a third-party implementation of the catalogue (:mod:`conformance.subjects`)
+``subject:NAME``          a third-party implementation of the catalogue (:mod:`conformance.subjects`), driven as Java
+                          classes (``jvm``), by the line protocol (``line``) or by Kafka's protocol (``wire``)
 ``broker``                a real broker, which has no index to drive: only the broker machine accepts it
 ``jvm:DIR, broker:DIR``   the same from a build's jars (:mod:`conformance.kafka.builds`)
 ========================= ===========================================================================================

@@ -36,7 +36,7 @@ class TryOut(NamedTuple):
 
 
 def _tried(kind: str, wanted: Callable[[Op], bool]) -> tuple[Operation, ...]:
-    """Return the operations to try on a kind of index; operations of this kind only come first and add entries."""
+    """Return the operations to try on a kind of index; those that only this kind has come first and add entries."""
     found = (each for each in INDEX_OPS.values() if kind in each.of and each.tried is not None and wanted(each))
     return tuple(Operation(each.name, each.tried or ()) for each in sorted(found, key=lambda each: len(each.of)))
 
@@ -44,6 +44,7 @@ def _tried(kind: str, wanted: Callable[[Op], bool]) -> tuple[Operation, ...]:
 INDEX_REQUESTS: Final = {kind: _tried(kind, lambda each: bool(each.does) and each.effect is None) for kind in KINDS}
 """Every operation of the line protocol on an index of each kind, except those that open or release it."""
 _ENDS: Final = _tried(KINDS[0], lambda each: each.effect is not None)
+"""Operations that release an index, to be tried last."""
 INDEX: Final = {
     kind: TryOut(
         Operation("open", (kind, f"probe-{kind}", 0, SIZE, True)),

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from conformance.errors import ToolError
 from conformance.experiments.interleave.experiment import batches_of
 from conformance.experiments.interleave.trace import case_of
-from conformance.implementations.jvm.interruptible import INTERRUPTED
+from conformance.implementations.jvm.interruptible import PAUSABLE
 from conformance.runs.reproducers.java_nested import fill, needed, source_of, template_of
 from conformance.runs.reproducers.java_text import java_comment, java_string, require_class_name
 
@@ -59,7 +59,7 @@ def interleaving_test(content: Json, path: Path) -> str:
             for each, data in batches.items()
         ),
         "target": target,
-        "changed": java_string(INTERRUPTED.pattern),
+        "changed": java_string(PAUSABLE.pattern),
         "classes": classes,
     }
     return fill(template, values)

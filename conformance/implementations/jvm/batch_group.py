@@ -22,7 +22,7 @@ class JvmBatchGroup:
 
     Args:
         language: The encoder of the steps.
-        rules: The number of sets of rules.
+        rules: The number of sets of rules; releases that share a reference have the same set.
         members: Implementations, each with a ``driver`` and the number of its set of rules.
     """
 

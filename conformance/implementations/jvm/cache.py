@@ -28,7 +28,7 @@ _OPERATIONS: Final = performed(CACHE_OPS)
 
 
 class JvmCache(JvmClasses[CacheObservation]):
-    """Cache of one release."""
+    """Cache of one release; the base class explains the attributes."""
 
     driver_name = "CacheDriver"
     group = "log"
@@ -40,7 +40,7 @@ class JvmCache(JvmClasses[CacheObservation]):
     reply_bytes = 1 << 16
     silent = CACHE_SILENT
     step_of = Requests(_OPERATIONS)
-    lends = False
+    shares_codecs = False
 
     def comparable(self, text: str) -> str:
         """Return a message without the directory of the cache; see the base class."""

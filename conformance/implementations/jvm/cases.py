@@ -1,6 +1,7 @@
-"""Batches of short cases that are executed in one call: the steps, with or without expected replies (``Cases.java``).
+"""Batches of cases that Java executes in one call (``Cases.java``).
 
-A case is its length in longs, followed by steps as in a :mod:`~conformance.implementations.jvm.step_batch`.
+A case is a short sequence of steps, with or without expected replies. It is encoded as its length in longs, followed by
+steps as in a :mod:`~conformance.implementations.jvm.step_batch`.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class JvmCases:
 
     Args:
         member: An index, a segment or a log of :mod:`conformance.implementations.jvm`, for exclusive use.
-        directory: An empty directory in which all cases work.
+        directory: An empty directory for the files of all cases.
     """
 
     def __init__(self, member: Any, directory: Path) -> None:

@@ -78,7 +78,7 @@ class JvmClasses(Generic[ObservationType]):
     """Size of the buffer for a reply, in bytes."""
     silent: ClassVar[Collection[str]] = frozenset()
     """Error kinds whose text is not compared."""
-    lends: ClassVar[bool] = True
+    shares_codecs: ClassVar[bool] = True
     """True if the reference also uses the codec libraries of this release."""
 
     row: ClassVar[Row]
@@ -98,7 +98,7 @@ class JvmClasses(Generic[ObservationType]):
         numbers = {exception: self._number(kind) for exception, kind in self.kind_of.items()}
         self._reply = bytearray(self.reply_bytes)
         loader = loader_of(release, self.group, progress, build) if loader is None else loader
-        if self.lends:
+        if self.shares_codecs:
             codecs = JvmCodecs(loader)
             self.compress, self.decompress = codecs.compress, codecs.decompress
         self.driver = connected_driver(

@@ -33,7 +33,7 @@ _RECORDS: Final = (
     "|DefaultRecordBatch|DefaultRecord|AbstractLegacyRecordBatch|LegacyRecord|ByteBufferLogInputStream"
     "|EndTransactionMarker|ControlRecordType)"
 )
-LOOKED_AT: Final = {
+INSTRUMENTED: Final = {
     "offset": _OFFSET,
     "time": _TIME,
     "transaction": _TRANSACTION,
@@ -61,7 +61,7 @@ class KafkaCoverage:
 
     Args:
         release: The release.
-        kind: A key of :data:`LOOKED_AT`.
+        kind: A key of :data:`INSTRUMENTED`.
         group: The group of the release's jars.
         directory: An empty directory for instrumented classes.
         progress: A callback that receives the progress of downloads.
@@ -91,7 +91,7 @@ class KafkaCoverage:
         self._probes: dict[int, Any] = {}
         self._classes: dict[str, bytes] = {}
         jars = class_path(release, group, progress=progress) if build is None else list(build.jars_without_logging)
-        self._instrument(jars, re.compile(rf"(?:{LOOKED_AT[kind]})(?:\$.*)?\.class"), directory)
+        self._instrument(jars, re.compile(rf"(?:{INSTRUMENTED[kind]})(?:\$.*)?\.class"), directory)
         self.loader = class_loader([directory, *jars])
 
     def _java(self, name: str) -> Any:

@@ -29,6 +29,7 @@ KIND_OF: Final = {
     "java.lang.IndexOutOfBoundsException": "out_of_bounds",
     "java.io.IOException": "io",
 }
+"""The error kind of each class of exceptions, for the operations on an index."""
 
 _NO_CLASS: Final = "java.lang.NoClassDefFoundError:"
 

@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
 OPERATIONS: Final = performed(INDEX_OPS)
+"""The operations that Java executes; the harness executes the others itself."""
 CODES: Final = numbered(OPERATIONS)
+"""The number of each operation in a batch of steps."""
 
 
 class JvmIndex(JvmClasses[Observation]):
-    """Index classes of one release."""
+    """Index classes of one release; the base class explains the attributes."""
 
     driver_name = "IndexDriver"
     group = "index"
@@ -33,7 +35,7 @@ class JvmIndex(JvmClasses[Observation]):
     reply_bytes = 1 << 20
     silent = SILENT
     step_of = Requests(OPERATIONS)
-    lends = False
+    shares_codecs = False
 
     def __init__(
         self, release: str, progress: Progress | None = None, build: Build | None = None, loader: Any = None
@@ -60,3 +62,4 @@ class JvmIndex(JvmClasses[Observation]):
 
 
 INDEX: Final = Language(JvmIndex.step_of, JvmIndex.encode_reply)
+"""Encoder of the steps and replies of an index."""

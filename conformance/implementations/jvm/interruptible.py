@@ -1,4 +1,8 @@
-"""Classes of a release that can be interrupted before every access to a field, a buffer or a file (``Switch``)."""
+"""Classes of a release whose operations can be paused before every access to a field, a buffer or a file.
+
+While an operation is paused, other operations run: it is interrupted by them (``Switch.java``). This has nothing to do
+with ``Thread.interrupt``.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +33,17 @@ if TYPE_CHECKING:
 
 _LOG: Final = "(?:kafka/log|org/apache/kafka/storage/internals/log)"
 _RECORDS: Final = "org/apache/kafka/common/record/(?:internal/)?"
-_INDEXES: Final = "AbstractIndex|OffsetIndex|TimeIndex|TransactionIndex|LazyIndex|LogSegment|RemoteIndexCache"
-_FILES: Final = (
+_INDEX_CLASSES: Final = "AbstractIndex|OffsetIndex|TimeIndex|TransactionIndex|LazyIndex|LogSegment|RemoteIndexCache"
+_FILE_CLASSES: Final = (
     rf"{_RECORDS}(?:FileRecords|FileLogInputStream)(?:\$.*)?\.class"
     r"|(?:kafka/utils/CoreUtils\$?|org/apache/kafka/server/util/LockUtils)\.class"
 )
-_BELOW_LOGS: Final = re.compile(rf"{_LOG}/(?:{_INDEXES})(?:\$.*)?\.class|{_FILES}")
-INTERRUPTED: Final = re.compile(rf"{_LOG}/(?:{_INDEXES}|Log|UnifiedLog|LocalLog|LogSegments)(?:\$.*)?\.class|{_FILES}")
-"""Class files that can be interrupted."""
-_OF_LOGS: Final = re.compile(rf"{_LOG}/.*\.class|{_RECORDS}.*\.class|{_FILES}")
+_FOR_INDEXES: Final = re.compile(rf"{_LOG}/(?:{_INDEX_CLASSES})(?:\$.*)?\.class|{_FILE_CLASSES}")
+PAUSABLE: Final = re.compile(
+    rf"{_LOG}/(?:{_INDEX_CLASSES}|Log|UnifiedLog|LocalLog|LogSegments)(?:\$.*)?\.class|{_FILE_CLASSES}"
+)
+"""The class files that are instrumented, so that their operations can be paused."""
+_FOR_LOGS: Final = re.compile(rf"{_LOG}/.*\.class|{_RECORDS}.*\.class|{_FILE_CLASSES}")
 
 
 def interruptible_classes(
@@ -47,7 +53,7 @@ def interruptible_classes(
     build: Build | None = None,
     change: Callable[[Any], bool] | None = None,
 ) -> Any:
-    """Return a class loader of a release's classes that can be interrupted.
+    """Return a class loader of a release's classes, instrumented so that their operations can be paused.
 
     Args:
         release: The release.
@@ -60,11 +66,11 @@ def interruptible_classes(
         ToolError: Java, the jars or all of the classes are missing, or no class was changed.
     """
     jars = jars_of(release, progress, build)
-    classes = list(kafkas_classes(jars, INTERRUPTED))
+    classes = list(kafkas_classes(jars, PAUSABLE))
     if not classes:
-        raise ToolError(f"Kafka {release} has none of the classes whose locks can be interrupted")
+        raise ToolError(f"Kafka {release} has none of the classes whose operations can be paused")
     changed = False
-    for name, data in (*classes, *own_classes("Racy.class")):
+    for name, data in (*classes, *own_classes("Racy.class")):  # Racy is a counter with a race that must be found
         original = data
         if change is not None:
             node = read_class(data)
@@ -79,21 +85,22 @@ def interruptible_classes(
 
 
 def interruptible_digest(release: str, progress: Progress | None = None, *, logs: bool = False) -> str:
-    """Return a hash of a release's classes that can be interrupted; releases with equal hashes need only one run.
+    """Return a hash of the classes whose interleavings are tested; releases with equal hashes need only one run.
 
     Args:
         release: The release.
         progress: A callback that receives the progress of downloads.
-        logs: True to include all classes that a log uses.
+        logs: True for the classes of logs and all classes that they use; False for those of indexes, segments and the
+            remote index cache.
     """
     digest = hashlib.sha256()
-    for name, data in kafkas_classes(jars_of(release, progress), _OF_LOGS if logs else _BELOW_LOGS):
+    for name, data in kafkas_classes(jars_of(release, progress), _FOR_LOGS if logs else _FOR_INDEXES):
         digest.update(name.encode() + b"\0" + data)
     return digest.hexdigest()
 
 
 @cache
 def _interruptible() -> Any:
-    """Return our class that inserts a point before every access to a field, a buffer or a file."""
+    """Return our Java class that inserts a call of ``Switch`` before every access to a field, a buffer or a file."""
     loader = class_loader([compiled_classes(), *asm_jars()])
     return start_jvm().JClass("conformance.Interruptible", loader=loader)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMPILER = "ecj"
+"""Name of the compiler among the tools that :mod:`conformance.kafka` downloads."""
 JAVA_LEVEL = "17"
 """Level of the language and of the class files."""
 

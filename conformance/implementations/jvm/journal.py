@@ -40,6 +40,7 @@ _RECORDED: Final = re.compile(
 """Classes that are searched for these calls."""
 _INDEX: Final = re.compile(r".*/(?:Abstract|Offset|Time)Index\b.*")
 """Classes that write to a mapped file, in which every number that is put is an event."""
+# The calls that are redirected, as class and method of Java.
 _OWNERS: Final = (
     b"java/nio/channels/FileChannel",
     b"java/nio/channels/GatheringByteChannel",
@@ -51,7 +52,9 @@ _OWNERS: Final = (
     b"java/nio/file/Files",
     b"java/io/File",
 )
+"""Classes of Java; a class of Kafka that names none of them changes no file."""
 _STREAMS: Final = frozenset({"java/io/RandomAccessFile", "java/io/FileOutputStream"})
+"""Classes whose constructors open files."""
 _REDIRECTED: Final = frozenset(
     {
         ("java/nio/channels/FileChannel", "open"),
@@ -62,6 +65,7 @@ _REDIRECTED: Final = frozenset(
         ("java/io/FileOutputStream", "getFD"),
     }
 )
+"""Calls that return an object through which a file is written or synced."""
 _SYNCS: Final = frozenset(
     {
         ("java/nio/channels/FileChannel", "force"),
@@ -83,6 +87,7 @@ _WRITES: Final = {
     },
     "java/io/File": {"delete", "renameTo", "createNewFile"},
 }  # fmt: skip
+"""Calls after which the directory is read."""
 _INVOKE_SPECIAL = 183
 _DUP, _DUP2 = 89, 92
 _CALL: Final = 5
@@ -107,7 +112,7 @@ class StepBegins(NamedTuple):
 
 
 class Written(NamedTuple):
-    """New content of a file."""
+    """New content of a file; ``file`` is the number that the journal has given to the file, for all its names."""
 
     file: int
     content: bytes
@@ -122,10 +127,7 @@ class Renamed(NamedTuple):
 
 
 class Synced(NamedTuple):
-    """Sync of a file.
-
-    ``site`` has the methods of Kafka that led to the sync, the innermost first.
-    """
+    """Sync of a file, by its number; ``site`` has the methods of Kafka that led to the sync, the innermost first."""
 
     file: int
     kind: SyncKind
@@ -133,7 +135,7 @@ class Synced(NamedTuple):
 
 
 class DirectorySynced(NamedTuple):
-    """Sync of the directory."""
+    """Sync of the directory; ``site`` has the methods of Kafka that led to the sync."""
 
     site: str
 

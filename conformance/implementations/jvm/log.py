@@ -84,7 +84,7 @@ _OPERATIONS: Final = performed(LOG_OPS, without=("read_log",))
 
 
 class JvmLog(JvmClasses[LogObservation]):
-    """Log of one release."""
+    """Log of one release; the base class explains the attributes."""
 
     driver_name = "LogDriver"
     group = "log"

@@ -17,8 +17,8 @@ _SUPPLIER: Final = "org/apache/kafka/server/util/LockUtils$ThrowingSupplier"
 _POP, _SWAP, _INTERFACE = 87, 95, 185
 _MONITORS: Final = frozenset({194, 195})
 _LOGS: Final = re.compile(r"(?:kafka/log|org/apache/kafka/storage/internals/log)/(?:Log|UnifiedLog)")
-_JUMP_TARGETS: Final = frozenset({8, 14, 15})
-"""Kinds of instructions that have no effect: labels, frames and line numbers."""
+_PSEUDO_INSTRUCTIONS: Final = frozenset({8, 14, 15})
+"""ASM's numbers for instructions that have no effect: labels, frames and line numbers."""
 
 
 def without_guard(class_name: str, method: str, guard: str) -> Change:
@@ -92,7 +92,7 @@ def too_early(class_name: str, method: str, call_name: str, before: str) -> Chan
             first = next((call for call in calls if str(call.name) == before), None)
             if moved is None or first is None:
                 continue
-            receiver, place = moved.getPrevious(), _real_before(first)
+            receiver, place = moved.getPrevious(), _instruction_before(first)
             for instruction in (receiver, moved):
                 each.instructions.remove(instruction)
                 each.instructions.insertBefore(place, instruction)
@@ -102,9 +102,10 @@ def too_early(class_name: str, method: str, call_name: str, before: str) -> Chan
     return change
 
 
-def _real_before(instruction: Any) -> Any:
+def _instruction_before(instruction: Any) -> Any:
+    """Return the last instruction with an effect before another one."""
     before = instruction.getPrevious()
-    while int(before.getType()) in _JUMP_TARGETS:
+    while int(before.getType()) in _PSEUDO_INSTRUCTIONS:
         before = before.getPrevious()
     return before
 

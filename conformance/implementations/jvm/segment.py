@@ -54,7 +54,7 @@ def comparable(text: str, directory: str) -> str:
 
 
 class JvmSegment(JvmClasses[SegmentObservation]):
-    """Segment of one release."""
+    """Segment of one release; the base class explains the attributes."""
 
     driver_name = "SegmentDriver"
     group = "segment"

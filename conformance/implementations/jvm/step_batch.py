@@ -25,8 +25,11 @@ _PADDING: Final = [bytes(number) for number in range(8)]
 _NOTHING: Final = _LONG(-1)
 """Length of the content of a file that does not exist, or of an expectation that no reply matches."""
 _AS_BEFORE: Final = _LONG(-2)
+"""Length of a reply that is the same as for the preceding set of rules, and so are the files."""
 _UNCHANGED: Final = _LONG(-2)
+"""Length of a content, or number of files, that is the same as after the preceding step."""
 _NAMED_AS_BEFORE: Final = _LONG(-3)
+"""Number of files whose names are the same as after the preceding step."""
 _NO_FILES: Final = _LONG(0)
 _NEVER: Final = _NOTHING + _NO_FILES
 """Expectation that no reply matches, so that the harness compares the step itself."""
@@ -83,6 +86,8 @@ require_int: Final = struct.Struct("=i").pack
 
 class StepBatch:
     """Batch of steps, each with its expected results for every set of rules.
+
+    Releases that share a reference have the same set of rules.
 
     Args:
         rules: The number of sets of rules.

@@ -47,7 +47,7 @@ def _loader(release: str) -> Any:
 
 
 class JvmTiered(JvmClasses[TieredObservation]):
-    """Tiered log of one release.
+    """Tiered log of one release; the base class explains the attributes.
 
     Args:
         release: A release from 3.7.0 on.

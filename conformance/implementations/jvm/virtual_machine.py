@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from conformance.kafka.releases import Group
 
 OPTIONS: tuple[str, ...] = (
-    "-Xms320m",  # 26 releases: what lives on would be moved four times on the way from less
-    "-XX:MetaspaceSize=256m",  # their classes; up to it, Java does not look for some that have gone
+    "-Xms320m",  # a smaller heap would grow four times with the objects of 26 releases, and move them
+    "-XX:MetaspaceSize=256m",  # up to this size of the loaded classes, Java does not search for unused ones
     "-Xmn128m",
     "-Xmx512m",  # 26 releases' classes and the buffers of one example; the rest is headroom for segments
-    "-XX:+UseSerialGC",  # two cores, one of them ours
+    "-XX:+UseSerialGC",  # one of two cores executes Python
     # The second compiler takes a third of a run's processor time and gives nothing back: reports/jobs.md.
     "-XX:TieredStopAtLevel=1",
-    "-XX:ReservedCodeCacheSize=240m",  # what both compilers have; 48 MB are full after 26 releases
-    "-XX:+DisplayVMOutputToStderr",  # of a crash: stdout belongs to the command
+    "-XX:ReservedCodeCacheSize=240m",  # the default of both compilers; the 48 MB of one are full after 26 releases
+    "-XX:+DisplayVMOutputToStderr",  # the report of a crash: stdout belongs to the command
     f"-XX:ErrorFile={tempfile.gettempdir()}/kidx-java-crash-%p.log",  # not into the user's directory
     "-XX:-UsePerfData",  # no /tmp/hsperfdata file
     # The driver runs the tasks that the caching library of RemoteIndexCache runs in separate threads.
@@ -44,16 +44,18 @@ OPTIONS: tuple[str, ...] = (
     # Python calls C functions 10,000 deep, as for nested JSON of a program, and would reach the default ones, 1 MB.
     "-Xss8m",
     "-XX:-StackTraceInThrowable",  # an error is an outcome; its stack trace would cost more than the operation
-    "-Dslf4j.internal.verbosity=ERROR",  # "no provider" is what we want, no need to say it 26 times
+    "-Dslf4j.internal.verbosity=ERROR",  # otherwise each of 26 releases reports that slf4j has no provider
 )
-_BOTH_COMPILERS: Final = "-XX:TieredStopAtLevel=4"
-_MORE: Final[list[str]] = []
+_WITH_C2: Final = "-XX:TieredStopAtLevel=4"
+_EXTRA_OPTIONS: Final[list[str]] = []
+"""Options of this run, after :data:`OPTIONS`."""
 _MOST_FILES: Final = 1 << 13
+"""The maximum of :func:`most_open_files`."""
 
 
 def enable_c2_compiler() -> None:
-    """Enable the JVM's second compiler, if it does not run yet; it pays off in a minute of the same loop."""
-    _MORE.append(_BOTH_COMPILERS)
+    """Enable the second compiler of a JVM that is not yet started; it pays off in a minute of the same loop."""
+    _EXTRA_OPTIONS.append(_WITH_C2)
 
 
 @cache
@@ -77,7 +79,7 @@ def start_jvm() -> Any:
         # the process.
         faulthandler.disable()
         try:
-            jpype.startJVM(str(java.libjvm), *OPTIONS, *_MORE, convertStrings=False, interrupt=False)
+            jpype.startJVM(str(java.libjvm), *OPTIONS, *_EXTRA_OPTIONS, convertStrings=False, interrupt=False)
         except (OSError, RuntimeError) as error:
             raise ToolError(f"Java {java.version} at {java.home} does not start: {error}") from error
         _collect_apart()
@@ -88,15 +90,16 @@ def start_jvm() -> Any:
 
 
 def _collect_apart() -> None:
-    """Prevent the two garbage collectors from triggering each other, as JPype makes them for the sake of shared cycles.
+    """Prevent the garbage collectors of Java and Python from triggering each other.
 
-    There are no such cycles. Each collection of Java would otherwise scan all Python objects of a run, and the reverse.
+    JPype does that to find cycles through objects of both. There are no such cycles here, and each collection of Java
+    would scan all Python objects of a run, and the reverse.
     """
     gc.callbacks[:] = [hook for hook in gc.callbacks if getattr(hook, "__module__", None) != "_jpype"]
 
 
 def most_open_files() -> int:
-    """Return the number of files this process may open: Java raises the limit as far as possible when it starts."""
+    """Return the number of files that this process may open; Java raises the limit when it starts."""
     start_jvm()
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return _MOST_FILES if soft == resource.RLIM_INFINITY else min(soft, _MOST_FILES)
@@ -120,7 +123,7 @@ def class_loader(paths: Iterable[Path]) -> Any:
 _JAVA_0: Final = 44
 """Number that is added to a Java release to get its class file version."""
 _LOADERS: Final[dict[tuple[str, Group], Any]] = {}
-_BUILDS: Final[dict[tuple[object, ...], Any]] = {}
+_BUILD_LOADERS: Final[dict[tuple[object, ...], Any]] = {}
 
 
 def release_loader(release: str, group: Group = "index", progress: Progress | None = None) -> Any:
@@ -147,6 +150,6 @@ def build_loader(build: Build) -> Any:
             f"the build {build.text} is compiled for Java {build.class_version - _JAVA_0}, and this is Java "
             f"{newest - _JAVA_0}: set KIDX_JAVA_HOME to a newer one"
         )
-    if build.stamp not in _BUILDS:
-        _BUILDS[build.stamp] = class_loader(build.jars_without_logging)
-    return _BUILDS[build.stamp]
+    if build.stamp not in _BUILD_LOADERS:
+        _BUILD_LOADERS[build.stamp] = class_loader(build.jars_without_logging)
+    return _BUILD_LOADERS[build.stamp]
