@@ -147,9 +147,11 @@ class BatchGroup(Protocol):
         """Return a new batch without any step."""
 
     def start(self, script: StepBatch, *, alone: bool) -> None:
-        """Start to execute a batch.
+        """Start to execute a batch; ``finish`` must be called before the next batch.
 
-        ``finish`` must be called next; with ``alone``, no other work is done before.
+        Args:
+            script: The batch.
+            alone: True if the caller calls ``finish`` immediately, without preparing another batch in the meantime.
         """
 
     def finish(self) -> int:

@@ -165,7 +165,7 @@ def test_an_operation_outside_the_protocol_is_unsupported(start):
 def test_missing_capabilities_are_known_from_the_start(start):
     index = start("odd/reticent")
     assert not index.supports("lookup")
-    assert not index.tells_state
+    assert not index.reports_state
     assert index.supports("bulk_append")
     assert open_offset(index) == Observation(Outcome(), None)
     assert perform(index, "lookup", 7).outcome.error == "unsupported"

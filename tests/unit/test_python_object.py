@@ -205,7 +205,7 @@ def test_plain_exceptions_are_errors(make):
 def test_missing_methods_are_known_from_the_start(make):
     index = make("open_small")
     assert not index.supports("entry")
-    assert not index.tells_state
+    assert not index.reports_state
     assert index.supports("append")
     assert index.supports("bulk_append")
     assert open_offset(index) == Observation(Outcome(), None)

@@ -24,10 +24,14 @@ if TYPE_CHECKING:
     from conformance.kafka.client import Isolation
 
 COMPARED: Final = (".log", ".index", ".timeindex", ".txnindex")
+"""Suffixes of the files that are compared."""
 EPOCHS: Final = "leader-epoch-checkpoint"
+"""Name of the file with the leader epochs, which is compared, too."""
 DELETE_ALL: Final = -1
+"""Offset in a DeleteRecords request that means the high watermark."""
 
 Files = dict[str, bytes]
+"""Content of files, by name."""
 
 
 class Checkpoints(NamedTuple):
@@ -45,6 +49,7 @@ class Checkpoints(NamedTuple):
 
 
 NEW: Final = Checkpoints(clean=True, recovery_point=0, log_start_offset=0)
+"""Checkpoints of a new partition."""
 
 
 class ReferencePartition:

@@ -114,7 +114,7 @@ class BrokerTopic:
         return self.settings.get("message.timestamp.type") == "LogAppendTime"
 
     def rebuilds(self, codec: str | None) -> bool:
-        """Return True if the leader recompresses batches with this codec; with None, batches with some codec."""
+        """Return True if the leader recompresses batches of this codec; with None, if it recompresses any batches."""
         name = str(self.settings.get("compression.type", "producer"))
         return name != "producer" and codec != ("none" if name == "uncompressed" else name)
 

@@ -31,6 +31,10 @@ class RunningBroker:
 
     Args:
         broker: A started broker; the caller must also stop it.
+
+    Attributes:
+        name: The name in reports.
+        version: The latest version of ListOffsets that the release supports.
     """
 
     def __init__(self, broker: Broker) -> None:

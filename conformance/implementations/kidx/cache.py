@@ -38,7 +38,7 @@ class StoredIndexes:
         self._stored.clear()
 
     def put(self, segment: str, kind: str, answer: str, content: str) -> None:
-        """Define the response to requests for a file."""
+        """Define the response to requests for a file; ``answer`` is one of the ANSWERS of the operation."""
         self._stored[segment, kind] = answer, bytes.fromhex(content)
 
     def fetch_index(self, segment: RemoteSegment, kind: str) -> Iterable[bytes]:

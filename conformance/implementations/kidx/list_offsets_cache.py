@@ -43,7 +43,10 @@ class SegmentCacheKey(NamedTuple):
 
 
 class LogCacheKey(NamedTuple):
-    """Everything on which a log's results for timestamps and special targets depend."""
+    """Everything on which a log's results for timestamps and special targets depend.
+
+    ``search_start`` is the offset at which the log begins to search for timestamps.
+    """
 
     start_offset: int
     search_start: int

@@ -42,7 +42,7 @@ class ReferenceTiered(ReferenceLog):
         self.log: LogWithTasks | None = None
         self.remote = RemoteMetadata()
         self.tasks: RemoteTasks | None = None
-        self._contents: dict[int, int] = {}
+        self._contents: dict[int, int] = {}  # checksums of the copied segments, by their numbers
         self._calls |= {
             "open_tiers": self._open,
             "copy_segments": partial(self._run, "copy"),

@@ -46,6 +46,7 @@ _ADAPTERS: dict[str, type] = {
     "cache": ReferenceCache,
     "tiered": ReferenceTiered,
 }
+"""The reference that a mutant of a machine derives from; for machines of index files, it is ReferenceIndex."""
 
 
 def mutant(name: str) -> Mutant:

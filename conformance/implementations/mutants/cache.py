@@ -1,4 +1,8 @@
-"""Defects of the cache of remote index files: names, starts, fetches, lookups."""
+"""Defects of the cache of remote index files: names, starts, fetches, lookups.
+
+A row is a mutant: violated clause, name, defect, function (the names that lead to it from the class), fragment of its
+source (``START``: its beginning), and replacement. A class with ``@defect`` is a mutant, too.
+"""
 
 from __future__ import annotations
 
@@ -200,6 +204,3 @@ class RemovesBrokenStreams(RemoteIndexCache):
         except OSError:
             (self.directory / f"{segment.file_name(kind)}{TEMPORARY}").unlink(missing_ok=True)
             raise
-
-
-# -- lookups ----------------------------------------------------------------------------------------------------

@@ -1,4 +1,8 @@
-"""Defects of the cache of remote index files: removals, limits and closing."""
+"""Defects of the cache of remote index files: removals, limits and closing.
+
+A row is a mutant: violated clause, name, defect, function (the names that lead to it from the class), fragment of its
+source (``START``: its beginning), and replacement. A class with ``@defect`` is a mutant, too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Defects of a leader's validation: accepted, rejected and rewritten batches."""
+"""Defects of a leader's validation: accepted, rejected and rewritten batches.
+
+A row is a mutant: violated clause, name, defect, function (the names that lead to it from the class), fragment of its
+source, and replacement. A class with ``@defect`` is a mutant, too.
+"""
 
 from __future__ import annotations
 

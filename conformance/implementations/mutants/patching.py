@@ -8,7 +8,7 @@ from typing import Protocol
 
 
 class HasPath(Protocol):
-    """An index."""
+    """Index with the path of its file."""
 
     @property
     def path(self) -> Path:

@@ -110,6 +110,7 @@ def _nodes(fragment: list[ast.stmt], other: list[ast.stmt]) -> Sequence[ast.AST]
 
 
 def _located(nodes: Sequence[Node], place: ast.AST) -> Sequence[Node]:
+    """Return the nodes, each with the line and column of ``place``."""
     for part in chain.from_iterable(map(ast.walk, nodes)):
         ast.copy_location(part, place)
     return nodes

@@ -1,4 +1,8 @@
-"""Defects of a log's state of its producers: transactions, sequence numbers, epochs and snapshots."""
+"""Defects of a log's state of its producers: transactions, sequence numbers, epochs and snapshots.
+
+A row is a mutant: violated clause, name, defect, function (the names that lead to it from the class), fragment of its
+source (``START``: its beginning), and replacement. A class with ``@defect`` is a mutant, too.
+"""
 
 from __future__ import annotations
 

@@ -50,8 +50,9 @@ _MACHINES: Final[dict[type, str]] = {
     UnifiedLog: "log",
     RemoteIndexCache: "cache",
 }
+"""The machine that must find a defect of a class or of its subclasses."""
 _OF_CLEANER: Final = "CL-"
-"""Clauses that only the machine of compacted logs exercises."""
+"""Beginning of the clauses that only the machine of compacted logs exercises."""
 _ATTRIBUTES: Final = {
     "offset": "offset_index",
     "time": "time_index",
@@ -62,6 +63,7 @@ _ATTRIBUTES: Final = {
     "cache": "index_cache",
     "tiered": "tiered_log",
 }
+"""The attribute of the reference whose value is the class that has the defect, by machine."""
 
 
 START: Final = ""

@@ -1,4 +1,8 @@
-"""Defects of the search (AI-30 … AI-36, AI-43): the warm section, the halving, the bounds."""
+"""Defects of the search (AI-30 … AI-36, AI-43): the warm section, the halving, the bounds.
+
+A row is a mutant: violated clause, name, defect, function (the names that lead to it from the class), fragment of its
+source (``START``: its beginning), and replacement. A class with ``@defect`` is a mutant, too.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from kidx.index.search import Keys, Search, plain_search, warm_search
 
 
 class _Searching:
-    """Base of an index class with another search for every query."""
+    """Base of an index class with another search for every query: ``look``, of which the rows change fragments."""
 
     look: Search = staticmethod(warm_search)
 

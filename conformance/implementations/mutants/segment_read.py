@@ -1,4 +1,8 @@
-"""Defects of a segment that reads its log: truncations, recoveries and searches."""
+"""Defects of a segment that reads its log: truncations, recoveries and searches.
+
+A row is a mutant: violated clause, name, defect, function (the names that lead to it from the class), fragment of its
+source (``START``: its beginning), and replacement. A class with ``@defect`` is a mutant, too.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Defects of a log with a remote tier: its starts, its tasks, and lookups across both tiers."""
+"""Defects of a log with a remote tier: its starts, its tasks, and lookups across both tiers.
+
+A row is a mutant: violated clause, name, defect, function (the names that lead to it from the class), fragment of its
+source (``START``: its beginning), and replacement.
+"""
 
 from conformance.implementations.kidx.tiered import LogWithTasks
 from conformance.implementations.mutants.registry import START, Row, plant

@@ -1,4 +1,8 @@
-"""Defects of a transaction index: writing, the last offset, collections, truncations and checks."""
+"""Defects of a transaction index: writing, the last offset, collections, truncations and checks.
+
+A row is a mutant: violated clause, name, defect, function (the names that lead to it from the class), fragment of its
+source (``START``: its beginning), and replacement. A class with ``@defect`` is a mutant, too.
+"""
 
 from __future__ import annotations
 

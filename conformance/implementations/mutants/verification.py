@@ -1,4 +1,8 @@
-"""Defects of the verification of transactions before they begin."""
+"""Defects of the verification of transactions before they begin.
+
+A row is a mutant: violated clause, name, defect, function (the names that lead to it from the class), fragment of its
+source (``START``: its beginning), and replacement.
+"""
 
 from __future__ import annotations
 

@@ -75,13 +75,13 @@ class ProcessIndex(ProcessParticipant):
         return self.capabilities.issuperset(OF_OPERATION.get(name, ())) and super().supports(name)
 
     @property
-    def tells_state(self) -> bool:
+    def reports_state(self) -> bool:
         """True if the program supports ``state``; if not, only outcomes and files are compared."""
         return "state" not in self._lacking
 
     def _outcome(self, operation: Operation) -> Outcome:
         name, arguments = operation
-        if not takes(self, operation) or (self._is_beyond and name not in ("open", "crash")):
+        if not takes(self, operation) or (self._rejects_requests and name not in ("open", "crash")):
             return UNSUPPORTED
         if name == "open":
             return self._open_index(*arguments)
@@ -124,12 +124,12 @@ class ProcessIndex(ProcessParticipant):
         self._closed = False
 
     @property
-    def _is_beyond(self) -> bool:
+    def _rejects_requests(self) -> bool:
         """True if the index is closed and the program rejects all requests to a closed index."""
         return self._closed and "calls_after_close" not in self.capabilities
 
     def _state(self) -> State | None:
-        if not (self._open or self._closed) or not self.tells_state or self._is_beyond:
+        if not (self._open or self._closed) or not self.reports_state or self._rejects_requests:
             return None
         outcome = self._ask(messages.State(), partial(messages.state_from, self._kind, is_open=self._open))
         if outcome.error == "unsupported":

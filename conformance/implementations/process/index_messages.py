@@ -143,6 +143,7 @@ _OK: Final[dict[Shape, Any]] = {
     Shape.MAYBE_PAIR: _Pair | None,
     Shape.COLLECTED: Collected,
 }
+"""Type of ``ok`` in a reply for each result type of an operation."""
 VERSION: Final = Version(
     Start(1),
     INDEX_CAPABILITIES,

@@ -28,7 +28,7 @@ class ProcessLog(ProcessParticipant):
     """Program with a log as an implementation.
 
     Attributes:
-        excused: The number of steps with a tolerated difference, by the text of the tolerance.
+        excused: The number of steps with a tolerated difference, by the description of the difference.
 
     Raises:
         NotDrivenError: The program has no log, or supports only version 1 of the protocol.
@@ -98,7 +98,7 @@ class ProcessLog(ProcessParticipant):
         return Outcome(None, first_batch(outcome.value)) if is_read else outcome
 
     def _list_offsets(self, targets: Sequence[int]) -> Outcome:
-        """List offsets; without lookups by time, request only the other targets, and return None for the rest."""
+        """List offsets; without lookups by time, do not request these, and return NOT_REQUESTED for them."""
         if TIME_LOOKUPS in self.capabilities:
             return self._ask(messages.ListOffsets(list(targets)))
         asked = [target for target in targets if not is_by_time(target, self._dialect)]

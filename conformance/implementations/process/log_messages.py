@@ -77,7 +77,7 @@ OF_OPERATION: Final[dict[str, Any]] = {
 }
 """Requests that have the arguments of an operation, by the operation's name."""
 ListOffsets, TruncateFully, Close = (OF_OPERATION[name] for name in ("list_offsets", "truncate_fully", "close_log"))
-_ONE_BATCH: Final = 1
+_ONE_BATCH: Final = 1  # a maximum size in bytes that no batch has, so that one batch is returned
 
 REQUESTS: Final[dict[str, Callable[..., Request]]] = {
     "append_as_leader": lambda batches, epoch: Append("leader", encode(batches), epoch, is_marker(batches)),
@@ -134,6 +134,7 @@ _OK: Final[dict[Shape, Any]] = {
     Shape.NUMBER: Long,
     Shape.ANSWERS: tuple[_Found, ...],
 }
+"""Type of ``ok`` in a reply for each result type of an operation."""
 VERSION: Final = Version(
     Start(2),
     CAPABILITIES,

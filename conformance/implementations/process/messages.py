@@ -136,13 +136,13 @@ def outcome_from(version: Version, request: type[Request], reply: Any, ok: Any =
             value = value.value() if isinstance(value, Answer) else value
             return OK if value is None else Outcome(None, value)
         if "error" in reply:
-            return _refusal(version, reply["error"], reply.get("message", ""), reply.keys() <= {"error", "message"})
+            return _error_from(version, reply["error"], reply.get("message", ""), reply.keys() <= {"error", "message"})
         if reply.keys() == {"unsupported"} and reply["unsupported"] is True:
             return UNSUPPORTED
     raise MalformedReplyError('a reply is {"ok": VALUE}, {"error": KIND, "message": TEXT} or {"unsupported": true}')
 
 
-def _refusal(version: Version, kind: Any, message: Any, is_complete: bool) -> Outcome:
+def _error_from(version: Version, kind: Any, message: Any, is_complete: bool) -> Outcome:
     if not is_complete or not isinstance(message, str):
         raise MalformedReplyError('an error is {"error": KIND, "message": TEXT}')
     if not isinstance(kind, str) or kind not in version.errors:

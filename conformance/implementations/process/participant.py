@@ -81,7 +81,7 @@ class ProcessParticipant:
     ) -> None:
         self.release = release
         self._process = RestartedProcess(command, release, self.version, deadline, start_deadline)
-        self.command, self._holder = self._process.command, self._process.holder
+        self.command, self._holder = self._process.command, self._process.holder  # the running process, in a list
         self.about = self._introduced()
         self.capabilities = self.about.declared()
         self.name = f"{self.about.name if name is None else name} {release}"

@@ -1,4 +1,4 @@
-"""Program that executes all examples: killed as a crash, and restarted by the next request."""
+"""Program that executes all examples: a crash kills its process, and the next request starts another one."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 DEADLINE: Final = 10.0
+"""Default time in seconds for each other reply than that to ``start``."""
 START_DEADLINE: Final = 60.0
 """Time in seconds for the reply to ``start``, which includes compiling, or starting a virtual machine."""
 

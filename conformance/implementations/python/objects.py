@@ -48,7 +48,7 @@ from conformance.operations.outcomes import FAILURE
 from kidx import AbortedTxn, OffsetPosition
 
 Factory = Callable[..., Any]
-_OWN: Final = (__file__, result_types.__file__)
+_OWN: Final = (__file__, result_types.__file__)  # files of the harness, whose frames are omitted from tracebacks
 
 
 class PythonIndex(Protocol):
@@ -82,7 +82,14 @@ class PythonIndex(Protocol):
 
 
 class PythonMappedIndex(PythonIndex, Protocol):
-    """Methods of offset and time indexes. The four attributes may be properties."""
+    """Methods of offset and time indexes. The attributes may be properties.
+
+    Attributes:
+        entries: The number of entries.
+        max_entries: The number of entries that fit into the file.
+        is_full: True if an append would fail because the index is full.
+        length: The length of the file in bytes.
+    """
 
     entries: int
     max_entries: int
@@ -232,7 +239,7 @@ class PythonObjectIndex:
         return name in ESSENTIAL or (name in METHODS and name not in self._lacking)
 
     @property
-    def tells_state(self) -> bool:
+    def reports_state(self) -> bool:
         """True if the index has all attributes of a state; if not, only outcomes and files are compared."""
         return "state" not in self._lacking
 
@@ -307,7 +314,7 @@ class PythonObjectIndex:
     # -- state -------------------------------------------------------------------------------------------------
 
     def _state(self) -> State | None:
-        if not self.tells_state:
+        if not self.reports_state:
             return None
         index = self._index
         try:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 LIMIT: Final = 900.0
 """Maximum duration of a build in seconds."""
 _LAST: Final = 400
+"""Number of characters at the end of a failed build's output that a message quotes."""
 
 
 def missing_tools(subject: Subject) -> list[str]:
@@ -96,6 +97,8 @@ def _one_at_a_time(directory: Path) -> Iterator[None]:
 
 def command_of(subject: Subject) -> list[str]:
     """Build the implementation, unless it is built; return the command that starts it.
+
+    In the commands of the catalogue, ``{out}`` is the build directory.
 
     Raises:
         ToolError: As :func:`build`.

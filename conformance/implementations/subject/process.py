@@ -22,9 +22,9 @@ READY: Final = 60.0
 """Maximum time in seconds until the server listens."""
 END: Final = 30.0
 """Maximum time in seconds until the server ends after SIGTERM."""
-_LONGEST: Final = 300
-_LAST: Final = 400
-_BLOCK: Final = 1 << 16
+_LONGEST: Final = 300  # bytes of the line with the address
+_LAST: Final = 400  # characters at the end of the output that a message quotes
+_BLOCK: Final = 1 << 16  # bytes per read
 
 
 class ServerProcess:
@@ -65,7 +65,7 @@ class ServerProcess:
         self._first, self._last = b"", b""
         self._has_line.clear()
         self._process = subprocess.Popen(  # noqa: S603 -- a command of the catalogue, or of the user
-            [sys.executable, "-I", "-S", SUPERVISOR, *self.command],
+            [sys.executable, "-I", "-S", SUPERVISOR, *self.command],  # it ends the server when this process ends
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if self._address is None else subprocess.STDOUT,

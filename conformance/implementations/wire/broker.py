@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PREFIX: Final = "kidx-wire-"
+"""Beginning of the names of all topics that runs create."""
 START: Final = 30.0
 """Maximum time in seconds until a broker that listens responds."""
 FETCHED: Final = 4 << 20
@@ -43,15 +44,23 @@ NO_ANSWER: Final[dict[type[ClientError], str]] = {
 _FAILURES: Final = 20_000
 """Maximum number of missing responses in a row, after which the run gives up the broker."""
 _ALWAYS: Final = ("Metadata", "Produce", "Fetch", "ListOffsets")
+"""APIs that every run needs."""
 _OPTIONAL: Final = ("segment.index.bytes", "index.interval.bytes", "segment.bytes", "segment.ms", "compression.type")
 """Topic configurations that a broker without Kafka's files may not know."""
 NOT_YET: Final = frozenset({"REPLICA_NOT_AVAILABLE", "OFFSET_NOT_AVAILABLE", "REQUEST_TIMED_OUT"})
 """Errors of a broker that does not know its remote segments yet, or whose lookup in them took too long."""
 _SETTING_REFUSED: Final = frozenset({"INVALID_CONFIG", "INVALID_REQUEST", "POLICY_VIOLATION"})
+"""Errors of a broker that does not accept a topic configuration."""
 
 
 class Stored(NamedTuple):
-    """Result of a fetch from an offset on."""
+    """Result of a fetch from an offset on.
+
+    Attributes:
+        batches: The batches that end at or after the offset.
+        data: The bytes of these batches.
+        answer: The whole response.
+    """
 
     batches: tuple[StoredBatch, ...]
     data: bytes
@@ -67,6 +76,13 @@ class WireBroker:
         without: The skipped features, of :data:`~conformance.implementations.wire.features.NEEDED`.
         limit: The time limit in seconds for a response.
         process: The process of the broker, with which it is stopped and restarted; None if it must not be stopped.
+
+    Attributes:
+        prefix: The beginning of the names of this run's topics.
+        made: The names of the topics that this run has created.
+        refused_settings: For each topic configuration that the broker does not accept, the name of the error.
+        client: The connection.
+        versions: The supported versions of ListOffsets; ``fetch_versions``: of Fetch.
 
     Raises:
         ToolError: The broker cannot be reached, hangs, or lacks a necessary feature.

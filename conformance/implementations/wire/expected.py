@@ -44,6 +44,7 @@ class Row(NamedTuple):
 
 
 NONE: Final = Row(None)
+"""Response without a result and without an error."""
 
 
 class ExpectedRows:

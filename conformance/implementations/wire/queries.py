@@ -24,7 +24,9 @@ UNKNOWN_TARGETS: Final = (-7, -(1 << 63))
 TIMESTAMPLESS_TARGETS: Final = (-1, -2)
 """Targets that need no timestamps of records, in any version."""
 NEWEST: Final = 3
+"""Number of the newest timestamps around which targets are requested, unless all are requested."""
 SPREAD: Final = 3
+"""Approximate number of other timestamps around which targets are requested."""
 _DAY_MS: Final = 86_400_000
 _ISOLATION_SINCE: Final = 2
 _EPOCHS_SINCE: Final = 4
