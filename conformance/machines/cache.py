@@ -113,15 +113,9 @@ class CacheMachine(FilesMachine):
     ) -> None:
         """Make the storage fail once or return a corrupt file; query once, twice, or again after a restart.
 
-        Args:
-            number: The index of the segment in ``SEGMENTS``.
-            kind: The suffix of the file.
-            answer: The behaviour of the storage, and the change to the content of the file.
-            damage: A corruption of a file of each kind, for the change ``damaged``.
-            asks: What is queried.
-            heals: True if the storage returns the correct file after the first query.
-            then: What follows the first query.
-            delta: The distance of the query from an entry.
+        ``answer`` is the behaviour of the storage, and the change of the content that it returns. If ``heals`` is true,
+        the storage returns the correct file after the first query. ``then`` is what follows the first query, ``delta``
+        the distance of the query from an entry.
         """
         segment, start = SEGMENTS[number]
         self.lift_limit()

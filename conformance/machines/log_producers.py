@@ -89,7 +89,7 @@ class ProducerRules(LogBase):
 
         Args:
             write: The first batch of the transaction.
-            asked: The distance of the verified sequence number from the batch's; None to verify nothing before.
+            asked: The verified sequence number minus the sequence number of the batch; None to verify nothing.
             raises_epochs: True if the producer raises its epoch with each transaction.
             version: The transaction version.
         """

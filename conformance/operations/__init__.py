@@ -5,8 +5,8 @@ outcome is a value or the kind of an error; an observation is the outcome and th
 an operation opens, releases or corrupts its object. A recorded sequence of operations is a trace. Every implementation
 can execute a trace: Kafka's own classes, or a program on a pipe.
 
-`EFFECTS`, `ERRORS`, `ERROR_KINDS`, `FILE_OPERATIONS`, `KINDS`, `SIGNATURES`, `Observation` and `State` are those of
-index files. ``every_effect`` and ``every_signature`` include all operations.
+`EFFECTS`, `ERRORS`, `ERROR_KINDS`, `FILE_OPERATIONS`, `KINDS`, `SIGNATURES`, `Observation` and `State` are about index
+files only. ``every_effect`` and ``every_signature`` include all operations.
 """
 
 from conformance.operations.effects import Effect

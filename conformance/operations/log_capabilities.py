@@ -97,7 +97,8 @@ _CLAUSES: Final = {
 }
 """The clauses that do not apply without a capability.
 
-``SEG-*`` means all clauses that begin with ``SEG-``; ``LG-5`` without a letter includes LG-5a, LG-5b and so on.
+``SEG-*`` means all clauses that begin with ``SEG-``. A clause without a letter, such as LG-34, includes LG-34a and
+LG-34b.
 """
 
 

@@ -23,7 +23,7 @@ READABLE: Final = (1, 2)
 """Versions that this program reads."""
 
 Aspect = Literal["outcome", "text", "state", "bytes"]
-"""What differs between two participants: outcome, text of the error message, state, or content of the files."""
+"""Part of a step in which two participants differ: outcome, text of the error message, state, or bytes of the files."""
 
 Object = dict[str, Any]
 """Parsed JSON object."""
@@ -40,8 +40,8 @@ class Failure(Struct):
     participant: str
     release: str
     against: Literal["kidx", "model", "oracle", "refusal"]
-    """The other side: the reference (kidx), the model, or a scan of the log (oracle); none (refusal) if an operation
-    failed that must succeed."""
+    """The other side: the reference (``kidx``), the ``model``, or a scan of the log (``oracle``). The last value means
+    that an operation failed that must succeed."""
     aspects: Annotated[list[Aspect], Meta(min_length=1)]
     expected: Annotated[Any, Meta(description="First aspect according to the other side; bytes are hexadecimal.")]
     actual: Annotated[Any, Meta(description="First aspect according to the implementation.")]

@@ -88,7 +88,7 @@ def kinds() -> Draw[str]:
 def odd_answers() -> Draw[tuple[str, str]]:
     """Draw a behaviour of remote storage, and the name of a change to the content that it returns (RC-7).
 
-    ``damaged`` is a random change of the bytes; :func:`spoilt` makes the other changes.
+    The first change is a random corruption of the bytes; :func:`spoilt` makes the other changes.
     """
     ways = st.sampled_from(("damaged", "damaged", "damaged", "empty", "zeros", "version", "other"))
     return st.sampled_from((("missing", ""), ("fails", ""), ("breaks", "damaged"), ("breaks", ""))) | ways.map(

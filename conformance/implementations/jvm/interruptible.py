@@ -90,8 +90,8 @@ def interruptible_digest(release: str, progress: Progress | None = None, *, logs
     Args:
         release: The release.
         progress: A callback that receives the progress of downloads.
-        logs: True for the classes of logs and all classes that they use; False for those of indexes, segments and the
-            remote index cache.
+        logs: True for the classes of logs and all classes that they use; False for the classes of indexes, segments and
+            the remote index cache.
     """
     digest = hashlib.sha256()
     for name, data in kafkas_classes(jars_of(release, progress), _FOR_LOGS if logs else _FOR_INDEXES):

@@ -103,7 +103,7 @@ def too_early(class_name: str, method: str, call_name: str, before: str) -> Chan
 
 
 def _instruction_before(instruction: Any) -> Any:
-    """Return the last instruction with an effect before another one."""
+    """Return the last instruction with an effect before an instruction."""
     before = instruction.getPrevious()
     while int(before.getType()) in _PSEUDO_INSTRUCTIONS:
         before = before.getPrevious()

@@ -63,7 +63,7 @@ class ReferenceLog(SharedReference):
         self.name = f"kidx {release}"
         self.release = release
         self.dialect = dialect_of(release)
-        self._answers: Answers = {}  # results of ListOffsets that differ from the newest dialect's, by release
+        self._answers: Answers = {}  # results of ListOffsets in other dialects, by release, where they differ
         self.listing = ListOffsetsCache()
         self.log: UnifiedLog | None = None
         self._now = 0

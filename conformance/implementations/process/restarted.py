@@ -1,4 +1,4 @@
-"""Program that executes all examples: a crash kills its process, and the next request starts another one."""
+"""Program that executes all examples: a crash kills its process, and the next request starts a new process."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SINCE: Final = {-1: 0, -2: 0, -3: 7, -4: 8, -5: 9, -6: 11}
 EPOCHS_SINCE: Final = 4
 """First version of the request whose response has a leader epoch."""
 ANY_TIME: Final = -(1 << 63)
-"""Timestamp at or before those of all records."""
+"""Smallest timestamp, which every record matches."""
 LATEST, EARLIEST, LARGEST, _LOCAL, _TIERED, _PENDING = -1, -2, -3, -4, -5, -6
 TIERED_TARGETS: Final = (LARGEST, _LOCAL, _TIERED, _PENDING)
 """Targets whose result depends on the segments that a broker with tiered storage has copied and deleted."""
