@@ -80,6 +80,10 @@ def noticed_facets(parts: DivergentParts) -> frozenset[str]:
 
 
 def _is_padding_only(name: str, how: Collection[str]) -> bool:
+    """Return True if only the unused end of a file differs (``room``), and the file is not a ``longer`` time index.
+
+    The last entry of a time index, perhaps of zeros, is taken for the largest timestamp.
+    """
     return "room" in how and not ("longer" in how and PurePath(name).suffix == TIME_INDEX.name)
 
 

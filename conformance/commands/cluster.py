@@ -1,4 +1,8 @@
-"""``conformance cluster``: comparison of the responses and index files of three brokers."""
+"""``conformance cluster``: comparison of the responses and index files of three brokers.
+
+An index file is exact if it has the bytes that the release writes for its log, sound if all lookups are right, or else
+broken.
+"""
 
 from __future__ import annotations
 

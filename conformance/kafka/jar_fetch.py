@@ -67,6 +67,8 @@ def class_path(
 ) -> list[Path]:
     """Return the jars of one group of a release, in class path order, fetching missing ones.
 
+    A group is the class path for one purpose: ``index``, ``segment`` or ``log`` for these classes, or ``broker``.
+
     Raises:
         UnknownReleaseError: the release is not locked.
         FetchError: a jar could not be fetched; no partial file is left in the cache.

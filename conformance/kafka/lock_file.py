@@ -5,6 +5,8 @@ A maintainer runs this module when Kafka publishes a release. The module resolve
 contains ``DumpLogSegments``, downloads every jar, and writes ``locks/RELEASE.toml``, which lists all jars with their
 hashes. Later runs trust this file, so read the diff before committing it.
 
+A group is the class path for one purpose: the classes of indexes, of segments, of logs, or a whole broker.
+
 ``--work DIR`` keeps poms and jars between runs; the default is a temporary directory.
 """
 

@@ -87,7 +87,7 @@ def list_releases(cache: Cache | None = None) -> list[ReleaseStatus]:
 def fetch_release(
     release: str, group: Group = "broker", *, progress: Progress | None = None, cache: Cache | None = None
 ) -> Fetched:
-    """Fetch one group of a release's jars into the cache.
+    """Fetch one group of a release's jars (``index``, ``segment``, ``log`` or ``broker``) into the cache.
 
     Raises:
         UnknownReleaseError: the release is not locked.

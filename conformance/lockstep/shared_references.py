@@ -123,7 +123,7 @@ class SharedReferences(Generic[ObservationT, Files]):
         reference.begin()
 
     def _split_off(self, groups: _Groups) -> _Groups:
-        """Remove and return the groups that need another reference, already for the last operation."""
+        """Remove and return the groups whose releases execute the last operation differently from the others."""
         dialects = groups[-1].reference.implementation.pop_split_off()
         left = [group for group in groups if group.dialect in dialects]
         groups[:] = [group for group in groups if group not in left]

@@ -1,4 +1,4 @@
-"""Tolerances and permitted variants for a third-party log that lacks a capability.
+"""Tolerances and permitted variants for a third-party log that lacks a capability (does not declare a feature).
 
 A tolerance removes the same part from the expected and the actual result, or normalizes this part; any other difference
 counts. A variant is another correct way of executing a step. A reference executes the variant, and the log is compared
