@@ -56,7 +56,7 @@ def narrow_clauses(
 ) -> tuple[str, ...]:
     """Return the clauses that a divergence implicates; by default all clauses that the step exercises.
 
-    OBSERVED clauses are retained, because they may explain the divergence.
+    OBSERVED clauses, which describe what Kafka happens to do, are retained, because they may explain the divergence.
 
     Args:
         exercised: The clauses that the step exercises.

@@ -61,7 +61,7 @@ class Rules(dict[tuple[str, str | None], Compiled]):
         super().__init__()
         catalogue = load_clauses()
         holding = (row for row in rows if catalogue[row.clause].applies_to(release))
-        # An OBSERVED clause is more specific than the others, and comes first in the result.
+        # An OBSERVED clause describes what Kafka does in one state; it is more specific, and comes first in the result.
         self.rows = sorted(holding, key=lambda row: catalogue[row.clause].level != "OBSERVED")
 
     def __missing__(self, key: tuple[str, str | None]) -> Compiled:

@@ -1,4 +1,4 @@
-"""Base class of the scopes that compare all files of a directory: a log and a cache."""
+"""Base class of the scopes (kinds of object that a lockstep tests) with all files of a directory: a log and a cache."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ Files = dict[str, bytes]
 
 
 class DirectoryScope(Scope[ObservationT, Files]):
-    """Scope of a directory; the arguments of a corruption are a path, a file operation, and its arguments."""
+    """Scope of a directory; the arguments of a corruption are a path, a file operation, and its arguments.
+
+    All files are compared, so no operation selects files by name: ``name`` is None.
+    """
 
     operations: ClassVar[Mapping[str, Op]]
     """The declarations of the operations, by name."""

@@ -201,9 +201,9 @@ class WireLockstep(WireComparison):
             self._compare_values(topic, "delete_before", "LG-12", "an answer", actual, f"an answer -> {actual}")
             return
         expected = topic.reference.delete_records(offset)
-        shape = f"{expected or 'done'} -> {actual or 'done'}"
+        how = f"{expected or 'done'} -> {actual or 'done'}"
         what = "delete_before the log start" if 0 <= offset < topic.account.start else "delete_before"
-        self._compare_values(topic, what, "LG-12", expected, actual, shape)
+        self._compare_values(topic, what, "LG-12", expected, actual, how)
         if actual is None:
             topic.account.start = max(topic.account.start, topic.account.end if offset < 0 else offset)
         if topic.reference.log.start_offset != topic.account.start:  # only one side has deleted something
