@@ -1,4 +1,4 @@
-"""Scanner of batches in files, which shares no code with kidx or Kafka."""
+"""Scanner of record batches, transaction indexes and leader epochs; it shares no code with kidx or Kafka."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _LOG_FILE: Final = re.compile(r"\d{20}\.log")
 _HEADER: Final = struct.Struct(">qiibIhi")
 """Base offset, length, leader epoch, magic, checksum, attributes, last offset delta."""
 _SMALLEST: Final = 61
+"""Size in bytes of the header of a batch."""
 _MAGIC: Final = 2
 _CONTROL: Final = 1 << 5
 _PRODUCER: Final = struct.Struct(">q")
@@ -74,6 +75,7 @@ def keyed_records(batches: Iterable[Batch]) -> Iterator[KeyedRecord]:
 
 
 def _octets(data: bytes, at: int) -> tuple[bytes | None, int]:
+    """Return bytes that follow their length, and the position after them; None if the length is negative."""
     length, at = _varint(data, at)
     return (None, at) if length < 0 else (data[at : at + length], at + length)
 

@@ -1,7 +1,8 @@
 """Power failures of the cache of remote index files: Kafka's own cache starts with every state that its files may have.
 
 The cache syncs nothing, so each file that it fetched may have lost its end, a page or its name. In lockstep, kidx opens
-the same files. Without a reference, the cache has to open, and a lookup must not pass what remote storage has.
+the same files. Also without kidx, two guarantees are checked: the cache opens, and no lookup returns a position past
+the wanted record.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ from conformance.operations.trace import Trace
 if TYPE_CHECKING:
     from conformance.implementations.jvm.journal import Event
 
+# Ids of the segments in remote storage.
 _IDS: Final = ("b-_UbGhWQSyTrDfNnQxAAw", "AAAAAAAAAAAAAAAAAAAAAg")
 _RESTART: Final = Restart(clean=False, recovery_point=0, start=0)
 _OPEN: Final = Operation("open_cache", (1 << 20, 1 << 30, 0))
 _ALL: Final = 1 << 40
+"""Offset after all records."""
 
 
 class Stored(NamedTuple):
@@ -75,7 +78,7 @@ class CacheHistory(NamedTuple):
     Attributes:
         stored: segments in remote storage.
         operations: operations from ``open_cache`` on.
-        events: file operations of Kafka's classes in the meantime.
+        events: writes, renames and syncs of files by Kafka's classes during the operations.
     """
 
     stored: tuple[Stored, ...]

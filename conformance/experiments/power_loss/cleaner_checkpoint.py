@@ -1,4 +1,4 @@
-"""Checkpoint of the cleaner: the offset up to which it has cleaned a log, or -1 (``cleaner-offset-checkpoint``)."""
+"""Checkpoint of Kafka's log cleaner: the offset up to which it has cleaned a log (``cleaner-offset-checkpoint``)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,19 @@ if TYPE_CHECKING:
     from conformance.operations.log import LogObservation
 
 NO_CHECKPOINT: Final = -1
+"""Value for a log that was never cleaned."""
 
 
 def checkpoint_after(before: int, operation: Operation, seen: LogObservation) -> int:
-    """Return the checkpoint after an operation; a broker lowers it when it truncates the log."""
+    """Return the checkpoint after an operation.
+
+    A cleaning round sets it to the end of the cleaned records. A truncation lowers it to the new end of the log.
+
+    Args:
+        before: the checkpoint before.
+        operation: the operation.
+        seen: the result of the operation.
+    """
     if operation.name == "clean_log" and seen.outcome.error is None and seen.outcome.value:
         return int(seen.outcome.value[0])
     if operation.name in ("truncate_log", "truncate_fully"):
@@ -23,7 +32,7 @@ def checkpoint_after(before: int, operation: Operation, seen: LogObservation) ->
 
 
 def with_checkpoint(operation: Operation, checkpoint: int) -> Operation:
-    """Return the operation; a cleaning round begins at the checkpoint."""
+    """Return the operation; if it is a cleaning round, it begins at the checkpoint."""
     return Operation(operation.name, (checkpoint, *operation.args[1:])) if operation.name == "clean_log" else operation
 
 

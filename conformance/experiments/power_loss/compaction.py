@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from conformance.operations.log import LogState
 
 _KEY_IN_TRANSACTION = 5
+"""Size in bytes of the keys of transactional records."""
 
 
 class CompactedOperationGenerator(OperationGenerator):
@@ -91,7 +92,7 @@ class Expected(NamedTuple):
 
 
 class Keys:
-    """Records with a key that were appended in a history, after each of its operations, whether or not cleaned since.
+    """Records with a key that a log would have after each operation of a history if no record was ever cleaned.
 
     Args:
         history: the history.

@@ -54,6 +54,7 @@ class Name:
 
 
 Item = Page | Length | Name
+"""Something that is lost by a power failure."""
 Loss = Mapping[Item, bytes | int | None]
 """Lost items: for a page its remaining content, for a length its value, for a name None; all else is up to date."""
 

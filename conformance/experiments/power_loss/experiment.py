@@ -72,7 +72,7 @@ class Explorer:
         scratch: an empty directory.
         progress: called while jars are fetched.
         build: build whose classes are used instead, or None.
-        drawn: generator of the operations of a history.
+        drawn: class that generates the operations of an example.
 
     Raises:
         ToolError: Java or a jar is missing.
@@ -144,6 +144,7 @@ class Explorer:
     def _note(
         signature: Signature, failure: Failure, checker: Checker, history: History, explored: Exploration
     ) -> None:
+        """Count a failure as an occurrence of a known finding, or shrink it and add a finding."""
         during = during_of(history, failure)
         for finding in explored.findings:
             if finding.signature.explains(signature):

@@ -125,9 +125,11 @@ class LockstepExplorer(Generic[HistoryType]):
         raise NotImplementedError
 
     def _alike(self, one: Signature, other: Signature) -> bool:
+        """Return True if both failures interrupt the operation :attr:`apart`, or neither does."""
         return (self.apart in one.during) == (self.apart in other.during)
 
     def _note(self, history: HistoryType, failure: Failure, explored: LockstepExploration[HistoryType]) -> None:
+        """Check a failure, and count each violation as an occurrence of a known finding, or add a shrunk finding."""
         for guarantee in self.check(history, failure):
             signature = signature_of(history, failure, guarantee)
             causes = (

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from conformance.implementations.jvm.journal import Event
 
 MARKER: Final = ".kafka_cleanshutdown"
+"""Name of the file that shows a clean shutdown."""
 _TRUNCATIONS: Final = frozenset({"truncate_log", "truncate_fully"})
 _SECTORS: Final = PAGE // SECTOR
 
@@ -174,17 +175,19 @@ def losses(disk: Disk, most: int, chance: Random) -> Iterator[Loss]:
 
 
 _KEPT: Final = object()
+"""Choice of not losing an item."""
 
 
 def _drawn(disk: Disk, options: dict[Item, list[bytes | int | None]], chance: Random) -> Loss:
-    share = chance.choice((0.15, 0.5, 0.85))
+    """Draw a loss: each item is lost with one probability; names may also be lost from a certain change on."""
+    probability = chance.choice((0.15, 0.5, 0.85))
     survive = chance.randint(0, len(disk.changes)) if chance.random() < 0.7 else None
     loss: dict[Item, bytes | int | None] = {}
     for item, values in options.items():
         if isinstance(item, Name) and survive is not None:
             if item.number >= survive:
                 loss[item] = None
-        elif chance.random() < share:
+        elif chance.random() < probability:
             if isinstance(item, Page) and chance.random() < 0.2:
                 pages = disk.files[item.file].pages[item.number]
                 page = torn(pages, [chance.random() < 0.5 for _ in range(_SECTORS)])

@@ -138,6 +138,7 @@ def _compacted(
 
 
 def _gone(opened: OpenedLog, durable: Sequence[Batch], state: LogState) -> Iterator[Violation]:
+    """Yield the first batch that must exist and does not."""
     there = {batch.base: batch for batch in opened.batches}
     for batch in durable:
         found = there.get(batch.base)
@@ -159,6 +160,7 @@ def _is_hidden(offset: int, state: LogState) -> bool:
 
 
 def _lookups(opened: OpenedLog, held: list[Batch], state: LogState) -> Iterator[Violation]:
+    """Yield the first wrong lookup by offset and the first by time; ``held`` are the batches of the log."""
     start = state.start_offset
     for batch in held:
         for offset in {max(batch.base, start), batch.last}:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _NOW: Final = 1_000_000
 _EMPTY: Final = LogState(0, 0, 0, 0, 0, ())
+# What the generator does next; an act that is listed more than once is more frequent.
 _ACTS: Final = (
     *("append",) * 10,
     *("roll",) * 3,
@@ -42,7 +43,7 @@ class History:
         release: release of the classes that executed it.
         operations: operations from ``open_log`` on.
         observations: result of each operation.
-        events: file operations of the classes in the meantime.
+        events: writes, renames and syncs of files by the classes during the operations.
         checkpoints: state of the log after each operation, which a broker writes into its checkpoint files; by
             default the states in the observations.
     """
@@ -121,6 +122,10 @@ class OperationGenerator:
     Args:
         chance: source of randomness.
         flushes: True to allow flushes of the log during appends, by ``flush.messages``.
+
+    Attributes:
+        acts: the acts that are drawn; each becomes one or more operations.
+        settings: the settings of the log.
     """
 
     acts: ClassVar[Sequence[str]] = _ACTS
@@ -208,6 +213,7 @@ class OperationGenerator:
         return [self._append(marker, count=1)]
 
     def _append(self, of_producer: dict[str, Any], count: int | None = None) -> Operation:
+        """Return the append of a batch with a producer's fields; empty records if their number is given."""
         records = []
         for number in range(count or self._chance.choice((1, 1, 1, 2, 3))):
             size = 0 if count else self._chance.choice(self._sizes)

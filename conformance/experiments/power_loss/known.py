@@ -39,7 +39,7 @@ class Known:
     machine: str
 
     def covers(self, signature: Signature) -> bool:
-        """Return whether a finding with a signature has this cause."""
+        """Return True if a finding with a signature has this cause."""
         return (
             signature.guarantee in self.guarantees
             and self.clean in (None, signature.clean)

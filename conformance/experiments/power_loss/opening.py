@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _SPECIAL: Final = (-1, -2, -3)
 _LATER: Final = 1 << 40
+"""Timestamp after all records."""
 _NEXT: Final = 10_000_000
 """Timestamp of the record that is appended after a failure, later than all others."""
 
@@ -45,6 +46,7 @@ class Opener:
         self._directories = {self._kafka: scratch / "kafka", self._reference: scratch / "kidx"}
 
     def _begin(self, who: Any, files: Mapping[str, bytes]) -> Path:
+        """Write the files to the directory of Kafka's classes or kidx; return the directory of the log."""
         directory = self._directories[who]
         who.end()
         topic = directory / TOPIC_DIRECTORY

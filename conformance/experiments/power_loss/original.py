@@ -23,7 +23,7 @@ class Original:
 
     def __init__(self, history: History) -> None:
         self._history = history
-        self._disks: dict[int, Disk] = {}
+        self._disks: dict[int, Disk] = {}  # after each number of events that are not syncs
         writes = 0
         for event, disk in zip(history.events, disks(history.events), strict=True):
             writes += not _syncs(event)
@@ -33,8 +33,8 @@ class Original:
     def nearest(self, failure: Failure, events: Sequence[Event]) -> Failure:
         """Return the failure, reduced to losses and checkpoints that are possible in this history too.
 
-        They are taken from the state right after the same write, before any sync that follows it. So a defect is never
-        blamed for a loss that is possible without it.
+        The disk right after the same write, before any sync that follows, shows which losses are possible. So a defect
+        is never blamed for a loss that is possible without it.
 
         Args:
             failure: failure of the defective history.

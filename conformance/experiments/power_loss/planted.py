@@ -26,6 +26,7 @@ from conformance.implementations.jvm.journal import (
 )
 
 Change = Callable[[History], History]
+"""Function that plants a defect in a history."""
 
 
 class Planted(NamedTuple):
@@ -56,6 +57,7 @@ def _without(site: str, ending: str = "") -> Change:
 
 
 def _without_directory(site: str) -> Change:
+    """Omit the syncs of the directory that come from a call site, or from below it."""
     return _of_events(
         lambda events: (each for each in events if not (isinstance(each, DirectorySynced) and site in each.site))
     )

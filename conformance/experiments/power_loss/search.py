@@ -1,4 +1,4 @@
-"""Search for violated guarantees in several releases, in worker processes, and for planted defects."""
+"""Search for power failures that violate a guarantee: in several releases, and with planted defects."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ EXAMPLES: Final[dict[str, int]] = {
 _DRAWN: Final = {"log": OperationGenerator, "cleaned": CompactedOperationGenerator}
 _SMALL: Final[dict[str, Callable[..., LockstepExplorer[Any]]]] = {"segment": SegmentExplorer, "cache": CacheExplorer}
 _MORE: Final = 4
-"""Factor by which the search for a planted defect executes more examples."""
+"""Number of examples in the search for a planted defect, divided by their number in other searches."""
 
 
 class Search(NamedTuple):
-    """Search of one machine.
+    """Search with one state machine, which determines what is recorded: a log, a segment or a cache.
 
     Attributes:
         machine: name of the machine.
         seed: random seed.
         examples: number of generated examples; None for the default.
-        seconds: time after which no new history begins; None for no limit.
+        seconds: time after which no new example begins; None for no limit.
         shrink_seconds: time limit for shrinking each cause.
         directory: directory of the traces.
     """
@@ -146,7 +146,7 @@ def search_planted(
     Args:
         names: names of the planted defects.
         seeds: random seeds.
-        release: release whose record is changed.
+        release: release in whose recorded histories the defects are planted.
         scratch: an empty directory.
         plan: limits of a search without a planted defect.
         progress: called while jars are fetched.

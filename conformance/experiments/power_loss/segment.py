@@ -1,9 +1,9 @@
 """Power failures of a segment: Kafka's own ``LogSegment`` opens every state that its four files may have.
 
 A broker trusts a segment below the recovery point, and every segment after a clean shutdown: it opens the files and
-checks their sizes. It recovers all others. In lockstep, kidx does the same. Without a reference, all batches of the
-last flush have to be there, and lookups by offset, by time and of aborted transactions find what a scan finds. Names of
-files are not lost, because the log syncs the directory, not the segment.
+checks their sizes. It recovers all others. In lockstep, kidx does the same. Also without kidx, guarantees are checked:
+all batches of the last flush exist, and lookups by offset, by time and of aborted transactions find what a scan finds.
+Names of files are not lost, because the log syncs the directory, not the segment.
 """
 
 from __future__ import annotations
@@ -44,7 +44,12 @@ _CHANGES: Final = frozenset({"append_records", "update_txn_index", "truncate_seg
 
 @dataclass(frozen=True)
 class SegmentHistory:
-    """Recorded history of a segment, from ``open_segment`` on."""
+    """Recorded history of a segment.
+
+    Attributes:
+        operations: operations from ``open_segment`` on.
+        events: writes, renames and syncs of files by Kafka's classes during the operations.
+    """
 
     operations: tuple[Operation, ...]
     events: tuple[Event, ...]
@@ -178,7 +183,8 @@ def _drawn(chance: Random, *, finishes: bool) -> Iterator[Operation]:
 
     Args:
         chance: source of randomness.
-        finishes: True if only closing trims the files at a shutdown, as before 4.4.
+        finishes: True if closing a segment at a shutdown trims its files, as before 4.4; otherwise the segment becomes
+            inactive first.
     """
     preallocates = chance.random() < 0.3
     room = _PREALLOCATED if preallocates else 0

@@ -51,7 +51,7 @@ class RecordedHistory(Protocol):
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """File operations of Kafka's classes in the meantime."""
+        """Writes, renames and syncs of files by Kafka's classes during the operations."""
 
 
 HistoryType = TypeVar("HistoryType", bound=RecordedHistory)
@@ -76,7 +76,7 @@ class PowerFailureFinding(Generic[HistoryType]):
     times: int = 1
 
     def lines(self) -> list[str]:
-        """Return evidence, operations and losses, a line each."""
+        """Return the lines of a report: evidence, operations and losses."""
         crash_point = self.failure.crash_point
         steps = enumerate(self.history.operations[: crash_point.step + 1], start=1)
         return [
@@ -99,7 +99,7 @@ class Finding(PowerFailureFinding[History]):
     interrupted_operations: set[str] = field(default_factory=set)
 
     def lines(self) -> list[str]:
-        """Return evidence, operations, losses and restart, a line each."""
+        """Return the lines of a report: evidence, operations, losses and restart."""
         crash_point, restart = self.failure.crash_point, self.failure.restart
         start = f"clean={restart.clean}, recovery point {restart.recovery_point}, start {restart.start}"
         if restart.cleaned_to >= 0:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from conformance.operations import Json
 
 NEW: Final = "new"
-"""Replaces the clause of a cause that no clause covers."""
+"""Text that replaces the clause of a cause that no clause covers."""
 _TITLES: Final = {"log": "Logs", "segment": "Segments", "cleaned": "Compacted logs", "cache": "Remote index files"}
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 FORMAT: Final = "kidx-power-loss"
 VERSION: Final = 1
 _EVERYTHING: Final = 1 << 40
+"""Offset after all records."""
 _MEMBERS: Final[dict[str, type | tuple[type, ...]]] = {
     "release": str,
     "steps": list,
@@ -34,7 +35,7 @@ _MEMBERS: Final[dict[str, type | tuple[type, ...]]] = {
 
 
 def document(finding: Finding) -> Json:
-    """Return the file's content."""
+    """Return the content of the file for a finding."""
     failure, disk = finding.failure, finding.failure.crash_point.disk
     options = disk.options()
     lost = []

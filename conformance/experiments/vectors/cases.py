@@ -1,4 +1,4 @@
-"""Cases of the vectors: hand-written cases, and cases that the machines have found (``cases.ndjson``)."""
+"""Cases of the test vectors: written by hand, or examples that state machines generated (``cases.ndjson``)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Case(NamedTuple):
 
     Attributes:
         name: e.g. ``"offset-warm-section"``.
-        machine: the machine with these operations.
+        machine: the state machine that generates such operations.
         title: description of the files.
         steps: the operations.
     """
@@ -74,6 +74,7 @@ def _reopened(
 
 _SUFFIX: Final = {"offset": ".index", "time": ".timeindex", "transaction": ".txnindex"}
 _ENTRY: Final = {"offset": 8, "time": 12, "transaction": 34}
+# Steps that append a few entries, by the kind of index.
 _FEW: Final[dict[str, list[tuple[Any, ...]]]] = {
     "offset": [("append", BASE + 7 * n, 100 * n) for n in range(1, 13)],
     "time": [("maybe_append", TIME + 10 * n, BASE + 7 * n, False) for n in range(1, 13)],
@@ -83,6 +84,7 @@ _FEW: Final[dict[str, list[tuple[Any, ...]]]] = {
         ("append_aborted", 1, BASE + 12, BASE + 20, BASE + 21),
     ],
 }
+# A step that appends more entries than the warm section has, by the kind of index.
 _MANY: Final[dict[str, tuple[Any, ...]]] = {
     "offset": ("bulk_append", BASE, 0, 2, 50, 1600),
     "time": ("bulk_maybe_append", TIME, BASE, 3, 2, 1600),

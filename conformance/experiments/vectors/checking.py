@@ -1,4 +1,4 @@
-"""Check of vectors: every step and query is executed again, and every file is compared."""
+"""Check of test vectors: every step and query is executed again, and every file is compared."""
 
 from __future__ import annotations
 

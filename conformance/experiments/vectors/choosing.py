@@ -1,8 +1,8 @@
 """Generator of ``cases.ndjson``: ``python -m conformance.experiments.vectors.choosing``.
 
-The machines drive the reference of every release, from a fixed seed. A step is new if it is the first to exercise a
-clause in some release. Each example is saved up to its last new step; examples without one are not saved. So few steps
-exercise every clause that the machines reach, in every release to which it applies.
+State machines execute examples with kidx as each release, from a fixed seed. A step is new if it is the first to
+exercise a clause in some release. Each example is saved up to its last new step; examples without a new step are not
+saved. So a few steps exercise every clause that the machines reach, in every release to which it applies.
 """
 
 from __future__ import annotations

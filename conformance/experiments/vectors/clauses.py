@@ -1,4 +1,4 @@
-"""Clauses that no vector exercises."""
+"""Clauses that no test vector exercises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Document of a release's vectors as typed structures, and its JSON Schema.
+"""Document of a release's test vectors as typed structures, and its JSON Schema.
 
 ``python -m conformance.experiments.vectors.document`` prints the schema: the file ``conformance/schemas/vectors.json``.
 """

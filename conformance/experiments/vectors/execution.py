@@ -1,4 +1,4 @@
-"""Execution of the steps and queries of a vector with one implementation."""
+"""Execution of the steps and queries of a test vector with one implementation."""
 
 from __future__ import annotations
 

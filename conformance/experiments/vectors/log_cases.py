@@ -1,4 +1,4 @@
-"""Hand-written cases of segments and logs: every format and codec, transactions, corruption and recovery."""
+"""Hand-written cases of test vectors for segments and logs: formats, codecs, transactions, corruption and recovery."""
 
 from __future__ import annotations
 

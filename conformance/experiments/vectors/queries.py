@@ -1,4 +1,4 @@
-"""Queries about the files of a vector: lookups of keys in the files, and of their neighbours."""
+"""Queries about the files of a test vector: lookups of keys in the files, and of their neighbours."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _LONG_MIN: Final = -LONG_MAX - 1
 _BODY: Final = INT_MAX - 8
+"""Maximum size of a record's body, in a search by timestamp."""
 LAYOUTS: Final = {
     "offset": struct.Struct(">ii"),
     "time": struct.Struct(">qi"),
@@ -138,6 +139,8 @@ def _timestamps(log: bytes) -> Iterator[int]:
 
 
 class _Batch(NamedTuple):
+    """Fields of a batch from which queries are derived."""
+
     base_offset: int
     last_offset: int
     max_timestamp: int
@@ -169,4 +172,5 @@ def _sample(items: Sequence[Any], most: int) -> list[Any]:
 
 
 def _long(number: int) -> int:
+    """Return the number, or the nearest long."""
     return max(_LONG_MIN, min(LONG_MAX, number))

@@ -1,4 +1,4 @@
-"""Tables of a release's vectors, for readers without JSON: all queries, and the queries about sound index files."""
+"""Tables of a release's test vectors without JSON: all queries, and the queries about sound index files."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ SOUND: Final = "sound.tsv"
 REPLY: Final = frozenset({"op", "ok", "error", "message", "state", "unsupported"})
 """Members of a step that are not arguments: the operation's name, and the reply."""
 
+# Queries about index files in the second table.
 _OF_READERS: Final = ("lookup", "entry", "fetch_upper_bound", "collect_aborted")
 
 
