@@ -35,15 +35,15 @@ _ZEROS: Final = bytes(PAGE)
 class Page:
     """Page of a file whose latest content is lost."""
 
-    file: int
-    number: int
+    file: int  # number of the file in the journal
+    number: int  # index of the page in the file
 
 
 @dataclass(frozen=True)
 class Length:
     """Length of a file whose latest value is lost."""
 
-    file: int
+    file: int  # number of the file in the journal
 
 
 @dataclass(frozen=True)

@@ -74,6 +74,10 @@ class Explorer:
         build: build whose classes are used instead, or None.
         drawn: class that generates the operations of an example.
 
+    Attributes:
+        recorder: Kafka's classes, with a journal of their writes and syncs.
+        opener: Kafka's classes and kidx, which open the remaining files.
+
     Raises:
         ToolError: Java or a jar is missing.
     """
