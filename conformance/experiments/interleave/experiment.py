@@ -166,7 +166,7 @@ class Interrupter:
         violations, waits, point = list[Violation](), 0, 0
         while point < _MAX_POINTS and not (stop_at_first and violations):
             schedule = Schedule(point)
-            threads = case.kind in LOGS  # it has locks that are not redirected, which one thread would enter twice
+            threads = case.kind in LOGS  # a log has locks that are not instrumented: one thread would enter them twice
             where, waited, seen = self._run(
                 case.kind, case.setup, case.first, case.others.split(";"), schedule, threads=threads
             )
