@@ -7,18 +7,15 @@ one of the operations, have one of the results (``ok`` or an error kind), and sa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from conformance.attribution.rules import Row, Rules
+from conformance.attribution.rules import DirectoryStep, Row
+from conformance.operations.cache import CacheState
 
 if TYPE_CHECKING:
-    from conformance.operations import Operation, Outcome
-    from conformance.operations.cache import CachedEntry, CacheObservation, CacheState
-
-Files = Mapping[str, bytes]
+    from conformance.operations import Operation
+    from conformance.operations.cache import CachedEntry, CacheObservation
 
 
 @dataclass(slots=True)
@@ -26,46 +23,23 @@ class TrackedCache:
     """State of a cache before a step.
 
     Attributes:
-        release: The release whose catalogue applies.
         max_size: The size limit of the cache in bytes.
         failed: True if remote storage has failed or returned a corrupt file since the cache was opened.
     """
 
-    release: str
     max_size: int = 0
     failed: bool = False
 
+    def track(self, operation: Operation, observation: CacheObservation) -> None:
+        """Update the state with a step."""
+        if operation.name in ("open_cache", "resize_cache") and observation.outcome.error is None:
+            self.max_size = operation.args[0]
+        self.failed = operation.name != "open_cache" and (
+            self.failed or (operation.name in _ASKING.split() and observation.outcome.error is not None)
+        )
 
-def track_cache_step(now: TrackedCache, operation: Operation, observation: CacheObservation) -> None:
-    """Update the tracked state with a step; call :func:`cache_clauses_of` before."""
-    if operation.name in ("open_cache", "resize_cache") and observation.outcome.error is None:
-        now.max_size = operation.args[0]
-    now.failed = operation.name != "open_cache" and (
-        now.failed or (operation.name in _ASKING.split() and observation.outcome.error is not None)
-    )
 
-
-class CacheStep(NamedTuple):
-    """Input of a row's condition.
-
-    Attributes:
-        args: The operation's arguments.
-        tracked: The tracked state before the step.
-        was: The state before the step; None if no cache was open.
-        outcome: The outcome of the operation.
-        now: The state after the step; None if no cache is open.
-        before: The files before the step.
-        files: The files after the step.
-    """
-
-    args: tuple[Any, ...]
-    tracked: TrackedCache
-    was: CacheState | None
-    outcome: Outcome
-    now: CacheState | None
-    before: Files
-    files: Files
-
+CacheStep = DirectoryStep[CacheState, TrackedCache]
 
 _ASKING: Final = "fetch_entry look_up_offset look_up_timestamp aborted_in"
 """The operations that need the entry of a segment, and create it if it is not in the cache."""
@@ -155,27 +129,3 @@ ROWS: tuple[Row, ...] = (
     Row("RC-15", _ASKING, "ok", "the entry would have another start offset", _odd_start),
 )
 # fmt: on
-
-
-@cache
-def _rules_of(release: str) -> Rules:
-    return Rules(ROWS, release)
-
-
-def cache_clauses_of(
-    operation: Operation,
-    tracked: TrackedCache,
-    before: tuple[CacheObservation, Files],
-    after: tuple[CacheObservation, Files],
-) -> tuple[str, ...]:
-    """Return the clauses that a step exercises, the most specific first.
-
-    Args:
-        operation: The operation of the step.
-        tracked: The tracked state before the step.
-        before: The reference's observation and the files before the step.
-        after: The reference's observation and the files after the step.
-    """
-    outcome, now = after[0]
-    step = CacheStep(operation.args, tracked, before[0].state, outcome, now, before[1], after[1])
-    return _rules_of(tracked.release).exercised(operation.name, outcome.error, step)

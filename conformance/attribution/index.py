@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final
 
-from conformance.attribution import mapped, offset, time, transaction
+from conformance.attribution import offset, time, transaction
 from conformance.attribution.rules import Row, Rules
 from conformance.attribution.tracked_state import ENTRY_SIZES, Step, TrackedIndex
 from conformance.operations.index_capabilities import has_unusual_arguments, lacks_directory
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from conformance.operations import Observation, Operation
 
 ROWS: Final[dict[str, tuple[Row, ...]]] = {
-    "offset": mapped.rows("append bulk_append") + offset.ROWS,
-    "time": mapped.rows("maybe_append bulk_maybe_append") + time.ROWS,
+    "offset": offset.ROWS,
+    "time": time.ROWS,
     "transaction": transaction.ROWS,
 }
 """The rows, by kind of index."""

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.attribution.log_cleaning import CLEANING_ROWS
+from conformance.attribution import cleaned
 from conformance.attribution.log_leader import LEADER_ROWS
 from conformance.attribution.log_producers import PRODUCER_ROWS
 from conformance.attribution.log_step import Files, LogStep, TrackedLog
@@ -357,7 +357,7 @@ ROWS = (
 @cache
 def rules_of_log(release: str) -> Rules:
     """Return the rows that apply in a release."""
-    return Rules((*ROWS, *CLEANING_ROWS), release)
+    return Rules((*ROWS, *cleaned.ROWS), release)
 
 
 def clauses_of_log_step(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.attribution.mapped import AFTER_A_FAILED_SHRINK, grew, has_cold_section, lookups
+from conformance.attribution.mapped import AFTER_A_FAILED_SHRINK, grew, has_cold_section, lookups, rows
 from conformance.attribution.rules import Row
 from kidx.java_numbers import INT_MAX, to_int
 
@@ -40,6 +40,7 @@ def says_full(step: Step) -> bool:
 
 # fmt: off
 ROWS = (
+    *rows(_APPENDS),
     Row("OI-1", _APPENDS, "ok", "the bytes of the file", grew),
     Row("OI-1", "open", "ok", "the last offset is read from the file", lambda s: s.now.entries > 0),
     Row("OI-1", "entry", "ok", "offset and position of the answer"),

@@ -7,11 +7,14 @@ steps of that scope. A scope is a kind of object that a lockstep tests, such as 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from conformance.clauses import load_clauses
+
+if TYPE_CHECKING:
+    from conformance.operations import Outcome
 
 ANY: Final = "*"
 """All operations, or all results, of the table's scope."""
@@ -91,6 +94,32 @@ class Rules(dict[tuple[str, str | None], Compiled]):
         """Return the clauses that a step exercises, from conditions that are already evaluated for another release."""
         always, conditional = self[operation, error]
         return tuple([clause for clause, holds in conditional if conditions[holds]]) + always
+
+
+StateT = TypeVar("StateT")
+TrackedT = TypeVar("TrackedT")
+
+
+class DirectoryStep(NamedTuple, Generic[StateT, TrackedT]):
+    """Input of a row's condition, for an object in a directory.
+
+    Attributes:
+        args: The operation's arguments.
+        tracked: The tracked state before the step.
+        was: The state before the step; None if no object was open.
+        outcome: The outcome of the operation.
+        now: The state after the step; None if no object is open.
+        before: The files before the step.
+        files: The files after the step.
+    """
+
+    args: tuple[Any, ...]
+    tracked: TrackedT
+    was: StateT | None
+    outcome: Outcome
+    now: StateT | None
+    before: Mapping[str, bytes]
+    files: Mapping[str, bytes]
 
 
 class Conditions(dict[Condition, bool]):

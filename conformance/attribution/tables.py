@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from conformance.attribution import broker, index, log, segment, tiered
-from conformance.attribution import cache as remote
-from conformance.attribution.log_cleaning import CLEANING_ROWS
-from conformance.attribution.rules import ANY
+from conformance.attribution.rules import ANY, Rules
 from conformance.clauses import load_clauses
-from conformance.clauses.machines import MACHINES
+from conformance.clauses.machines import FILE_MACHINES, MACHINES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,32 +16,27 @@ if TYPE_CHECKING:
     from conformance.attribution.rules import Row
     from conformance.clauses import Clause
 
-ROWS: Final[Mapping[str, tuple[Row, ...]]] = {
-    **index.ROWS,
-    "segment": segment.ROWS,
-    "log": log.ROWS,
-    "cleaned": CLEANING_ROWS,
-    "cache": remote.ROWS,
-    "tiered": tiered.ROWS,
-}
+_MODULES: Final = {machine: import_module(f"conformance.attribution.{machine}") for machine in MACHINES}
+
+ROWS: Final[Mapping[str, tuple[Row, ...]]] = {machine: _MODULES[machine].ROWS for machine in FILE_MACHINES}
 """The rows, by machine. ``cleaned`` has the rows about compaction; its steps exercise the rows of ``log`` as well."""
 
-# The wire machine has no rows: these are the clauses that its requests exercise.
-_WIRE: Final = (
-    "LO-1 LO-2b LO-3a LO-4 LO-5 LO-6 LO-9 LO-10 LO-12 LO-13 LO-14 LO-15b LO-15c LO-20 LO-23 LO-24 LO-25 LO-26 LO-27"
-    " LG-1 LG-12 LG-20 LG-24 FE-1 FE-2 FE-3"
-)
-_CLAUSES: Final = {
-    **{machine: frozenset(row.clause for row in rows) for machine, rows in ROWS.items()},
-    "broker": broker.CLAUSES,
-    "wire": frozenset(_WIRE.split()),
+_CLAUSES: Final[Mapping[str, frozenset[str]]] = {
+    machine: frozenset(row.clause for row in ROWS[machine]) if machine in ROWS else _MODULES[machine].CLAUSES
+    for machine in MACHINES
 }
+
+
+@cache
+def rules_of(machine: str, release: str) -> Rules:
+    """Return the rows of a machine that apply in a release."""
+    return Rules(ROWS[machine], release)
 
 
 @cache
 def machines_of(clause: str) -> tuple[str, ...]:
     """Return the machines whose steps can exercise a clause; empty if no step can."""
-    return tuple(machine for machine in MACHINES if clause in _CLAUSES.get(machine, ()))
+    return tuple(machine for machine in MACHINES if clause in _CLAUSES[machine])
 
 
 def clauses_for(machine: str, release: str) -> tuple[Clause, ...]:
@@ -61,6 +54,6 @@ def clauses_for(machine: str, release: str) -> tuple[Clause, ...]:
 @cache
 def operations_for(machine: str, clause: str) -> frozenset[str]:
     """Return the operations of a machine that can exercise a clause; empty if all can, or if they are not known."""
-    rows = (*log.ROWS, *CLEANING_ROWS) if machine == "cleaned" else ROWS.get(machine, ())
+    rows = (*ROWS.get(MACHINES[machine].operations, ()), *ROWS.get(machine, ()))
     named = [row.operations for row in rows if row.clause == clause]
     return frozenset() if ANY in named else frozenset(name for names in named for name in names.split())

@@ -10,23 +10,16 @@ none were requested) at index 5.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from conformance.attribution.rules import Row, Rules
+from conformance.attribution.rules import DirectoryStep, Row
+from conformance.operations.tiered import TieredState
 
 if TYPE_CHECKING:
-    from conformance.operations import Operation, Outcome
-    from conformance.operations.tiered import RemoteSegmentState, TieredObservation, TieredState
+    from conformance.operations.tiered import RemoteSegmentState
 
 
-class TieredStep(NamedTuple):
-    """Input of a row's condition: the arguments, the states, the outcome."""
-
-    args: tuple[Any, ...]
-    was: TieredState | None
-    outcome: Outcome
-    now: TieredState | None
+TieredStep = DirectoryStep[TieredState, None]
 
 
 def _numbers(state: TieredState | None) -> dict[int, RemoteSegmentState]:
@@ -130,17 +123,3 @@ ROWS: tuple[Row, ...] = (
     Row("LO-19", "list_offsets", "ok", "the answer", _asks_times),
 )
 # fmt: on
-
-
-@cache
-def _rules_of(release: str) -> Rules:
-    return Rules(ROWS, release)
-
-
-def tiered_clauses_of(
-    operation: Operation, release: str, was: TieredState | None, after: TieredObservation
-) -> tuple[str, ...]:
-    """Return the clauses that a step exercises, the most specific first."""
-    outcome, now = after
-    step = TieredStep(operation.args, was, outcome, now)
-    return _rules_of(release).exercised(operation.name, outcome.error, step)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from conformance.attribution.mapped import grew
+from conformance.attribution.mapped import grew, rows
 from conformance.attribution.rules import Row
 from kidx.java_numbers import INT_MAX
 
@@ -50,6 +50,7 @@ def is_out_of_order(step: Step) -> bool:
 
 # fmt: off
 ROWS = (
+    *rows(_APPENDS),
     Row("TI-1", _APPENDS, "ok", "the bytes of the file", grew),
     Row("TI-1", "open", "ok", "the last entry is read from the file", lambda s: s.now.entries > 0),
     Row("TI-1", "entry", "ok", "timestamp and offset of the answer"),

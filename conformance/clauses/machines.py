@@ -1,4 +1,8 @@
-"""Machines (generators of operations), and what each can test; :mod:`conformance.machines` has the class of each."""
+"""Machines (generators of operations): one row declares a machine; every other table is derived.
+
+The name of a row is the name of the modules with the machine's operations (:mod:`conformance.operations`), its rows of
+attribution (:mod:`conformance.attribution`) and its class (:mod:`conformance.machines`).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,8 @@ class MachineUse(NamedTuple):
     """Use of one machine.
 
     Attributes:
+        operations: The module of its operations, if it shares them with another machine. If that is the name of a
+            machine with rows of attribution, the steps exercise these clauses as well.
         by_default: True if ``conformance run`` without a machine selects this one.
         server: True if the machine sends requests to a running server; False if it tests files in a directory.
         examples_factor: The factor for the number of a profile's examples: less than 1 if a step takes longer than a
@@ -20,6 +26,7 @@ class MachineUse(NamedTuple):
         since: The first Kafka release that has what the machine tests; empty for all releases.
     """
 
+    operations: str = ""
     by_default: bool = True
     server: bool = False
     examples_factor: float = 1.0
@@ -28,16 +35,16 @@ class MachineUse(NamedTuple):
 
 
 MACHINES: Final = {
-    "offset": MachineUse(),
-    "time": MachineUse(),
-    "transaction": MachineUse(),
+    "offset": MachineUse("index"),
+    "time": MachineUse("index"),
+    "transaction": MachineUse("index"),
     "segment": MachineUse(examples_factor=0.3),
     "log": MachineUse(examples_factor=0.15),
-    "cleaned": MachineUse(examples_factor=0.1),
+    "cleaned": MachineUse("log", examples_factor=0.1),
     "cache": MachineUse(by_default=False, examples_factor=0.3, since="3.6.0"),
     "tiered": MachineUse(by_default=False, examples_factor=0.1, builds=False, since="3.7.0"),
     "broker": MachineUse(server=True),
-    "wire": MachineUse(server=True),
+    "wire": MachineUse("broker", server=True),
 }
 """The use of each machine, by name."""
 SERVER_MACHINES: Final = tuple(name for name, use in MACHINES.items() if use.server)

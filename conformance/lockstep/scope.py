@@ -11,19 +11,20 @@ files, and a subclass of :class:`~conformance.lockstep.lockstep.Lockstep` with t
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import Counter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from conformance.implementations.protocol import provides_codecs, with_codecs_of
+from conformance.operations.effects import Effect
 from kidx.dialect import dialect_of, representative, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Mapping
+    from collections.abc import Callable, Hashable, Iterable, Mapping
     from pathlib import Path
 
     from conformance.lockstep.participant import Participant
     from conformance.operations import Operation
+    from conformance.operations.op import Op
     from kidx.dialect import Dialect
 
 ObservationT = TypeVar("ObservationT")
@@ -32,9 +33,15 @@ Files = TypeVar("Files")
 """The contents of the files that are compared."""
 
 
-class Scope(ABC, Generic[ObservationT, Files]):
+class Scope(Generic[ObservationT, Files]):
     """Definition of a kind of object for a lockstep; instances have no state and may be shared."""
 
+    participant: Callable[[Any, Path], Participant]
+    """The participant of an implementation and its directory."""
+    reference: Callable[[str], Any]
+    """kidx as an implementation, for a release."""
+    operations: ClassVar[Mapping[str, Op]] = {}
+    """The declarations of the operations, by name."""
     empty_observation: ObservationT
     """The observation before the first step of an example."""
     no_files: Files
@@ -43,7 +50,7 @@ class Scope(ABC, Generic[ObservationT, Files]):
     """The name of the files before any operation has named files."""
     file_selecting_operations: ClassVar[frozenset[str]] = frozenset()
     """The operations after which files with a different name are compared; :meth:`named` returns the name."""
-    corrupting_operations: ClassVar[frozenset[str]] = frozenset()
+    corrupting_operations: ClassVar[frozenset[str]]
     """The operations that the harness executes itself, on files that no participant has open."""
     close_operation: ClassVar[Operation]
     """The operation that is added to a trace if an implementation fails at the end of an example."""
@@ -55,6 +62,12 @@ class Scope(ABC, Generic[ObservationT, Files]):
 
     Releases that differ only in other sections share a reference.
     """
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.corrupting_operations = frozenset(
+            name for name, each in cls.operations.items() if each.effect is Effect.DAMAGES
+        )
 
     # -- releases ----------------------------------------------------------------------------------------------
 
@@ -75,14 +88,6 @@ class Scope(ABC, Generic[ObservationT, Files]):
         return version_of(release)
 
     # -- participants ------------------------------------------------------------------------------------------
-
-    @abstractmethod
-    def participant(self, implementation: Any, directory: Path) -> Participant:
-        """Return the participant of an implementation and its directory."""
-
-    @abstractmethod
-    def reference(self, release: str) -> Any:
-        """Return kidx as an implementation."""
 
     def model(self, release: str) -> Any:
         """Return the abstract model that the reference is compared with, or None if the scope has no model."""

@@ -6,50 +6,13 @@ A test, a run or your own suite binds a machine to a lockstep::
     TestOffsetIndex = OffsetMachine.bind(lockstep).TestCase
 """
 
-from conformance.machines.broker import BrokerMachine
-from conformance.machines.cache import CacheMachine
-from conformance.machines.compaction import CompactionMachine
-from conformance.machines.files import FilesMachine
-from conformance.machines.index import IndexMachine
-from conformance.machines.log import LogMachine
+from importlib import import_module
+from typing import Final
+
+from conformance.clauses import machines
 from conformance.machines.machine import Machine
-from conformance.machines.offset import OffsetMachine
-from conformance.machines.segment import SegmentMachine
-from conformance.machines.tiered import TieredMachine
-from conformance.machines.time import TimeMachine
-from conformance.machines.transaction import TransactionMachine
-from conformance.machines.wire import WireMachine
 
-MACHINES: dict[str, type[Machine]] = {
-    machine.kind: machine
-    for machine in (
-        OffsetMachine,
-        TimeMachine,
-        TransactionMachine,
-        SegmentMachine,
-        LogMachine,
-        CompactionMachine,
-        CacheMachine,
-        TieredMachine,
-        BrokerMachine,
-        WireMachine,
-    )
+MACHINES: Final[dict[str, type[Machine]]] = {
+    name: getattr(import_module(f"{__name__}.{name}"), f"{name.title()}Machine") for name in machines.MACHINES
 }
-"""All machines; :mod:`conformance.clauses.machines` declares what each is used for."""
-
-__all__ = [
-    "MACHINES",
-    "BrokerMachine",
-    "CacheMachine",
-    "CompactionMachine",
-    "FilesMachine",
-    "IndexMachine",
-    "LogMachine",
-    "Machine",
-    "OffsetMachine",
-    "SegmentMachine",
-    "TieredMachine",
-    "TimeMachine",
-    "TransactionMachine",
-    "WireMachine",
-]
+"""All machines; :mod:`conformance.clauses.machines` declares them."""

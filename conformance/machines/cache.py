@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from conformance.attribution.cache import TrackedCache
+from conformance.implementations.kidx.cache import ReferenceCache
 from conformance.lockstep.file_reader import corrupted
-from conformance.lockstep.scopes.cache import CacheLockstep
+from conformance.lockstep.lockstep import Lockstep
+from conformance.lockstep.scopes.directory import DirectoryScope, Files
+from conformance.lockstep.scopes.log_files import LogParticipant
 from conformance.machines.files import FilesMachine
 from conformance.machines.seeded_rules import initialize, rule
-from conformance.operations import Operation
-from conformance.operations.cache import KINDS, CachedEntry, CacheObservation
+from conformance.operations import OK, Operation
+from conformance.operations.cache import CACHE_OPS, DIRECTORY, KINDS, CachedEntry, CacheObservation
 from conformance.strategies import cache as strategies
 from conformance.strategies import draws as st
 from conformance.strategies.cache import SEGMENTS, TTL, Content, named
@@ -20,6 +24,36 @@ if TYPE_CHECKING:
 
 UNLIMITED: Final = 1 << 20
 """Limit in bytes, and in 3.6 in entries, that a cache never reaches: no entry is evicted because of its size."""
+
+
+class CacheParticipant(LogParticipant):
+    """Implementation of the cache, in its directory."""
+
+    below = DIRECTORY
+    compared = ("",)
+
+
+class CacheScope(DirectoryScope[CacheObservation]):
+    """Scope of a cache: all files of its directory, and the state of the entries."""
+
+    machine = "cache"
+    participant = CacheParticipant
+    reference = ReferenceCache
+    operations = CACHE_OPS
+    empty_observation = CacheObservation(OK, None)
+    close_operation = Operation("close_cache")
+    sections = ("index", "remote")
+
+    def tracked(self, release: str) -> TrackedCache:
+        """See the base class."""
+        del release
+        return TrackedCache()
+
+
+class CacheLockstep(Lockstep[CacheObservation, Files]):
+    """Lockstep of caches, with the arguments of the base class."""
+
+    scope = CacheScope()
 
 
 class CacheMachine(FilesMachine):

@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from hypothesis.stateful import invariant
 
 from conformance.errors import NotDrivenError
-from conformance.lockstep.scopes.tiered import TieredLockstep
+from conformance.implementations.kidx.tiered import ReferenceTiered
+from conformance.lockstep.lockstep import Lockstep
+from conformance.lockstep.scopes.directory import DirectoryScope, Files
+from conformance.lockstep.scopes.log_files import LogParticipant
 from conformance.machines.files import FilesMachine
 from conformance.machines.seeded_rules import initialize, rule
-from conformance.operations import Operation
+from conformance.operations import OK, Operation
+from conformance.operations.tiered import TIERED_OPS, TieredObservation
 from conformance.strategies import draws as st
 from conformance.strategies import log as strategies
 from conformance.strategies import tiered as draws
@@ -25,6 +29,25 @@ _SPECIAL: Final = (-1, -2, -3, -4, -5, -6)
 """Special targets of ListOffsets."""
 _MOST_TIMES: Final = 40
 """The maximum number of timestamps for which one step lists offsets."""
+
+
+class TieredScope(DirectoryScope[TieredObservation]):
+    """Scope of a tiered log: all local files, and the state of the remote segments. Messages are not compared."""
+
+    machine = "tiered"
+    participant = LogParticipant
+    reference = ReferenceTiered
+    operations = TIERED_OPS
+    empty_observation = TieredObservation(OK, None)
+    close_operation = Operation("close_log", (True,))
+    aspects = ("outcome", "state", "bytes")
+    sections = ("index", "segment", "log", "producers", "leader", "remote")
+
+
+class TieredLockstep(Lockstep[TieredObservation, Files]):
+    """Lockstep of tiered logs, with the arguments of the base class."""
+
+    scope = TieredScope()
 
 
 class TieredMachine(FilesMachine):

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from conformance.operations.broker import BROKER_OPS
-from conformance.operations.cache import CACHE_OPS
+from conformance.clauses.machines import MACHINES
 from conformance.operations.effects import Effect
-from conformance.operations.index import INDEX_OPS
-from conformance.operations.log import LOG_OPS
-from conformance.operations.op import effects, signatures
-from conformance.operations.segment import SEGMENT_OPS
-from conformance.operations.tiered import OWN_OPS
+from conformance.operations.op import Op, effects, signatures
 
 if TYPE_CHECKING:
     from conformance.operations.outcomes import Json
 
 
-OPS: Final = INDEX_OPS | SEGMENT_OPS | LOG_OPS | OWN_OPS | CACHE_OPS | BROKER_OPS
-"""The operations of all machines: on an index, a segment, a log of one or two tiers, a cache and a broker.
+def _operations_in(module: str) -> dict[str, Op]:
+    """Return the operations that a module declares, such as ``CACHE_OPS`` of ``cache``."""
+    declared: dict[str, Op] = getattr(import_module(f"conformance.operations.{module}"), f"{module.upper()}_OPS")
+    return declared
 
-No two have the same name.
-"""
+
+OPS: Final = {
+    name: each for machine, use in MACHINES.items() for name, each in _operations_in(use.operations or machine).items()
+}
+"""The operations of all machines. No two have the same name."""
 
 
 @cache

@@ -24,7 +24,7 @@ TIERED_ERROR_KINDS: Final = (*LOG_ERROR_KINDS, "remote")
 
 _op = partial(Op, files=Files.REPLACES)
 
-OWN_OPS: Final = by_name(
+_OWN_OPS: Final = by_name(
     (
         # Opens or creates the log, with tasks of a new leader; it takes the arguments of open_log.
         _op(
@@ -70,7 +70,7 @@ _OF_LOGS: Final = (
     "crash_log",
     "damage_log_file",
 )
-TIERED_OPS: Final = OWN_OPS | {name: LOG_OPS[name] for name in _OF_LOGS}
+TIERED_OPS: Final = _OWN_OPS | {name: LOG_OPS[name] for name in _OF_LOGS}
 """All operations on a tiered log."""
 
 BY_FILE_TIME: Final = 1 << 40

@@ -13,8 +13,7 @@ from thorough_params import thorough_param
 from conformance.implementations.jvm.cache import JvmCache
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.scopes.cache import CacheLockstep
-from conformance.machines.cache import CacheMachine
+from conformance.machines.cache import CacheLockstep, CacheMachine
 from conformance.operations import Operation
 from conformance.runs.profiles import Profile
 from conformance.runs.regression_traces import load_regression_traces

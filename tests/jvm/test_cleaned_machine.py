@@ -11,7 +11,7 @@ from conformance.implementations.jvm.log import JvmLog
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.log import LogLockstep
-from conformance.machines.compaction import CompactionMachine
+from conformance.machines.cleaned import CleanedMachine
 from conformance.operations import Operation
 from conformance.runs.profiles import Profile
 from conformance.runs.regression_traces import load_regression_traces
@@ -96,7 +96,7 @@ def test_files_of_a_killed_cleaner_are_resolved_on_opening(place, scratch):
 def test_the_machine_is_clean(releases, scratch):
     lockstep = LogLockstep([JvmLog(release) for release in releases], scratch)
     examples = 10 if len(releases) == 2 else 60
-    machine = seed(4)(CompactionMachine.bind(lockstep))
+    machine = seed(4)(CleanedMachine.bind(lockstep))
     try:
         run_state_machine_as_test(machine, settings=Profile("search", examples, 20, 1).settings(examples))
     except DivergenceError as error:

@@ -11,7 +11,7 @@ from conformance.errors import ToolError
 from conformance.experiments.release_diff import Plan, compare, describe, describe_texts, search, to_json
 from conformance.experiments.release_diff.implicated import implicated_by_step, last_implicated
 from conformance.implementations.kidx.index import ReferenceIndex
-from conformance.machines import OffsetMachine
+from conformance.machines.offset import OffsetMachine
 from conformance.operations import Operation, State
 from conformance.operations.state_diff import differing_fields, with_fields_of
 from conformance.operations.trace import Trace

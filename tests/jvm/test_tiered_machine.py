@@ -11,8 +11,7 @@ from conformance.clauses.machines import driven_releases
 from conformance.implementations.jvm.tiered import JvmTiered
 from conformance.kafka.releases import RELEASES as LOCKED
 from conformance.lockstep import DivergenceError
-from conformance.lockstep.scopes.tiered import TieredLockstep
-from conformance.machines.tiered import TieredMachine
+from conformance.machines.tiered import TieredLockstep, TieredMachine
 from conformance.operations import Operation
 from conformance.runs.profiles import Profile
 from conformance.runs.regression_traces import load_regression_traces

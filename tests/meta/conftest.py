@@ -11,7 +11,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from conformance.events import Diverged, Event, Result, RunFinished
-from conformance.machines import IndexMachine
+from conformance.machines.index import IndexMachine
 from conformance.runs.profiles import PROFILES, Profile
 from conformance.runs.runner import Plan, run
 

@@ -19,7 +19,7 @@ from conformance.experiments.power_loss.guarantees import Guarantee
 from conformance.experiments.power_loss.signatures import PowerFailureFinding
 from conformance.implementations.jvm.cache import JvmCache
 from conformance.lockstep import DivergenceError
-from conformance.machines import CacheMachine
+from conformance.machines.cache import CacheMachine
 from conformance.operations import Operation
 from conformance.operations.cache import DIRECTORY
 from conformance.operations.trace import Trace

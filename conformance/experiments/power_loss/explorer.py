@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.implementations.jvm.cache import JvmCache
     from conformance.implementations.jvm.segment import JvmSegment
     from conformance.kafka.jar_fetch import Progress
-    from conformance.machines import FilesMachine
+    from conformance.machines.files import FilesMachine
     from conformance.operations.trace import Trace
 
 _CUT = 0.5

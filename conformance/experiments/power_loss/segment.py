@@ -23,7 +23,7 @@ from conformance.experiments.power_loss.signatures import PowerFailureFinding
 from conformance.implementations.jvm.journal import DirectorySynced, Renamed, StepBegins
 from conformance.implementations.jvm.segment import JvmSegment
 from conformance.lockstep import DivergenceError
-from conformance.machines import SegmentMachine
+from conformance.machines.segment import SegmentMachine
 from conformance.operations import Operation
 from conformance.operations.batches import encode
 from conformance.operations.segment import SUFFIXES

@@ -5,33 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from conformance.lockstep.scopes.cache import CacheScope
-from conformance.lockstep.scopes.index import IndexScope
-from conformance.lockstep.scopes.log import LogScope
-from conformance.lockstep.scopes.segment import SegmentScope
-from conformance.lockstep.scopes.tiered import TieredScope
+from conformance.machines import MACHINES
 from conformance.operations import OK, Operation
 from kidx.dialect import dialect_of
 
 if TYPE_CHECKING:
     from conformance.lockstep.scope import Scope
     from conformance.operations import Json
-
-_INDEX: Final = IndexScope()
-_LOG: Final = LogScope()
-SCOPES: Final[dict[str, Scope[Any, Any]]] = {
-    "offset": _INDEX,
-    "time": _INDEX,
-    "transaction": _INDEX,
-    "segment": SegmentScope(),
-    "log": _LOG,
-    "cleaned": _LOG,
-    "cache": CacheScope(),
-    "tiered": TieredScope(),
-}
-"""Scope of each machine."""
 
 
 class VectorExecutor:
@@ -54,7 +36,7 @@ class VectorExecutor:
     """
 
     def __init__(self, machine: str, implementation: Any, directory: Path) -> None:
-        self.scope = SCOPES[machine]
+        self.scope: Scope[Any, Any] = MACHINES[machine].lockstep_type.scope
         self.participant = self.scope.participant(implementation, directory)
         self.dialect = dialect_of(implementation.release)
         self.clauses: set[str] = set()

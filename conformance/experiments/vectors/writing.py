@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from conformance.clauses.machines import driven_releases
 from conformance.errors import ToolError
 from conformance.experiments.vectors.document import Document, Vector, document_text
-from conformance.experiments.vectors.execution import SCOPES, VectorExecutor
+from conformance.experiments.vectors.execution import VectorExecutor
 from conformance.experiments.vectors.queries import queries_of
 from conformance.experiments.vectors.tables import SOUND, TABLE, rows_of, sound_rows_of
 from conformance.machines import MACHINES
@@ -69,7 +69,7 @@ def _build_vector(case: Case, executor: VectorExecutor) -> tuple[Vector, dict[st
         (step.effect, done) for step, done in zip(case.steps, history, strict=True) if step.effect in _OPEN_OR_NOT
     ]
     if effects and effects[-1][0] is Effect.OPENS and "error" not in effects[-1][1]:
-        history.append(executor.perform(SCOPES[case.machine].close_operation))
+        history.append(executor.perform(executor.scope.close_operation))
     files = executor.files()
     base_offset, opening, queries = queries_of(case.machine, case.steps, files)
     executor.state = None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from conformance.attribution.rules import DirectoryStep
+from conformance.attribution.tables import rules_of
 from conformance.lockstep.scope import Group, ObservationT, Scope
 from conformance.operations.op import Files as FilesAfter
 
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
     from conformance.lockstep.participant import Participant
     from conformance.lockstep.scopes.log_files import LogParticipant
     from conformance.operations import Operation
-    from conformance.operations.op import Op
+    from kidx.dialect import Dialect
 
 Files = dict[str, bytes]
 
@@ -24,8 +26,8 @@ class DirectoryScope(Scope[ObservationT, Files]):
     All files are compared, so no operation selects files by name: ``name`` is None.
     """
 
-    operations: ClassVar[Mapping[str, Op]]
-    """The declarations of the operations, by name."""
+    machine: ClassVar[str]
+    """The machine whose rows its steps exercise."""
 
     def __init__(self) -> None:
         self.no_files = {}
@@ -63,3 +65,23 @@ class DirectoryScope(Scope[ObservationT, Files]):
         del name
         path, how, numbers = operation.args
         participant.corrupt(path, how, tuple(numbers))  # type: ignore[attr-defined]
+
+    def clauses_of(
+        self,
+        operation: Operation,
+        dialect: Dialect,
+        tracked: Any,
+        before: tuple[Any, Files],
+        after: tuple[Any, Files],
+        known: dict[Any, Any],
+    ) -> tuple[str, ...]:
+        """See the base class."""
+        del known
+        outcome, now = after[0]
+        step = DirectoryStep(operation.args, tracked, before[0].state, outcome, now, before[1], after[1])
+        return rules_of(self.machine, dialect.release).exercised(operation.name, outcome.error, step)
+
+    def track(self, tracked: Any, operation: Operation, observation: ObservationT) -> None:
+        """Update the tracked state, if there is one."""
+        if tracked is not None:
+            tracked.track(operation, observation)

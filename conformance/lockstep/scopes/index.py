@@ -19,7 +19,7 @@ from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.scope import Group, Scope
 from conformance.lockstep.scopes.entries_only import EntriesOnlyParticipant
 from conformance.lockstep.scopes.index_file import IndexParticipant
-from conformance.operations import FILE_OPERATIONS, OK, Observation, Operation
+from conformance.operations import OK, Observation, Operation
 from conformance.operations.index import INDEX_OPS
 from conformance.operations.index_capabilities import INDEX_CAPABILITIES, can_execute
 from conformance.operations.op import Files
@@ -44,11 +44,12 @@ ObservedFiles = tuple[Observation, bytes | None]
 class IndexScope(Scope[Observation, bytes | None]):
     """Scope of one index file, of any of the three kinds."""
 
+    reference = ReferenceIndex
+    operations = INDEX_OPS
     empty_observation = Observation(OK, None)
     no_files = None
     no_file_name = ""
     file_selecting_operations = frozenset(_NAMING)
-    corrupting_operations = FILE_OPERATIONS
     close_operation = Operation("close")
     sections = ("index",)  # of kidx.dialect.table
 
@@ -61,10 +62,6 @@ class IndexScope(Scope[Observation, bytes | None]):
         if "preallocation" not in getattr(implementation, "capabilities", INDEX_CAPABILITIES):
             return EntriesOnlyParticipant(implementation, directory)
         return IndexParticipant(implementation, directory)
-
-    def reference(self, release: str) -> ReferenceIndex:
-        """See the base class."""
-        return ReferenceIndex(release)
 
     def model(self, release: str) -> Model:
         """See the base class."""

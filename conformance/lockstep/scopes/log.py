@@ -33,8 +33,8 @@ class LogScope(DirectoryScope[LogObservation]):
     Error messages are not compared: they are intended for operators, and contain segments with all their fields.
     """
 
+    reference = ReferenceLog
     empty_observation = LogObservation(OK, None)
-    corrupting_operations = frozenset({"damage_log_file"})
     close_operation = Operation("close_log", (True,))
     aspects = ("outcome", "state", "bytes")
     operations = LOG_OPS
@@ -45,10 +45,6 @@ class LogScope(DirectoryScope[LogObservation]):
         if getattr(implementation, "capabilities", None) is not None:
             return ExternalLogParticipant(implementation, directory)
         return LogParticipant(implementation, directory)
-
-    def reference(self, release: str) -> ReferenceLog:
-        """See the base class."""
-        return ReferenceLog(release)
 
     def tracked(self, release: str) -> TrackedLog:
         """See the base class."""

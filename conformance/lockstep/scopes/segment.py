@@ -11,7 +11,7 @@ from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.participant import Participant
 from conformance.lockstep.scope import Group, Scope
 from conformance.operations import OK, Operation
-from conformance.operations.segment import SUFFIXES, SegmentObservation
+from conformance.operations.segment import SEGMENT_OPS, SUFFIXES, SegmentObservation
 from kidx.segment import file_name
 
 if TYPE_CHECKING:
@@ -54,21 +54,15 @@ class SegmentParticipant(Participant):
 class SegmentScope(Scope[SegmentObservation, Files]):
     """Scope of the four files of a segment."""
 
+    participant = SegmentParticipant
+    reference = ReferenceSegment
+    operations = SEGMENT_OPS
     empty_observation = SegmentObservation(OK, None)
     no_files = (None,) * len(SUFFIXES)
     no_file_name = (0, "")
     file_selecting_operations = frozenset({"open_segment", "rename_segment"})
-    corrupting_operations = frozenset({"damage_segment_file"})
     close_operation = Operation("close_segment")
     sections = ("index", "segment")  # of kidx.dialect.table
-
-    def participant(self, implementation: Any, directory: Path) -> SegmentParticipant:
-        """See the base class."""
-        return SegmentParticipant(implementation, directory)
-
-    def reference(self, release: str) -> ReferenceSegment:
-        """See the base class."""
-        return ReferenceSegment(release)
 
     def named(self, operation: Operation, before: Name) -> Name:
         """Return base offset and suffix after an opening or a renaming."""

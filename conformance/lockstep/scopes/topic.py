@@ -71,6 +71,7 @@ class TopicScope(Scope[Observed, Files]):
         partition_type: The class of the reference's partition.
     """
 
+    participant = TopicParticipant
     empty_observation: Observed
     aspects = ("outcome", "bytes")
 
@@ -86,10 +87,6 @@ class TopicScope(Scope[Observed, Files]):
     def key(self, release: str) -> str:
         """Return the same as :meth:`rules`."""
         return release
-
-    def participant(self, implementation: Any, directory: Path) -> TopicParticipant:
-        """See the base class."""
-        return TopicParticipant(implementation, directory)
 
     def reference(self, release: str) -> ReferenceTopic:
         """See the base class."""

@@ -198,7 +198,7 @@ def finds_half_renamed(step: LogStep) -> bool:
 _FEW_OLD: Final = "few logs hold batches of the older formats"
 _FEW_KILLED: Final = "few rounds are killed while they replace a segment"
 
-CLEANING_ROWS = (
+ROWS = (
     Row("CL-1a", "clean_log", "ok", "the segments, or none cleaned", ends_early),
     Row("CL-1b", "clean_log", "ok", "the segments, or none cleaned", ends_early),
     Row("CL-2", "clean_log", "ok", "the range that was read, and the bytes", all_of(cleans, starts_over)),

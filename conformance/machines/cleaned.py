@@ -1,4 +1,4 @@
-"""Compaction machine: the rules of the log machine on records with few keys, and cleaning rounds (clauses CL)."""
+"""Machine of compacted logs: the log machine's rules on records with few keys, and cleaning rounds (clauses CL)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VALUES = (4, 0, 12, -1, 7)
 _ENDS = ("abort", "commit")
 
 
-class CompactionMachine(LogMachine):
+class CleanedMachine(LogMachine):
     """Machine of one compacted log.
 
     Every record has one of a few keys. The machine adds keys to records that rules of the log machine write without.
