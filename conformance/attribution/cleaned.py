@@ -199,13 +199,11 @@ _FEW_OLD: Final = "few logs hold batches of the older formats"
 _FEW_KILLED: Final = "few rounds are killed while they replace a segment"
 
 ROWS = (
-    Row("CL-1a", "clean_log", "ok", "the segments, or none cleaned", ends_early),
-    Row("CL-1b", "clean_log", "ok", "the segments, or none cleaned", ends_early),
+    Row("CL-1", "clean_log", "ok", "the segments, or none cleaned", ends_early),
     Row("CL-2", "clean_log", "ok", "the range that was read, and the bytes", all_of(cleans, starts_over)),
     Row("CL-3", "clean_log", "ok", "the next dirty offset", all_of(cleans, runs_out_of_room)),
     Row("CL-4", "clean_log", "ok", "the segments", all_of(cleans, merges)),
-    Row("CL-5a", "clean_log", "ok", "the bytes of the indexes", all_of(cleans, indexes_some)),
-    Row("CL-5b", "clean_log", "ok", "the bytes of the indexes", all_of(cleans, indexes_some)),
+    Row("CL-5", "clean_log", "ok", "the bytes of the indexes", all_of(cleans, indexes_some)),
     Row("CL-6", "clean_log", "ok", "an error, or the bytes of the indexes", all_of(cleans, outgrows_buffer)),
     Row("CL-7", "clean_log", "ok", "the bytes of the log", all_of(cleans, rebuilds(is_new))),
     Row("CL-8", "clean_log", "ok", "the bytes of the log, or of the transaction index", all_of(cleans, knows_aborted)),
@@ -218,8 +216,7 @@ ROWS = (
     Row("CL-11", "clean_log", "ok", "the bytes of the log", all_of(cleans, before(is_old, is_tombstone)), _FEW_OLD),
     Row("CL-12", "clean_log", "ok", "the bytes of the log", all_of(cleans, lambda s: s.value[_KEYLESS] > 0)),
     Row("CL-13", "clean_log", "ok", "the bytes of the log", all_of(cleans, after(is_empty, of_producer))),
-    Row("CL-14a", "clean_log", "ok", "the bytes of the log", all_of(cleans, after(is_empty, of_none))),
-    Row("CL-14b", "clean_log", "ok", "the bytes of the log", all_of(cleans, after(is_empty, of_none))),
+    Row("CL-14", "clean_log", "ok", "the bytes of the log", all_of(cleans, after(is_empty, of_none))),
     Row("CL-15", "clean_log", "illegal_state", "another outcome", before(is_old), _FEW_OLD),
     Row("CL-16", "clean_log", "ok", "the names of the files", all_of(cleans, merges)),
     Row("CL-17", "open_log", "ok", "the files", finds(".cleaned"), _FEW_KILLED),

@@ -125,17 +125,13 @@ _FEW_COMPACTED: Final = "few topics of this machine are compacted"
 _FEW_DAMAGED: Final = "few batches are wrong in this way"
 
 LEADER_ROWS = (
-    Row("LG-50a", _LEADER, "invalid_timestamp", "the batch would be appended", has_limits),
-    Row("LG-50b", _LEADER, "invalid_timestamp", "the batch would be appended", has_limits),
-    Row("LG-50a", _LEADER, "ok", "the batch would be rejected", has_limits),
-    Row("LG-50b", _LEADER, "ok", "the batch would be rejected", has_limits),
+    Row("LG-50", _LEADER, "invalid_timestamp", "the batch would be appended", has_limits),
+    Row("LG-50", _LEADER, "ok", "the batch would be rejected", has_limits),
     Row("LG-51a", _LEADER, "invalid_timestamp", "the batch would be appended", _LOG_APPEND_TIME,
         "few producers stamp batches as a broker does"),
     Row("LG-51b", _LEADER, "ok", "the batch would be rejected",
         both(_CREATE_TIME, any_batch(has_log_append_time, lambda batch: not is_old(batch)))),
-    Row("LG-52a", _LEADER, "refused_records invalid_timestamp", "a different error",
-        any_batch(lambda batch: len(batch["records"]) > 1)),
-    Row("LG-52b", _LEADER, "refused_records invalid_timestamp", "a different error",
+    Row("LG-52", _LEADER, "refused_records invalid_timestamp", "a different error",
         any_batch(lambda batch: len(batch["records"]) > 1)),
     Row("LG-53", _LEADER, "refused_records", "the batch would be appended", _COMPACTED, _FEW_COMPACTED),
     Row("LG-53", _LEADER, "ok", "the batch would be rejected", both(_COMPACTED, any_batch(has_empty_key)),

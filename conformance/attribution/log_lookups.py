@@ -7,11 +7,12 @@ In such a state, the result that LO-6 requires is no violation, but a third resu
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution.log import ROWS, promised, rules_of_log, visible
 from conformance.attribution.log_step import Files, LogStep, TrackedLog
-from conformance.attribution.rules import Conditions
+from conformance.attribution.rules import Conditions, each_variant
 from conformance.clauses import load_clauses
 from kidx.log.lookup import MAX_TIMESTAMP
 
@@ -23,12 +24,16 @@ if TYPE_CHECKING:
 _LEAST: Final = TrackedLog()
 _MOST: Final = TrackedLog(furthest_start=1 << 63, has_lost_indexes=True)
 """Bounds of the tracked state at the time of the request; the tracked state itself is no longer available."""
-_OF_ANSWERS: Final = frozenset(row.clause for row in ROWS if "list_offsets" in row.operations.split())
-"""The clauses about results; the other clauses that a ``list_offsets`` exercises are about the state after it."""
 _EPOCH: Final = 3
 """The index of the leader epoch in the fields of a batch (:func:`conformance.operations.batches.first_batch`)."""
 _DESPITE_CORRUPTION: Final = frozenset({"LG-70"})
 """Clauses that every lookup after the corruption of an index implicates, even if it finds the right record."""
+
+
+@cache
+def _of_answers() -> frozenset[str]:
+    """Return the clauses about results; the others that a ``list_offsets`` exercises are about the state after it."""
+    return frozenset(row.clause for row in each_variant(ROWS) if "list_offsets" in row.operations.split())
 
 
 def implicated_clauses(
@@ -91,7 +96,7 @@ def _for_target(step: LogStep, other: Any, exercised: tuple[str, ...], dialect: 
         set(rules_of_log(dialect.release).exercised_in("list_offsets", None, Conditions(step._replace(before=tracked))))
         for tracked in (_LEAST, _MOST)
     )
-    found = _OF_ANSWERS & (least | (most & set(exercised)))
+    found = _of_answers() & (least | (most & set(exercised)))
     (target,) = step.args[0]
     if target >= 0 or target == MAX_TIMESTAMP:
         found |= _DESPITE_CORRUPTION & set(exercised)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
-from conformance.clauses import load_clauses
+from conformance.clauses import family, load_clauses
 
 if TYPE_CHECKING:
     from conformance.operations import Outcome
@@ -30,7 +30,8 @@ class Row(NamedTuple):
     """One line of a table.
 
     Attributes:
-        clause: The id of the clause.
+        clause: The id of the clause. The id of a family, such as ``OI-4``, that is not the id of a clause stands for
+            each variant (``OI-4a``, ``OI-4b``): releases differ, but the same steps show it.
         operations: Names of operations, separated by blanks, or :data:`ANY`.
         results: ``ok`` or error kinds, separated by blanks, or :data:`ANY`.
         why: The difference that a violation would have made in the step.
@@ -52,6 +53,24 @@ class Row(NamedTuple):
         )
 
 
+def each_variant(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Return the rows, each of one clause: a row of a family is repeated for each variant.
+
+    Raises:
+        KeyError: There is no such clause, and no such family.
+    """
+    return tuple(row._replace(clause=clause) for row in rows for clause in _variants()[row.clause])
+
+
+@cache
+def _variants() -> dict[str, tuple[str, ...]]:
+    """Return the clauses for which an id in a row stands."""
+    variants: dict[str, tuple[str, ...]] = {}
+    for clause in load_clauses():
+        variants[family(clause)] = (*variants.get(family(clause), ()), clause)
+    return variants | {clause: (clause,) for clause in load_clauses()}
+
+
 class Rules(dict[tuple[str, str | None], Compiled]):
     """Rows of a table that apply in a release, by operation and error; each is compiled on first use.
 
@@ -63,7 +82,7 @@ class Rules(dict[tuple[str, str | None], Compiled]):
     def __init__(self, rows: Iterable[Row], release: str) -> None:
         super().__init__()
         catalogue = load_clauses()
-        holding = (row for row in rows if catalogue[row.clause].applies_to(release))
+        holding = (row for row in each_variant(rows) if catalogue[row.clause].applies_to(release))
         # An OBSERVED clause describes what Kafka does in one state; it is more specific, and comes first in the result.
         self.rows = sorted(holding, key=lambda row: catalogue[row.clause].level != "OBSERVED")
 

@@ -6,37 +6,42 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from conformance.attribution.rules import ANY, Rules
+from conformance.attribution.rules import ANY, Rules, each_variant
 from conformance.clauses import load_clauses
-from conformance.clauses.machines import FILE_MACHINES, MACHINES
+from conformance.clauses.machines import MACHINES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from conformance.attribution.rules import Row
     from conformance.clauses import Clause
 
 _MODULES: Final = {machine: import_module(f"conformance.attribution.{machine}") for machine in MACHINES}
 
-ROWS: Final[Mapping[str, tuple[Row, ...]]] = {machine: _MODULES[machine].ROWS for machine in FILE_MACHINES}
-"""The rows, by machine. ``cleaned`` has the rows about compaction; its steps exercise the rows of ``log`` as well."""
 
-_CLAUSES: Final[Mapping[str, frozenset[str]]] = {
-    machine: frozenset(row.clause for row in ROWS[machine]) if machine in ROWS else _MODULES[machine].CLAUSES
-    for machine in MACHINES
-}
+@cache
+def rows_of(machine: str) -> tuple[Row, ...]:
+    """Return the rows of a machine, each of one clause; none for a server machine.
+
+    ``cleaned`` has the rows about compaction; its steps exercise the rows of ``log`` as well.
+    """
+    return each_variant(getattr(_MODULES[machine], "ROWS", ()))
+
+
+@cache
+def _clauses_of(machine: str) -> frozenset[str]:
+    exercised: frozenset[str] = getattr(_MODULES[machine], "CLAUSES", frozenset(row.clause for row in rows_of(machine)))
+    return exercised
 
 
 @cache
 def rules_of(machine: str, release: str) -> Rules:
     """Return the rows of a machine that apply in a release."""
-    return Rules(ROWS[machine], release)
+    return Rules(rows_of(machine), release)
 
 
 @cache
 def machines_of(clause: str) -> tuple[str, ...]:
     """Return the machines whose steps can exercise a clause; empty if no step can."""
-    return tuple(machine for machine in MACHINES if clause in _CLAUSES[machine])
+    return tuple(machine for machine in MACHINES if clause in _clauses_of(machine))
 
 
 def clauses_for(machine: str, release: str) -> tuple[Clause, ...]:
@@ -47,13 +52,14 @@ def clauses_for(machine: str, release: str) -> tuple[Clause, ...]:
     """
     if machine not in MACHINES:
         raise ValueError(f"unknown machine {machine!r}; choose from {', '.join(MACHINES)}")
-    exercised = _CLAUSES[machine]
+    exercised = _clauses_of(machine)
     return tuple(clause for clause in load_clauses().values() if clause.id in exercised and clause.applies_to(release))
 
 
 @cache
 def operations_for(machine: str, clause: str) -> frozenset[str]:
     """Return the operations of a machine that can exercise a clause; empty if all can, or if they are not known."""
-    rows = (*ROWS.get(MACHINES[machine].operations, ()), *ROWS.get(machine, ()))
+    shared = MACHINES[machine].operations
+    rows = (*(rows_of(shared) if shared in MACHINES else ()), *rows_of(machine))
     named = [row.operations for row in rows if row.clause == clause]
     return frozenset() if ANY in named else frozenset(name for names in named for name in names.split())

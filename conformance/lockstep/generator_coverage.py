@@ -12,7 +12,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from conformance.attribution.rules import ANY
-from conformance.attribution.tables import ROWS
+from conformance.attribution.tables import rows_of
 from conformance.clauses import load_clauses
 from conformance.events import Measured
 from conformance.kafka.releases import newest
@@ -36,7 +36,7 @@ With this number of examples and each of three seeds, the reference matched ever
 def rows_for(machine: str) -> tuple[Row, ...]:
     """Return the rows of a machine that apply in the newest release."""
     catalogue = load_clauses()
-    return tuple(row for row in ROWS.get(machine, ()) if catalogue[row.clause].applies_to(newest()))
+    return tuple(row for row in rows_of(machine) if catalogue[row.clause].applies_to(newest()))
 
 
 def steps_of(row: Row, kinds: Mapping[Kind, int]) -> int:

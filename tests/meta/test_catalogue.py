@@ -10,16 +10,16 @@ from string import ascii_lowercase
 
 import pytest
 
-from conformance.attribution import ROWS
 from conformance.attribution.broker import _FILES, _OPERATIONS, clauses_of_operation
 from conformance.attribution.index import rules_of
-from conformance.attribution.tables import machines_of
+from conformance.attribution.rules import Row, each_variant
+from conformance.attribution.tables import machines_of, rows_of
 from conformance.clauses import FACETS, load_clauses
 from conformance.clauses.behaviour_range import BehaviourRange
 from conformance.expectations import load_expectations
 from conformance.lockstep import Divergence
 from conformance.machines import MACHINES
-from conformance.operations import ERROR_KINDS, FILE_OPERATIONS, SIGNATURES
+from conformance.operations import ERROR_KINDS, FILE_OPERATIONS, KINDS, SIGNATURES
 from conformance.runs.replay import find_trace
 from kidx.dialect import BEHAVIOURS, DIALECTS
 from kidx.dialect import ROWS as TABLE
@@ -115,13 +115,21 @@ def test_a_clause_that_a_behaviour_decides_names_it(name):
             assert {release for release in DIALECTS if clause.applies_to(release)} not in held.values(), clause.id
 
 
-@pytest.mark.parametrize("machine", ROWS)
+@pytest.mark.parametrize("machine", KINDS)
 def test_a_row_has_an_existing_clause_operation_and_result(machine):
-    for row in ROWS[machine]:
+    for row in rows_of(machine):
         assert row.clause in CLAUSES
         assert set(row.operations.split()) <= set(SIGNATURES) - FILE_OPERATIONS, row
         assert set(row.results.split()) <= {"ok", *ERROR_KINDS}, row
         assert row.why
+
+
+def test_a_row_of_a_family_is_about_each_variant():
+    """The id of a clause stands for itself, even if it has variants."""
+    rows = [Row(clause, "open", "ok", "the text") for clause in ("OI-4", "LG-4", "OI-3")]
+    assert [row.clause for row in each_variant(rows)] == ["OI-4a", "OI-4b", "LG-4", "OI-3"]
+    with pytest.raises(KeyError, match="OI-99"):
+        each_variant([Row("OI-99", "open", "ok", "the text")])
 
 
 def test_a_clause_that_no_machine_exercises_has_a_reason():
@@ -138,7 +146,7 @@ def test_the_rows_of_a_release_are_about_clauses_of_that_release(release):
         assert len(set(ids)) == len(ids)
         assert all(CLAUSES[clause].applies_to(release) for clause in ids)
         seen.update(ids)
-    rows = {row.clause for table in ROWS.values() for row in table}
+    rows = {row.clause for kind in KINDS for row in rows_of(kind)}
     assert seen == {clause for clause in rows if CLAUSES[clause].applies_to(release)}
 
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import seed as seeded
 from hypothesis.stateful import run_state_machine_as_test
 
-from conformance.attribution.segment import ROWS
+from conformance.attribution.tables import rows_of
 from conformance.clauses import load_clauses
 from conformance.errors import NotDrivenError, ToolError
 from conformance.implementations.kidx.segment import ReferenceSegment
@@ -154,7 +154,7 @@ def test_equal_dialects_share_a_reference():
 
 def test_rows_name_operations_results_and_clauses_that_exist():
     catalogue = load_clauses()
-    for row in ROWS:
+    for row in rows_of("segment"):
         assert row.clause in catalogue
         assert set(row.operations.split()) <= set(SEGMENT_OPS), row
         assert set(row.results.split()) <= {"ok", *SEGMENT_ERROR_KINDS}, row

@@ -5,8 +5,9 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from conformance.attribution.tables import ROWS, machines_of
+from conformance.attribution.tables import machines_of, rows_of
 from conformance.clauses import EVIDENCE, LEVELS, family, load_chapters, load_clauses
+from conformance.clauses.machines import MACHINES
 from conformance.experiments.specification.bar import release_bar
 from conformance.implementations.mutants import MUTANTS
 from conformance.report.markdown_escape import table, text
@@ -122,7 +123,7 @@ def _machines(clause: Clause) -> str:
 
 def _symptoms(clause: Clause) -> list[str]:
     """Return at most three descriptions of steps that would detect a violation."""
-    whys = dict.fromkeys(row.why for rows in ROWS.values() for row in rows if row.clause == clause.id)
+    whys = dict.fromkeys(row.why for machine in MACHINES for row in rows_of(machine) if row.clause == clause.id)
     return list(whys)[:3]
 
 

@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from conformance.attribution import ROWS
+from conformance.attribution.tables import rows_of
 from conformance.clauses import LEVELS, family, load_clauses
 from conformance.kafka.releases import RELEASES
 from conformance.lockstep.divergence import CRASH_ASPECT, error_of
+from conformance.operations import KINDS
 from conformance.runs.divergences.severity import is_empty, severity
 from conformance.runs.divergences.signatures import signature_of
 from conformance.runs.sameness import Sameness
@@ -335,7 +336,7 @@ def _clause_never_passed(seen: Sequence[tuple[BucketKey, Bucket]], passed: Mappi
 @cache
 def _layouts() -> frozenset[str]:
     """Return the clauses about the layout of entries in an index file."""
-    return frozenset(row.clause for rows in ROWS.values() for row in rows if row.why == "the bytes of the file")
+    return frozenset(row.clause for kind in KINDS for row in rows_of(kind) if row.why == "the bytes of the file")
 
 
 def primary_clause(clauses: Sequence[str], aspect: str = "") -> str:
