@@ -42,7 +42,7 @@ class CacheScope(DirectoryScope[CacheObservation]):
     operations = CACHE_OPS
     empty_observation = CacheObservation(OK, None)
     close_operation = Operation("close_cache")
-    sections = ("index", "remote")
+    sections = ("index", "remote")  # of kidx.dialect.table
 
     def tracked(self, release: str) -> TrackedCache:
         """See the base class."""

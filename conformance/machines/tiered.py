@@ -41,7 +41,7 @@ class TieredScope(DirectoryScope[TieredObservation]):
     empty_observation = TieredObservation(OK, None)
     close_operation = Operation("close_log", (True,))
     aspects = ("outcome", "state", "bytes")
-    sections = ("index", "segment", "log", "producers", "leader", "remote")
+    sections = ("index", "segment", "log", "producers", "leader", "remote")  # of kidx.dialect.table
 
 
 class TieredLockstep(Lockstep[TieredObservation, Files]):
