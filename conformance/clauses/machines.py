@@ -1,7 +1,8 @@
 """Machines (generators of operations): one row declares a machine; every other table is derived.
 
 The name of a row is the name of the modules with the machine's operations (:mod:`conformance.operations`), its rows of
-attribution (:mod:`conformance.attribution`) and its class (:mod:`conformance.machines`).
+attribution (:mod:`conformance.attribution`), its class (:mod:`conformance.machines`), and Kafka's own classes
+(``conformance.implementations.jvm``).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from conformance.attribution.cache import TrackedCache
 from conformance.implementations.kidx.cache import ReferenceCache
@@ -17,10 +17,6 @@ from conformance.operations.cache import CACHE_OPS, DIRECTORY, KINDS, CachedEntr
 from conformance.strategies import cache as strategies
 from conformance.strategies import draws as st
 from conformance.strategies.cache import SEGMENTS, TTL, Content, named
-
-if TYPE_CHECKING:
-    from conformance.kafka.builds import Build
-    from conformance.kafka.jar_fetch import Progress
 
 UNLIMITED: Final = 1 << 20
 """Limit in bytes, and in 3.6 in entries, that a cache never reaches: no entry is evicted because of its size."""
@@ -66,13 +62,6 @@ class CacheMachine(FilesMachine):
     kind: ClassVar[str] = "cache"
     lockstep_type = CacheLockstep
     lockstep: ClassVar[CacheLockstep]
-
-    @staticmethod
-    def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
-        """Return the implementation; see the base class."""
-        from conformance.implementations.jvm.cache import JvmCache  # noqa: PLC0415 -- part of an extra
-
-        return JvmCache(release, progress, build)
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,14 +1,14 @@
 """Base class of the machines whose implementations have several files: segments, logs, and the remote index cache.
 
-To write a machine, set ``kind`` and ``lockstep_type``, return Kafka's own classes from ``jvm``, and add the rules.
+To write a machine, set ``kind`` and ``lockstep_type``, and add the rules.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from conformance.clauses.machines import why_not_driven
+from conformance.clauses.machines import MACHINES, why_not_driven
 from conformance.errors import NotDrivenError
 from conformance.implementations.spec import build_of, mutant_subject, parse_spec
 from conformance.implementations.subject.build import command_of
@@ -30,14 +30,18 @@ class FilesMachine(Machine):
     program: ClassVar[Callable[..., Any] | None] = None
     """Class of programs with the line protocol, called with a command and a release; None if not supported."""
 
-    @staticmethod
-    @abstractmethod
-    def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
+    @classmethod
+    def jvm(cls, release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
         """Return Kafka's own class of a release, or of a build that is compared with the release.
 
+        It is ``JvmCache`` in :mod:`conformance.implementations.jvm` for the machine or the operations ``cache``.
+
         Raises:
+            NotDrivenError: The machine does not test builds.
             ToolError: Java or the jars are missing, or a class has members that the adapter does not know.
         """
+        module = MACHINES[cls.kind].operations or cls.kind
+        return resolve_name(f"conformance.implementations.jvm.{module}:Jvm{module.title()}")(release, progress, build)
 
     @classmethod
     def subject(cls, specification: str, release: str, progress: Progress | None = None) -> Any:

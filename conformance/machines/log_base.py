@@ -15,8 +15,6 @@ from conformance.operations.log_capabilities import settings_for
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from conformance.kafka.builds import Build
-    from conformance.kafka.jar_fetch import Progress
     from conformance.strategies.log import Shape
 
 _EMPTY = LogState(0, 0, 0, 0, 0, (), 0, (), (), ())
@@ -40,13 +38,6 @@ class LogBase(FilesMachine):
     lockstep_type = LogLockstep
     lockstep: ClassVar[LogLockstep]
     program: ClassVar[Callable[..., Any] | None] = ProcessLog
-
-    @staticmethod
-    def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
-        """Return the implementation; see the base class."""
-        from conformance.implementations.jvm.log import JvmLog  # noqa: PLC0415 -- part of an extra
-
-        return JvmLog(release, progress, build)
 
     def __init__(self) -> None:
         super().__init__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from hypothesis.stateful import invariant
 
@@ -21,10 +21,6 @@ from kidx.errors import KidxError
 from kidx.java_numbers import INT_MAX, LONG_MAX, to_int, to_long
 from kidx.records import iter_batches
 from kidx.segment import AppendInfo, follower_append_info, leader_append_info
-
-if TYPE_CHECKING:
-    from conformance.kafka.builds import Build
-    from conformance.kafka.jar_fetch import Progress
 
 _ENTRY_SIZES = {".log": 61, ".index": 8, ".timeindex": 12, ".txnindex": 34}
 _LEADERS = ("3.6.2", "3.7.2", "3.9.0")
@@ -77,13 +73,6 @@ class SegmentMachine(FilesMachine):
     kind: ClassVar[str] = "segment"
     lockstep_type = SegmentLockstep
     lockstep: ClassVar[SegmentLockstep]
-
-    @staticmethod
-    def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
-        """Return the implementation; see the base class."""
-        from conformance.implementations.jvm.segment import JvmSegment  # noqa: PLC0415 -- part of an extra
-
-        return JvmSegment(release, progress, build)
 
     def __init__(self) -> None:
         super().__init__()

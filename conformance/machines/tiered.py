@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from hypothesis.stateful import invariant
 
-from conformance.errors import NotDrivenError
 from conformance.implementations.kidx.tiered import ReferenceTiered
 from conformance.lockstep.lockstep import Lockstep
 from conformance.lockstep.scopes.directory import DirectoryScope, Files
@@ -20,8 +19,6 @@ from conformance.strategies import log as strategies
 from conformance.strategies import tiered as draws
 
 if TYPE_CHECKING:
-    from conformance.kafka.builds import Build
-    from conformance.kafka.jar_fetch import Progress
     from conformance.operations.log import LogState
     from conformance.operations.tiered import TieredState
 
@@ -65,15 +62,6 @@ class TieredMachine(FilesMachine):
     kind: ClassVar[str] = "tiered"
     lockstep_type = TieredLockstep
     lockstep: ClassVar[TieredLockstep]
-
-    @staticmethod
-    def jvm(release: str, progress: Progress | None = None, build: Build | None = None) -> Any:
-        """Return the implementation; see the base class."""
-        from conformance.implementations.jvm.tiered import JvmTiered  # noqa: PLC0415 -- part of an extra
-
-        if build is not None:
-            raise NotDrivenError("the tiered machine does not support jvm:DIR: a build has no LocalTieredStorage")
-        return JvmTiered(release, progress)
 
     def __init__(self) -> None:
         super().__init__()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
+from conformance.errors import NotDrivenError
 from conformance.implementations.jvm.classes import JvmClasses
 from conformance.implementations.jvm.driver import compiled_against
 from conformance.implementations.jvm.log import LOG_KIND_OF, of_settings
@@ -18,6 +19,7 @@ from conformance.operations.tiered import TIERED_ERROR_KINDS, TIERED_OPS, Tiered
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
 
 _STORAGE_OF: Final = {
@@ -52,6 +54,10 @@ class JvmTiered(JvmClasses[TieredObservation]):
     Args:
         release: A release from 3.7.0 on.
         progress: A callback that is called while jars are downloaded.
+        build: None.
+
+    Raises:
+        NotDrivenError: There is a build.
     """
 
     driver_name = "TieredDriver"
@@ -65,7 +71,9 @@ class JvmTiered(JvmClasses[TieredObservation]):
     any_text = True
     step_of = Requests(_OPERATIONS, of_settings)
 
-    def __init__(self, release: str, progress: Progress | None = None) -> None:
+    def __init__(self, release: str, progress: Progress | None = None, build: Build | None = None) -> None:
+        if build is not None:
+            raise NotDrivenError("the tiered machine does not support jvm:DIR: a build has no LocalTieredStorage")
         super().__init__(release, progress, loader=_loader(release))
 
     def begin(self, directory: Path) -> None:

@@ -9,11 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from conformance.errors import ToolError
-from conformance.implementations.kidx.cache import ReferenceCache
-from conformance.implementations.kidx.index import ReferenceIndex
-from conformance.implementations.kidx.log import ReferenceLog
-from conformance.implementations.kidx.segment import ReferenceSegment
-from conformance.implementations.kidx.tiered import ReferenceTiered
 from conformance.implementations.mutants import (
     cache,
     cache_removals,
@@ -39,15 +34,6 @@ if TYPE_CHECKING:
     from conformance.implementations.protocol import Implementation
     from conformance.operations import Operation
 
-_ADAPTERS: dict[str, type] = {
-    "segment": ReferenceSegment,
-    "log": ReferenceLog,
-    "cleaned": ReferenceLog,
-    "cache": ReferenceCache,
-    "tiered": ReferenceTiered,
-}
-"""The reference that a mutant of a machine derives from; for machines of index files, it is ReferenceIndex."""
-
 
 def mutant(name: str) -> Mutant:
     """Return the mutant of a name.
@@ -62,9 +48,9 @@ def mutant(name: str) -> Mutant:
 
 def implementation_of(mutant: Mutant, release: str) -> Implementation:
     """Return the reference with the defective class of the mutant."""
-    adapter = _ADAPTERS.get(mutant.machine, ReferenceIndex)
-    members = {mutant.attribute: mutant.defect, "perform": _careful(adapter.perform)}  # type: ignore[attr-defined]
-    made: Any = type("Mutant", (adapter,), members)(release)
+    reference: Any = mutant.reference
+    members = {mutant.attribute: mutant.defect, "perform": _careful(reference.perform)}
+    made: Any = type("Mutant", (reference,), members)(release)
     made.name = f"mutant:{mutant.name} {release}"
     return made  # type: ignore[no-any-return]
 

@@ -26,13 +26,14 @@ from functools import cached_property
 from inspect import cleandoc
 from typing import Any, Final, NamedTuple, TypeVar
 
+from conformance.implementations.kidx.cache import ReferenceCache
+from conformance.implementations.kidx.index import ReferenceIndex
+from conformance.implementations.kidx.log import ReferenceLog
+from conformance.implementations.kidx.segment import ReferenceSegment
+from conformance.implementations.kidx.tiered import ReferenceTiered
 from conformance.implementations.mutants.planting import FragmentError, planted
-from kidx import OffsetIndex, TimeIndex, TransactionIndex
 from kidx.log import UnifiedLog
 from kidx.producers import ProducerStateManager
-from kidx.remote import RemoteIndexCache
-from kidx.segment import LogSegment
-from kidx.tiers import TieredLog
 
 NEWEST: Final = "4.4.0"
 """The release in whose dialect a defect is planted, unless only other dialects show the defect."""
@@ -41,29 +42,22 @@ TRIMMING: Final = "3.9.2"
 PER_APPEND: Final = "3.9.0"
 """A release in which an append has at most one index entry."""
 
-_MACHINES: Final[dict[type, str]] = {
-    OffsetIndex: "offset",
-    TimeIndex: "time",
-    TransactionIndex: "transaction",
-    LogSegment: "segment",
-    TieredLog: "tiered",
-    UnifiedLog: "log",
-    RemoteIndexCache: "cache",
+_REFERENCES: Final[dict[str, tuple[type, str]]] = {
+    "offset": (ReferenceIndex, "offset_index"),
+    "time": (ReferenceIndex, "time_index"),
+    "transaction": (ReferenceIndex, "transaction_index"),
+    "segment": (ReferenceSegment, "log_segment"),
+    "tiered": (ReferenceTiered, "tiered_log"),
+    "log": (ReferenceLog, "unified_log"),
+    "cleaned": (ReferenceLog, "unified_log"),
+    "cache": (ReferenceCache, "index_cache"),
 }
-"""The machine that must find a defect of a class or of its subclasses."""
+"""The reference of each machine, and its attribute whose value is the class that has the defect.
+
+The first machine whose class is the class of a defect, or one of its base classes, must find it.
+"""
 _OF_CLEANER: Final = "CL-"
 """Beginning of the clauses that only the machine of compacted logs exercises."""
-_ATTRIBUTES: Final = {
-    "offset": "offset_index",
-    "time": "time_index",
-    "transaction": "transaction_index",
-    "segment": "log_segment",
-    "log": "unified_log",
-    "cleaned": "unified_log",
-    "cache": "index_cache",
-    "tiered": "tiered_log",
-}
-"""The attribute of the reference whose value is the class that has the defect, by machine."""
 
 
 START: Final = ""
@@ -134,8 +128,13 @@ class Mutant:
 
     @property
     def attribute(self) -> str:
-        """Attribute of the reference's adapter with the class."""
-        return _ATTRIBUTES[self.machine]
+        """Attribute of the reference with the class."""
+        return _REFERENCES[self.machine][1]
+
+    @property
+    def reference(self) -> type:
+        """Class of the reference that has the defect."""
+        return _REFERENCES[self.machine][0]
 
 
 MUTANTS: Final[dict[str, Mutant]] = {}
@@ -167,7 +166,7 @@ def plant(base: type, *rows: Row) -> None:
 
 
 def _register(base: type, name: str, title: str, clause: str, release: str, build: Callable[[], type]) -> None:
-    machine = next(machine for driven, machine in _MACHINES.items() if issubclass(base, driven))
+    machine = next(name for name, (reference, of) in _REFERENCES.items() if issubclass(base, getattr(reference, of)))
     if clause.startswith(_OF_CLEANER):
         machine = "cleaned"
     if name in MUTANTS:
