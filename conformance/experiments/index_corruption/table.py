@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
+
+from conformance.report.markdown_escape import table
 
 if TYPE_CHECKING:
     from conformance.experiments.index_corruption.cases import Case
@@ -68,44 +69,32 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     columns: dict[tuple[str, ...], list[str]] = {}
     for release in releases:
         columns.setdefault(tuple(_cell(by_release.get(release)) for by_release in cases.values()), []).append(release)
-    headings = (*_HEADINGS, *(", ".join(agreeing) for agreeing in columns.values()))
-    lines += [_row(headings), _row("---" for _ in headings)]
-    for case, cells in zip(cases, zip(*columns, strict=True), strict=True):
-        lines.append(_row((case.shutdown, case.place, f"`{case.suffix}`", case.corruption, *cells)))
-    return "\n".join(lines) + "\n"
+    headings = [*_HEADINGS, *(", ".join(agreeing) for agreeing in columns.values())]
+    rows = (
+        [case.shutdown, case.place, f"`{case.suffix}`", case.corruption, *cells]
+        for case, cells in zip(cases, zip(*columns, strict=True), strict=True)
+    )
+    return "\n".join([*lines, *table(headings, rows, numbers=len(headings))]) + "\n"
 
 
 def _summary(outcomes: Iterable[Outcome], releases: Iterable[str]) -> list[str]:
-    lines = [_row(("release", "cases", "broker starts", "wrong lookups", "max missed", "max reread", "predicted"))]
-    lines.append(_row("---" for _ in range(7)))
+    header = ["release", "cases", "broker starts", "wrong lookups", "max missed", "max reread", "predicted"]
+    rows = []
     by_release: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_release.setdefault(outcome.release, []).append(outcome)
     for release in releases:
         some = by_release[release]
-        count = Counter(
-            {
-                "starts": sum(outcome.broker_starts for outcome in some),
-                "wrong": sum(outcome.cost.wrong > 0 or outcome.bad_fetches > 0 for outcome in some),
-                "predicted": sum(outcome.as_predicted for outcome in some),
-            }
+        counts = (
+            len(some),
+            sum(outcome.broker_starts for outcome in some),
+            sum(outcome.cost.wrong > 0 or outcome.bad_fetches > 0 for outcome in some),
+            max(outcome.cost.missed for outcome in some),
+            max(outcome.cost.reread for outcome in some),
         )
-        missed = max(outcome.cost.missed for outcome in some)
-        reread = max(outcome.cost.reread for outcome in some)
-        lines.append(
-            _row(
-                (
-                    release,
-                    len(some),
-                    count["starts"],
-                    count["wrong"],
-                    missed,
-                    reread,
-                    f"{count['predicted']}/{len(some)}",
-                )
-            )
-        )
-    return lines
+        predicted = sum(outcome.as_predicted for outcome in some)
+        rows.append([release, *map(str, counts), f"{predicted}/{len(some)}"])
+    return table(header, rows, numbers=len(header))
 
 
 def _cell(outcome: Outcome | None) -> str:
@@ -113,7 +102,3 @@ def _cell(outcome: Outcome | None) -> str:
         return ""
     parts = format_outcome(outcome)
     return parts if outcome.as_predicted else f"**{parts}**"
-
-
-def _row(cells: Iterable[object]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from conformance.errors import ToolError
 from conformance.experiments.start_damage.cases import CASES, Case
 from conformance.experiments.start_damage.experiment import Outcome
+from conformance.report.markdown_escape import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -64,33 +65,27 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     cases: dict[Case, dict[str, Outcome]] = {}
     for outcome in outcomes:
         cases.setdefault(outcome.case, {})[outcome.release] = outcome
-    lines = [
-        _LEGEND,
-        _row(("release", "cases", "do not start", "start, though the answer was no", "predicted")),
-        _rule(5),
-    ]
+    summary = []
     for release in releases:
         some = [outcome for outcome in outcomes if outcome.release == release]
         count = Counter(outcome.is_right for outcome in some)
         dead = sum(outcome.happened == "does not start" for outcome in some)
         harmed = sum(outcome.answer == "no" and outcome.happened != "does not start" for outcome in some)
-        lines.append(_row((release, len(some), dead, harmed, f"{count[True]}/{len(some)}")))
-    lines += ["", _row(("broker", "corruption", *releases)), _rule(2 + len(releases))]
-    for case, by_release in cases.items():
-        cells = [_cell(by_release.get(release)) for release in releases]
-        lines.append(_row((case.shutdown, case.name.replace("|", "\\|"), *cells)))
+        summary.append([release, str(len(some)), str(dead), str(harmed), f"{count[True]}/{len(some)}"])
+    header = ["release", "cases", "do not start", "start, though the answer was no", "predicted"]
+    rows = [
+        [case.shutdown, case.name.replace("|", "\\|"), *(_cell(by_release.get(release)) for release in releases)]
+        for case, by_release in cases.items()
+    ]
+    lines = [_LEGEND, *_table(header, summary), "", *_table(["broker", "corruption", *releases], rows)]
     return "\n".join(lines) + "\n"
+
+
+def _table(header: list[str], rows: Iterable[list[str]]) -> list[str]:
+    return table(header, rows, numbers=len(header))
 
 
 def _cell(outcome: Outcome | None) -> str:
     if outcome is None:
         return ""
     return outcome.happened if outcome.is_right else f"**{outcome.happened}** (predicted: {outcome.predicted})"
-
-
-def _row(cells: Iterable[object]) -> str:
-    return f"| {' | '.join(map(str, cells))} |"
-
-
-def _rule(columns: int) -> str:
-    return _row("---" for _ in range(columns))
