@@ -9,7 +9,6 @@ from conformance.implementations.jvm.cache import CACHE_SILENT
 from conformance.implementations.kidx.shared_dialect import SharedReference
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.cache import CACHE_OPS, DIRECTORY, CachedEntry, CacheObservation, CacheState
-from kidx.dialect import dialect_of
 from kidx.errors import ClosedError, KidxError
 from kidx.remote import (
     CacheEntry,
@@ -57,20 +56,14 @@ class StoredIndexes:
 
 
 class ReferenceCache(SharedReference):
-    """Reference with kidx's own cache (see :class:`conformance.implementations.protocol`).
+    """Reference with kidx's own cache."""
 
-    The class of the cache is a class attribute, so that a mutant can replace it with a defective class.
-    """
-
-    speaks_kafka = True
+    operations = CACHE_OPS
     index_cache: type[RemoteIndexCache] = RemoteIndexCache
 
     def __init__(self, release: str) -> None:
-        self.name = f"kidx {release}"
-        self.release = release
-        self.dialect = dialect_of(release)
+        super().__init__(release)
         self.cache: RemoteIndexCache | None = None
-        self._directory: Path
         self._stored = StoredIndexes()
         self._held: CacheEntry | None = None
         self._now = 0
@@ -94,19 +87,14 @@ class ReferenceCache(SharedReference):
 
     def begin(self, directory: Path) -> None:
         """Begin an example; see the protocol."""
-        self.end()
+        super().begin(directory)
         self._stored.clear()
-        self._directory = directory
 
     def end(self) -> None:
         """End the example; see the protocol."""
         cache, self.cache, self._held = self.cache, None, None
         if cache is not None:
             release_handles(cache.entries)
-
-    def supports(self, operation: str) -> bool:
-        """Return True if an operation is supported; see the protocol."""
-        return operation in CACHE_OPS
 
     def perform(self, operation: Operation) -> CacheObservation:
         """Execute an operation; see the protocol."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from conformance.implementations.kidx.reference import Reference
 from conformance.implementations.methods import BULK, METHODS
-from conformance.operations import OK, SIGNATURES, Observation, Operation, Outcome, State
-from kidx import AbortedTxn, OffsetIndex, OffsetPosition, TimeIndex, TransactionIndex, dialect_of
+from conformance.operations import OK, Observation, Operation, Outcome, State
+from conformance.operations.index import INDEX_OPS
+from kidx import AbortedTxn, OffsetIndex, OffsetPosition, TimeIndex, TransactionIndex
 from kidx.errors import KidxError
 
 if TYPE_CHECKING:
@@ -19,21 +21,16 @@ _IO = Outcome("io")
 _NOTHING_IS_OPEN = Observation(Outcome("closed"), None)
 
 
-class ReferenceIndex:
-    """Reference with kidx's own index classes (see :class:`conformance.implementations.protocol`).
+class ReferenceIndex(Reference):
+    """Reference with kidx's own index classes."""
 
-    The classes are class attributes, so that a mutant can replace one of them with a defective class.
-    """
-
-    speaks_kafka = True
+    operations = INDEX_OPS
     offset_index: type[OffsetIndex] = OffsetIndex
     time_index: type[TimeIndex] = TimeIndex
     transaction_index: type[TransactionIndex] = TransactionIndex
 
     def __init__(self, release: str) -> None:
-        self.name = f"kidx {release}"
-        self.release = release
-        self.dialect = dialect_of(release)
+        super().__init__(release)
         self._prefix = ""
         self._index: Any = None
         self._calls: dict[str, Callable[..., Any]] = {}
@@ -41,17 +38,13 @@ class ReferenceIndex:
 
     def begin(self, directory: Path) -> None:
         """Begin an example; see the protocol."""
-        self.end()
+        super().begin(directory)
         self._prefix = f"{directory}/"
 
     def end(self) -> None:
         """End the example; see the protocol."""
         if self._index is not None:
             self._release()
-
-    def supports(self, operation: str) -> bool:
-        """Return True if an operation is supported; see the protocol."""
-        return operation in SIGNATURES
 
     def perform(self, operation: Operation) -> Observation:
         """Execute an operation; see the protocol."""

@@ -20,7 +20,6 @@ from conformance.operations.log import (
     LogObservation,
     LogState,
 )
-from kidx.dialect import dialect_of
 from kidx.errors import KidxError
 from kidx.log import LogConfig, OffsetOutOfRangeError, UnifiedLog
 
@@ -51,24 +50,18 @@ def _producer(producers: ProducerStateManager, producer: int) -> tuple[Any, ...]
 
 
 class ReferenceLog(SharedReference):
-    """Reference with kidx's own log (see :class:`conformance.implementations.protocol`).
+    """Reference with kidx's own log."""
 
-    The class of the log is a class attribute, so that a mutant can replace it with a defective class.
-    """
-
-    speaks_kafka = True
+    operations = LOG_OPS
     unified_log: type[UnifiedLog] = UnifiedLog
 
     def __init__(self, release: str) -> None:
-        self.name = f"kidx {release}"
-        self.release = release
-        self.dialect = dialect_of(release)
+        super().__init__(release)
         self._answers: Answers = {}  # results of ListOffsets in other dialects, by release, where they differ
         self.listing = ListOffsetsCache()
         self.log: UnifiedLog | None = None
         self._now = 0
         self._guards: dict[int, VerificationStateEntry] = {}
-        self._directory: Path
         self._calls: dict[str, Callable[..., Any]] = {
             "open_log": self._open,
             "set_clock": self._set_clock,
@@ -97,9 +90,8 @@ class ReferenceLog(SharedReference):
 
     def begin(self, directory: Path) -> None:
         """Begin an example; see the protocol."""
-        self.end()
+        super().begin(directory)
         self._guards.clear()
-        self._directory = directory
 
     def end(self) -> None:
         """End the example; see the protocol."""
@@ -107,17 +99,13 @@ class ReferenceLog(SharedReference):
         if log is not None:
             log.release_handles()
 
-    def supports(self, operation: str) -> bool:
-        """Return True if an operation is supported; see the protocol."""
-        return operation in LOG_OPS
-
     def perform(self, operation: Operation) -> LogObservation:
         """Execute an operation; see the protocol."""
         name, arguments = operation
         if self._answers:
             self._answers = {}
         try:
-            value = (self._calls.get(name) or getattr(self._opened, LOG_OPS[name].method or name))(*arguments)
+            value = (self._calls.get(name) or getattr(self._opened, self.operations[name].method or name))(*arguments)
             outcome = OK if value is None or name == "roll_log" else Outcome(None, value)
         except KidxError as error:
             outcome = Outcome(_SAME_KIND.get(error.kind, error.kind), None, error.kafka_message)

@@ -9,50 +9,33 @@ from conformance.implementations.jvm.segment import SEGMENT_SILENT, comparable, 
 from conformance.implementations.kidx.shared_dialect import SharedReference
 from conformance.operations import OK, Operation, Outcome
 from conformance.operations.segment import SEGMENT_OPS, IndexState, SegmentObservation, SegmentState
-from kidx.dialect import dialect_of
 from kidx.errors import KidxError
 from kidx.index.entries import OffsetPosition
 from kidx.segment import CompletedTxn, FileRecords, LogSegment, ProducerState, RollParams, SegmentConfig
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from kidx.index.offset import OffsetIndex
     from kidx.index.time import TimeIndex
 
 
 class ReferenceSegment(SharedReference):
-    """Reference with kidx's own segment (see :class:`conformance.implementations.protocol`).
+    """Reference with kidx's own segment."""
 
-    The class of the segment is a class attribute, so that a mutant can replace it with a defective class.
-    """
-
-    speaks_kafka = True
+    operations = SEGMENT_OPS
     log_segment: type[LogSegment] = LogSegment
 
     def __init__(self, release: str) -> None:
-        self.name = f"kidx {release}"
-        self.release = release
-        self.dialect = dialect_of(release)
-        self._directory: Path
+        super().__init__(release)
         self._segment: LogSegment | None = None
         self._calls: dict[str, Callable[..., Any]] = {}
         self._now = 0
-
-    def begin(self, directory: Path) -> None:
-        """Begin an example; see the protocol."""
-        self.end()
-        self._directory = directory
 
     def end(self) -> None:
         """End the example; see the protocol."""
         if self._segment is not None:
             self._release()
-
-    def supports(self, operation: str) -> bool:
-        """Return True if an operation is supported; see the protocol."""
-        return operation in SEGMENT_OPS
 
     def perform(self, operation: Operation) -> SegmentObservation:
         """Execute an operation; see the protocol."""

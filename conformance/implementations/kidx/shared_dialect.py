@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from conformance.implementations.kidx.reference import Reference
 from kidx.dialect import BEHAVIOURS, Compressor, Decompressor, Dialect
 from kidx.records.codecs import compress, decompress_all
 
@@ -119,7 +120,7 @@ for _name in (*BEHAVIOURS, *(column.name for column in fields(Dialect))):
     setattr(SharedDialect, _name, _TrackedField(_name))
 
 
-class SharedReference:
+class SharedReference(Reference):
     """Reference that can execute for several releases.
 
     Attributes:

@@ -35,6 +35,7 @@ class LogWithTasks(TieredLog):
 class ReferenceTiered(ReferenceLog):
     """Reference with kidx's own log of two tiers; mutants replace the class of the log."""
 
+    operations = TIERED_OPS
     tiered_log: type[LogWithTasks] = LogWithTasks
 
     def __init__(self, release: str) -> None:
@@ -81,10 +82,6 @@ class ReferenceTiered(ReferenceLog):
         if self.log is not None:
             self.log.lookup.close()
         super().end()
-
-    def supports(self, operation: str) -> bool:
-        """Return True if an operation is supported; see the protocol."""
-        return operation in TIERED_OPS
 
     def perform(self, operation: Operation) -> TieredObservation:  # type: ignore[override]
         """Execute an operation; see the protocol."""
