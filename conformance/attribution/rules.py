@@ -30,8 +30,8 @@ class Row(NamedTuple):
     """One line of a table.
 
     Attributes:
-        clause: The id of the clause. The id of a family, such as ``OI-4``, that is not the id of a clause stands for
-            each variant (``OI-4a``, ``OI-4b``): releases differ, but the same steps show it.
+        clause: The id of the clause. The id of a family, such as ``OI-4``, means each variant (``OI-4a``,
+            ``OI-4b``) if no clause has this id: releases differ, but the same steps show it.
         operations: Names of operations, separated by blanks, or :data:`ANY`.
         results: ``ok`` or error kinds, separated by blanks, or :data:`ANY`.
         why: The difference that a violation would have made in the step.
@@ -64,7 +64,7 @@ def each_variant(rows: Iterable[Row]) -> tuple[Row, ...]:
 
 @cache
 def _variants() -> dict[str, tuple[str, ...]]:
-    """Return the clauses for which an id in a row stands."""
+    """Return the clauses that an id in a row means."""
     variants: dict[str, tuple[str, ...]] = {}
     for clause in load_clauses():
         variants[family(clause)] = (*variants.get(family(clause), ()), clause)

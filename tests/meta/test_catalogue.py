@@ -125,7 +125,7 @@ def test_a_row_has_an_existing_clause_operation_and_result(machine):
 
 
 def test_a_row_of_a_family_is_about_each_variant():
-    """The id of a clause stands for itself, even if it has variants."""
+    """The id of a clause means this clause only, even if it has variants."""
     rows = [Row(clause, "open", "ok", "the text") for clause in ("OI-4", "LG-4", "OI-3")]
     assert [row.clause for row in each_variant(rows)] == ["OI-4a", "OI-4b", "LG-4", "OI-3"]
     with pytest.raises(KeyError, match="OI-99"):
