@@ -26,7 +26,7 @@ class CacheParticipant(LogParticipant):
     """Implementation of the cache, in its directory."""
 
     below = DIRECTORY
-    compared = ("",)
+    compared = ("",)  # files with any name
 
 
 class CacheScope(DirectoryScope[CacheObservation]):
