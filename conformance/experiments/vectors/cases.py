@@ -6,6 +6,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from conformance.clauses.machines import FILE_MACHINES
 from conformance.experiments.vectors.log_cases import log_cases, segment_cases
 from conformance.operations import FILE_OPERATIONS, Operation
 from conformance.operations.trace_file import load_traces
@@ -171,9 +172,6 @@ def _of_one_kind() -> Iterator[Case]:
     )
 
 
-_TRACES: Final = ("offset", "time", "transaction", "segment", "log", "cleaned", "cache", "tiered")
-
-
 @cache
 def load_cases() -> tuple[Case, ...]:
     """Return all cases, in the order of the document."""
@@ -181,7 +179,7 @@ def load_cases() -> tuple[Case, ...]:
     written += [Case(f"segment-{name}", "segment", title, steps) for name, title, steps in segment_cases()]
     written += [Case(f"log-{name}", "log", title, steps) for name, title, steps in log_cases()]
     own = files("conformance")
-    paths = (own / "experiments/vectors/cases.ndjson", *(own / "traces" / f"{kind}.ndjson" for kind in _TRACES))
+    paths = (own / "experiments/vectors/cases.ndjson", *(own / "traces" / f"{kind}.ndjson" for kind in FILE_MACHINES))
     traces = {f"{trace.machine}-{trace.id}": trace for path in paths for trace in load_traces(path)}
     # The classes of a log are driven without the operation read_log.
     kept = {name: tuple(step for step in trace.operations if step.name != "read_log") for name, trace in traces.items()}
