@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, Phase, settings
 from conformance.clauses.machines import MACHINES
 
 
-class Amount(NamedTuple):
-    """Work of a machine that tests a server, where every topic and every stop takes seconds.
+class ServerBudget(NamedTuple):
+    """Limits of a run that tests a server, where every topic and every restart takes seconds.
 
     Attributes:
         examples: The number of topics.
@@ -30,8 +30,8 @@ class Amount(NamedTuple):
     answers: int | None = None
 
 
-_BROKER: Final = Amount(4, 15, 1)
-_WIRE: Final = Amount(3, 8, 2, 30_000)
+_BROKER: Final = ServerBudget(4, 15, 1)
+_WIRE: Final = ServerBudget(3, 8, 2, 30_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,8 @@ class Profile:
     examples: int
     steps: int
     seed: int | None
-    broker: Amount = _BROKER
-    wire: Amount = _WIRE
+    broker: ServerBudget = _BROKER
+    wire: ServerBudget = _WIRE
 
     def examples_of(self, machine: str) -> int:
         """Return the number of examples of one machine."""
@@ -92,8 +92,10 @@ PROFILES: Final = {
         # Seconds for one release: this is a new user's first run, and its result does not depend on luck.
         Profile("dev", examples=200, steps=30, seed=0),
         # Deterministic: a failed pipeline fails again tomorrow. Minutes for all releases.
-        Profile("ci", 1_000, 50, seed=0, broker=Amount(6, 25, 2), wire=Amount(8, 15, 6, 150_000)),
+        Profile("ci", 1_000, 50, seed=0, broker=ServerBudget(6, 25, 2), wire=ServerBudget(8, 15, 6, 150_000)),
         # Longer examples find effects of many operations; --max-time limits the run. Each night uses another seed.
-        Profile("nightly", 20_000, 100, None, broker=Amount(40, 50, 10), wire=Amount(60, 30, 40, 2_000_000)),
+        Profile(
+            "nightly", 20_000, 100, None, broker=ServerBudget(40, 50, 10), wire=ServerBudget(60, 30, 40, 2_000_000)
+        ),
     )
 }

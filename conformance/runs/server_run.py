@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from conformance.lockstep import Divergence, DivergenceError
     from conformance.operations import Operation
     from conformance.runs.plan import Plan
-    from conformance.runs.profiles import Amount
+    from conformance.runs.profiles import ServerBudget
 
 CHUNK: Final = 8
 """Examples of one run of Hypothesis; from the tenth on, most examples are small changes of the preceding one."""
@@ -72,7 +72,7 @@ class ServerRun:
         self.name = name
         self.release = release
         self.context = context
-        self.amount: Amount = getattr(plan.profile, self.machine)
+        self.amount: ServerBudget = getattr(plan.profile, self.machine)
         if plan.max_examples is not None:
             self.amount = self.amount._replace(examples=plan.max_examples)
         self.expected: set[str] = set()

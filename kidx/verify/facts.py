@@ -52,15 +52,15 @@ _TIME_FACTS: Final = np.dtype(
 )
 
 
-class Trouble(NamedTuple):
-    """Batch with a fault or a remark: the place of the batch, and the largest offset before it."""
+class FaultyBatch(NamedTuple):
+    """Batch with a fault, or with a property that a remark is about."""
 
-    position: int
-    size: int
+    position: int  # byte position in the log
+    size: int  # bytes
     base_offset: int
     last_offset: int
     magic: int
-    before: int
+    before: int  # largest offset before the batch
 
 
 class TransactionEvent(NamedTuple):
@@ -91,7 +91,7 @@ class LogFacts:
     sparse_batches: int = 0
     epochs: list[tuple[int, int]] = field(default_factory=list)
     transactions: list[TransactionEvent] = field(default_factory=list)
-    troubles: dict[str, list[Trouble]] = field(default_factory=dict)
+    troubles: dict[str, list[FaultyBatch]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
 
@@ -287,7 +287,7 @@ class Gatherer:
         for number in numbers[: MAX_LISTED_BATCHES - len(kept)]:
             row = rows[number]
             places = (row[name] for name in ("position", "size", "base_offset", "last_offset", "magic"))
-            kept.append(Trouble._make([*map(int, places), int(before[number])]))
+            kept.append(FaultyBatch._make([*map(int, places), int(before[number])]))
 
     def _note_epochs(self, rows: Array) -> None:
         epochs = rows["leader_epoch"]

@@ -29,7 +29,7 @@ from conformance.operations import Operation
 from conformance.operations.trace import Trace, TraceError
 from conformance.runs.broker import BrokerRun
 from conformance.runs.kill_cycles import kill_cycles
-from conformance.runs.profiles import Amount
+from conformance.runs.profiles import ServerBudget
 from conformance.runs.replay import replay
 from conformance.strategies.broker import settings
 
@@ -45,7 +45,7 @@ BATCHES = [Operation("append_batch", ([[1_700_000_000_000 + 10 * n, None, 30]], 
 def test_a_broker_conforms_step_by_step_and_in_its_files(release, tmp_path):
     events = []
     ledger = ExpectationTracker(load_expectations())
-    options = {"amount": Amount(2, 8, 0), "seed": 5, "sink": events.append}
+    options = {"amount": ServerBudget(2, 8, 0), "seed": 5, "sink": events.append}
     (result,) = results_of(BrokerRun, [release], "broker", tmp_path, ledger, **options)
     assert [event for event in events if isinstance(event, Diverged)] == []
     assert result.divergences == 0
@@ -70,7 +70,7 @@ def test_a_wrong_rule_is_detected_and_its_shrunk_trace_replays(tmp_path, monkeyp
     events = []
     monkeypatch.setattr(BrokerRun, "reference", _Wider)
     ledger = ExpectationTracker(load_expectations())
-    options = {"amount": Amount(1, 4, 0), "seed": 3, "sink": events.append, "broker": "local", "shrink_time": 5}
+    options = {"amount": ServerBudget(1, 4, 0), "seed": 3, "sink": events.append, "broker": "local", "shrink_time": 5}
     (result,) = results_of(BrokerRun, [KRAFT], "broker", tmp_path / "traces", ledger, **options)
     assert result.divergences == 1
     assert result.details["unexplained"] == 1
@@ -184,7 +184,7 @@ def test_a_broker_that_does_not_start_is_a_result_and_the_next_release_continues
     events = []
     monkeypatch.setattr("conformance.kafka.broker.broker.START_LIMIT", 0.2)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # a broker that fails leaves its directory
-    options = {"amount": Amount(1, 1, 0), "sink": events.append, "broker": "local"}
+    options = {"amount": ServerBudget(1, 1, 0), "sink": events.append, "broker": "local"}
     results = results_of(BrokerRun, ["3.9.2", KRAFT], "broker", tmp_path, ExpectationTracker(()), **options)
     assert [result.release for result in results] == ["3.9.2", KRAFT]
     assert [result.divergences for result in results] == [1, 1]
