@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from conformance.lockstep.scopes.broker import BrokerLockstep
 
 MACHINE: Final = "broker"
-_TRANSACTIONAL: Final = (None, None, *PRODUCERS)
+_TRANSACTIONAL: Final = (None, None, *PRODUCERS)  # None: a batch outside of transactions
 
 
 class BrokerMachine(Machine):

@@ -22,7 +22,7 @@ from kidx.java_numbers import INT_MAX, LONG_MAX, to_int, to_long
 from kidx.records import iter_batches
 from kidx.segment import AppendInfo, follower_append_info, leader_append_info
 
-_ENTRY_SIZES = {".log": 61, ".index": 8, ".timeindex": 12, ".txnindex": 34}
+_ENTRY_SIZES = {".log": 61, ".index": 8, ".timeindex": 12, ".txnindex": 34}  # of .log: the header of a batch
 _LEADERS = ("3.6.2", "3.7.2", "3.9.0")
 """Releases in which a leader passes different offsets and timestamps to the segment, for the same batches (SEG-8)."""
 

@@ -11,7 +11,7 @@ from conformance.strategies import index as strategies
 from conformance.strategies.index_probe import Aim
 from kidx.java_numbers import LONG_MAX
 
-_LAST = Aim("last", 0)
+_LAST = Aim("last", 0)  # the last record, by its last offset
 _DISTANCES = st.sampled_from((1, 1, 2, 5, 0, 100, LONG_MAX // 2))
 
 

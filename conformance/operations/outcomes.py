@@ -76,7 +76,7 @@ class Outcome(NamedTuple):
 
 
 OK: Final = Outcome()
-UNSUPPORTED: Final = Outcome("unsupported")
+UNSUPPORTED: Final = Outcome("unsupported")  # the implementation does not have the operation
 
 FAILURE: Final = "failure"
 """Error of an outcome that no Kafka error causes: the implementation crashed, hung or sent a malformed reply."""

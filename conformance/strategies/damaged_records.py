@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from conformance.strategies.batches import BatchPlan
     from conformance.strategies.draws import Draw
 
-_ENDLESS: Final = b"\x80" * 11
-_LATER: Final = 10
+_ENDLESS: Final = b"\x80" * 11  # more bytes of a varint than any number has
+_LATER: Final = 10  # milliseconds after the largest timestamp
 
 
 class RecordDamage(NamedTuple):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _ATTRIBUTES: Final = (5, 7, 0x08, 0x20, 0x40, 0x80, 0x10, 1, 3)
 """Attributes of a batch: unknown or wrong codecs, LogAppendTime, control, delete horizon, and unused bits."""
+# Fields of a header that contradict the records, or that a producer must not set.
 _HEADERS: Final[tuple[dict[str, int], ...]] = (
     {"record_count": 0},
     {"record_count": -1},
@@ -32,6 +33,7 @@ _HEADERS: Final[tuple[dict[str, int], ...]] = (
     {"length": 50},
     *({"attributes": attributes} for attributes in _ATTRIBUTES),
 )
+# The same for the header of a message of an old format.
 _OLD_HEADERS: Final[tuple[dict[str, int], ...]] = (
     {"attributes": 1},
     {"attributes": 5},
@@ -46,7 +48,7 @@ _SNAPPY_HEADER: Final = 17
 """Position after the high byte of the first block's size in a snappy stream: releases up to 3.4 allocate this size."""
 CLAIMED: Final = ((0x64, 167), (0x70, 173), (0x74, 189))
 """Flags of an lz4 frame with checksums, each with the matching checksum of the frame's header."""
-_IN_BLOCKS: Final = ("lz4", "snappy")
+_IN_BLOCKS: Final = ("lz4", "snappy")  # codecs whose libraries divide the same data into different blocks
 _OLD_CODECS: Final = ("none", "gzip", "lz4", "snappy")
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _CLEAN: Final = ".kafka_cleanshutdown"
 _RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
 _LOG_STARTS: Final = "log-start-offset-checkpoint"
-_CLOSE_LIMIT: Final = 5
+_CLOSE_LIMIT: Final = 5  # seconds for the closing of a producer
 _LINGER_MS: Final = 600_000
 """Linger time that is so long that a producer sends a batch only when it is flushed."""
 

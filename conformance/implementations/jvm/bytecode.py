@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
 
-INVOKE_STATIC = 184
-_COMPUTE_MAXS = 1
+INVOKE_STATIC = 184  # an opcode
+_COMPUTE_MAXS = 1  # a flag of ASM
 
 
 def jars_of(release: str, progress: Progress | None = None, build: Build | None = None) -> list[Path]:

@@ -34,6 +34,7 @@ _HEAD: Final = struct.Struct("=3q")
 
 _WITHOUT_TEXT: Final = -1
 _ANY_TEXT: Final = -2
+"""Lengths of the message in an expected reply: it has none, or any message matches."""
 _SILENT: Final = 1 << 8
 """Number that is added to the number of a kind whose text is not compared."""
 

@@ -44,6 +44,7 @@ PAUSABLE: Final = re.compile(
 )
 """The class files that are instrumented, so that their operations can be paused."""
 _FOR_LOGS: Final = re.compile(rf"{_LOG}/.*\.class|{_RECORDS}.*\.class|{_FILE_CLASSES}")
+"""The class files that determine the interleavings of logs; ``_FOR_INDEXES``: of everything else."""
 
 
 def interruptible_classes(

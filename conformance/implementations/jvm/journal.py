@@ -88,8 +88,7 @@ _WRITES: Final = {
     "java/io/File": {"delete", "renameTo", "createNewFile"},
 }  # fmt: skip
 """Calls after which the directory is read."""
-_INVOKE_SPECIAL = 183
-_DUP, _DUP2 = 89, 92
+_DUP, _DUP2 = 89, 92  # opcodes
 _CALL: Final = 5
 """ASM's number for instructions that call methods."""
 

@@ -14,8 +14,8 @@ Change = Callable[[Any], bool]
 _LOG: Final = "org/apache/kafka/storage/internals/log/"
 _RUNNABLE: Final = "org/apache/kafka/server/util/LockUtils$ThrowingRunnable"
 _SUPPLIER: Final = "org/apache/kafka/server/util/LockUtils$ThrowingSupplier"
-_POP, _SWAP, _INTERFACE = 87, 95, 185
-_MONITORS: Final = frozenset({194, 195})
+_POP, _SWAP, _INTERFACE = 87, 95, 185  # opcodes: pop, swap, invokeinterface
+_MONITORS: Final = frozenset({194, 195})  # opcodes: monitorenter, monitorexit
 _LOGS: Final = re.compile(r"(?:kafka/log|org/apache/kafka/storage/internals/log)/(?:Log|UnifiedLog)")
 _PSEUDO_INSTRUCTIONS: Final = frozenset({8, 14, 15})
 """ASM's numbers for instructions that have no effect: labels, frames and line numbers."""

@@ -38,6 +38,7 @@ _CONTENT_OF: Final[dict[Any, Any]] = {
     TEXTS: lambda texts: "\0".join(texts).encode(),
     BATCHES: encode,
 }
+"""For each type of arguments that are bytes in a request, the function that encodes them."""
 
 
 def _step_of(number: int, operation: Op, content_of: Mapping[Any, Any]) -> Callable[[Sequence[Any]], bytes]:

@@ -122,8 +122,8 @@ def class_loader(paths: Iterable[Path]) -> Any:
 
 _JAVA_0: Final = 44
 """Number that is added to a Java release to get its class file version."""
-_LOADERS: Final[dict[tuple[str, Group], Any]] = {}
-_BUILD_LOADERS: Final[dict[tuple[object, ...], Any]] = {}
+_LOADERS: Final[dict[tuple[str, Group], Any]] = {}  # by release and group of jars
+_BUILD_LOADERS: Final[dict[tuple[object, ...], Any]] = {}  # by names and modification times of jars
 
 
 def release_loader(release: str, group: Group = "index", progress: Progress | None = None) -> Any:

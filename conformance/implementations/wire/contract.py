@@ -24,6 +24,7 @@ EPOCHS_SINCE: Final = 4
 """First version of the request whose response has a leader epoch."""
 ANY_TIME: Final = -(1 << 63)
 """Smallest timestamp, which every record matches."""
+# The special targets: latest, earliest, maximum timestamp, earliest local, latest tiered, earliest pending upload.
 LATEST, EARLIEST, LARGEST, _LOCAL, _TIERED, _PENDING = -1, -2, -3, -4, -5, -6
 TIERED_TARGETS: Final = (LARGEST, _LOCAL, _TIERED, _PENDING)
 """Targets whose result depends on the segments that a broker with tiered storage has copied and deleted."""

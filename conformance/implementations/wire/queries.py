@@ -28,8 +28,8 @@ NEWEST: Final = 3
 SPREAD: Final = 3
 """Approximate number of other timestamps around which targets are requested."""
 _DAY_MS: Final = 86_400_000
-_ISOLATION_SINCE: Final = 2
-_EPOCHS_SINCE: Final = 4
+_ISOLATION_SINCE: Final = 2  # the first version of the request with an isolation level
+_EPOCHS_SINCE: Final = 4  # the first version with a leader epoch
 _NO_SUCH_PARTITION: Final = 1 << 20
 
 
