@@ -68,6 +68,7 @@ class RecordDamage(NamedTuple):
         )
 
     def _records(self, body: bytes) -> bytes:
+        """Return the uncompressed records after the corruption."""
         place = len(body) - 1 - self.at % len(body)
         if self.how == "claim":
             return bytes((body[0] ^ self.bits,)) + body[1:]

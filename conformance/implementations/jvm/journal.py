@@ -238,6 +238,7 @@ class JournalledClasses:
         call.owner, call.desc, call.itf = _JOURNAL, f"({own}{arguments}){result}", False
 
     def _opening(self, instructions: Any, call: Any) -> None:
+        """Pass the arguments of a constructor that opens a file to the journal, and then the new object."""
         arguments, _, _ = str(call.desc).removeprefix("(").rpartition(")")
         kinds = {
             "Ljava/io/File;Ljava/lang/String;": (_DUP2, "(Ljava/io/File;Ljava/lang/Object;)V"),
@@ -258,6 +259,7 @@ class JournalledClasses:
 
 
 def _puts(owner: str, name: str) -> bool:
+    """Return True if a call writes a number to a buffer."""
     return owner in ("java/nio/MappedByteBuffer", "java/nio/ByteBuffer") and name.startswith("put")
 
 

@@ -52,6 +52,7 @@ def planted(holder: Any, path: Sequence[str], before: str, after: str) -> Any:
 
 
 def _changed(function: FunctionType, before: str, after: str) -> FunctionType:
+    """Return a copy of a function with ``after`` instead of the fragment ``before``."""
     lines, first = inspect.getsourcelines(function)
     tree = ast.increment_lineno(ast.parse(dedent("".join(lines))), first - 1)
     (definition,) = tree.body

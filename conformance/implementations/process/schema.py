@@ -86,6 +86,7 @@ def _of_log() -> Object:
 
 
 def _definitions(version: Version, prefix: str, more: Object) -> Object:
+    """Return the definitions of a version's requests and replies, and ``more`` definitions."""
     refusal = {
         "description": "The operation raises an error.",
         "type": "object",

@@ -56,6 +56,7 @@ def _text(data: bytes | bytearray) -> str:
 
 
 def _cut(lines: list[str], left_out: int) -> str:
+    """Join the first and the last lines; ``left_out`` bytes between them are missing already."""
     surplus = len(lines) - _FIRST_LINES - _LAST_LINES
     if surplus <= 1 and not left_out:
         return "\n".join(lines)

@@ -116,6 +116,7 @@ class ListOffsetsContract:
             yield from self._by_time(target, view)
 
     def _ends(self, view: View) -> tuple[int, ...]:
+        """Return the offsets at which the records that a reader may read may end."""
         return self.history.stable_ends if view == "read_committed" else (self.history.end,)
 
     def _record_filters(self, view: View) -> Iterator[Callable[[StoredBatch], bool]]:
@@ -157,6 +158,7 @@ class ListOffsetsContract:
     def _largest_below(
         self, limit: int, counts: Callable[[StoredBatch], bool], ends: tuple[int, ...]
     ) -> Iterator[Pair]:
+        """Yield the largest timestamp of the counted records below an offset, for each possible log start."""
         start, seen_deleted = self.history.start, False
         found: list[Pair] = []
         for batch in reversed(self.history.batches):
@@ -176,6 +178,7 @@ class ListOffsetsContract:
 
     @staticmethod
     def _visible(found: list[Pair], ends: tuple[int, ...]) -> Iterator[Pair]:
+        """Yield the responses if these are the records with the largest timestamp, and reads may end at ``ends``."""
         for pair in found:
             if pair.offset < max(ends):
                 yield pair
