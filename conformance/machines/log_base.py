@@ -77,7 +77,7 @@ class LogBase(FilesMachine):
 
     @property
     def state(self) -> LogState:
-        """State of the log in the newest dialect's reference."""
+        """State of the log in the reference of the newest tested release."""
         return self.lockstep.primary.observation.state or _EMPTY
 
     def offset(self, anchor: str, delta: int = 0) -> int:

@@ -91,7 +91,7 @@ class SegmentMachine(FilesMachine):
     # -- batches in the log ------------------------------------------------------------------------------------
 
     def batches(self) -> list[Batch]:
-        """Return the batches in the newest reference's log, up to the first unreadable batch."""
+        """Return the batches in the log of the newest tested release, up to the first unreadable batch."""
         content = self.lockstep.primary.files[0] or b""
         if content is not self._read:
             if not content.startswith(self._read):

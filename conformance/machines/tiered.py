@@ -79,12 +79,12 @@ class TieredMachine(FilesMachine):
 
     @property
     def tiers(self) -> TieredState | None:
-        """State of both tiers in the newest dialect's reference."""
+        """State of both tiers in the reference of the newest tested release."""
         return self.lockstep.primary.observation.state
 
     @property
     def log(self) -> LogState:
-        """State of the log in the newest dialect's reference."""
+        """State of the log in the reference of the newest tested release."""
         state = self.tiers
         assert state is not None
         return state.log

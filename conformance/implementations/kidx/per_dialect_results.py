@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kidx.log import UnifiedLog
 
 Answers = dict[str, Outcome]
-"""Outcomes that differ from the newest dialect's outcome, by release."""
+"""Outcomes of the releases that differ from the outcome of the newest release, by release."""
 
 
 def results_per_dialect(
