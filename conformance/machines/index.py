@@ -91,7 +91,7 @@ class IndexMachine(Machine):
 
     @property
     def state(self) -> State | None:
-        """State in the reference of the newest tested release; None before the first opening or without participants."""
+        """State in the reference of the newest tested release; None before an opening or without participants."""
         groups = self.lockstep.groups
         return groups[-1].observation.state if groups else None
 
