@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
 from conformance.experiments.power_loss.disk import Disk, Item, Length, Name, Page
 from conformance.experiments.power_loss.failures import MARKER, Failure
 from conformance.experiments.power_loss.histories import History
+from conformance.operations.shortened import shortened
 
 if TYPE_CHECKING:
     from conformance.experiments.power_loss.guarantees import Guarantee
@@ -82,7 +83,7 @@ class PowerFailureFinding(Generic[HistoryType]):
         return [
             f"shows        {self.text}",
             "steps",
-            *(f"{number:>5}  {step}" for number, step in steps),
+            *(f"{number:>5}  {shortened(step)}" for number, step in steps),
             f"power fails  {'after' if crash_point.done else 'during'} step {crash_point.step + 1}",
             *(f"lost         {lost}" for lost in self.failure.described()),
         ]
@@ -108,7 +109,7 @@ class Finding(PowerFailureFinding[History]):
         return [
             f"shows        {self.text}",
             "steps",
-            *(f"{number:>5}  {step}" for number, step in enumerate(self.history.operations, start=1)),
+            *(f"{number:>5}  {shortened(step)}" for number, step in enumerate(self.history.operations, start=1)),
             f"power fails  {done} step {crash_point.step + 1}; {crash_point.disk.event} writes, renames and syncs",
             *(f"lost         {lost}" for lost in self.failure.described()),
             f"start        {start}",

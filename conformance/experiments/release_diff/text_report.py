@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.clauses import load_clauses
+from conformance.operations.shortened import shortened
 from conformance.operations.state_diff import differing_fields
 from conformance.report.divergence import format_value
 from conformance.runs.divergences.signatures import signature_of
-from kidx.errors import KidxError
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
-from kidx.records import iter_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
     from conformance.operations import Operation, Outcome
 
 _LAYOUTS: Final = {".index": OFFSET_INDEX, ".timeindex": TIME_INDEX, ".txnindex": ABORTED_TXN}
-_WIDTH: Final = 160
-"""Maximum number of characters of an argument."""
 
 
 def describe(difference: Difference) -> str:
@@ -43,8 +39,8 @@ def describe(difference: Difference) -> str:
     for number, (operation, seen) in enumerate(zip(difference.operations, difference.old.observations, strict=False)):
         if number < len(difference.operations) - 1:
             answer = "" if seen is None else f"  →  {format_outcome(seen.outcome)}"
-            lines.append(f"    {number + 1:3}  {step(operation)}{answer}")
-    lines.append(f"  > {len(difference.operations):3}  {step(last)}")
+            lines.append(f"    {number + 1:3}  {shortened(operation)}{answer}")
+    lines.append(f"  > {len(difference.operations):3}  {shortened(last)}")
     last_seen = (record.observations[-1] for record in (difference.old, difference.new))
     lines += _in_columns(old, new, *("" if seen is None else format_outcome(seen.outcome) for seen in last_seen))
     if elsewhere := places(difference):
@@ -108,13 +104,6 @@ def describe_texts(comparison: Comparison, *, verbose: bool) -> str:
     return "\n".join(lines)
 
 
-def step(operation: Operation) -> str:
-    """Return an operation with its arguments; long arguments are shortened."""
-    arguments = operation.to_json()
-    del arguments["op"]
-    return f"{operation.name}({', '.join(f'{name}={_argument(name, value)}' for name, value in arguments.items())})"
-
-
 def format_outcome(outcome: Outcome) -> str:
     """Format the outcome of an operation."""
     return str(outcome) if outcome.error is not None else format_value(outcome.value)
@@ -123,7 +112,7 @@ def format_outcome(outcome: Outcome) -> str:
 def _example(number: int, change: TextChange, old: Side, new: Side) -> list[str]:
     return [
         f"  text {number + 1}: {change.operations[-1].name} raised {change.wording.error}, {_sides(change.implicated)}",
-        *(f"    {n + 1:3}  {step(operation)}" for n, operation in enumerate(change.operations)),
+        *(f"    {n + 1:3}  {shortened(operation)}" for n, operation in enumerate(change.operations)),
         *_in_columns(old.label, new.label, change.wording.old, change.wording.new),
         *_replay_lines(change.trace, old, new),
     ]
@@ -164,22 +153,6 @@ def _does(outcome: Outcome) -> str:
     if outcome.error is not None:
         return f"raises {outcome.error}"
     return "is done" if outcome.value is None else f"returns {format_value(outcome.value)}"
-
-
-def _argument(name: str, value: Any) -> str:
-    if name == "records" and isinstance(value, str):
-        return _batches(value)
-    text = repr(value)
-    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}… ({len(text)} characters)"
-
-
-def _batches(records: str) -> str:
-    """Describe batches in hexadecimal: their size in bytes, and the offsets and largest timestamp of each."""
-    data = bytes.fromhex(records)
-    found = []
-    with contextlib.suppress(KidxError):
-        found += [f"{b.base_offset}–{b.last_offset} at {b.max_timestamp}" for b in iter_batches(data)]
-    return f"<{len(data)} bytes: {', '.join(found) or 'no whole batch'}>"
 
 
 def _fields(old: Any, new: Any) -> Iterator[str]:

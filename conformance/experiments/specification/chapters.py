@@ -10,6 +10,7 @@ from conformance.clauses import EVIDENCE, LEVELS, family, load_chapters, load_cl
 from conformance.clauses.machines import MACHINES
 from conformance.experiments.specification.bar import release_bar
 from conformance.implementations.mutants import MUTANTS
+from conformance.operations.shortened import shortened
 from conformance.report.markdown_escape import table, text
 from kidx.dialect import ROWS as BEHAVIOURS
 from kidx.printable import printable
@@ -134,7 +135,7 @@ def _behaviours(clause: Clause) -> list[str]:
 def _steps(shown: Shown) -> list[str]:
     """Return the steps that exercise a clause, folded, with the results of the releases."""
     steps = "\n".join(
-        f"{number:2}  {escape(printable(str(step)))}"
+        f"{number:2}  {escape(printable(shortened(step)))}"
         for number, step in enumerate(shown.trace.operations[: shown.steps], 1)
     )
     answers = "".join(
