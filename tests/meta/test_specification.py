@@ -1,6 +1,7 @@
 """``conformance site``: a page per chapter, an address per clause, traces with the answers of the releases."""
 
 import re
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -14,6 +15,7 @@ from kidx.dialect import PUBLISHED, ROWS
 from kidx.dialect.release_range import ReleaseRange
 
 RELEASES = PUBLISHED.split()
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +34,13 @@ def test_each_clause_has_its_address_and_its_statement(pages):
         assert clause.statement in plain
         assert clause.source in plain
         assert f"[{clause.id}]({clause.chapter}.md#{clause.id}){{ #{clause.id} }}" in pages["index"]
+
+
+def test_the_site_navigates_to_every_page():
+    nav = (ROOT / "mkdocs.yml").read_text("utf-8")
+    documents = [path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md")]
+    chapters = [f"specification/{chapter}.md" for chapter in load_chapters()]
+    assert [page for page in (*documents, *chapters) if nav.count(f" {page}\n") != 1] == []
 
 
 def test_no_answer_has_a_path_of_this_machine():

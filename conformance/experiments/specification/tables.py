@@ -39,7 +39,7 @@ def formats_page() -> str:
             for field in each.fields
         ]
         lines += [f"## `{each.name}`: {each.size} bytes an entry {{ #{each.name[1:]} }}\n"]
-        lines += [*table(["bytes", "size", "field", "meaning"], rows, numbers=1), "", f"Source: {text(each.source)}\n"]
+        lines += [*table(["bytes", "size", "field", "meaning"], rows, numbers=4), "", f"Source: {text(each.source)}\n"]
     return "\n".join(lines)
 
 
