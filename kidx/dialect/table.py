@@ -201,6 +201,8 @@ class Dialect:
         "A fetch compares the first unstable offset with the high watermark before it looks up the high watermark.")
     truncation_applies_any_watermark = log.flag("<=3.0.2", "",
         "Truncation updates the transactions even if the high watermark does not change (LG-31).")
+    reads_end_below_start = log.flag("<=2.5.0", "",
+        "A read at the log end offset is not rejected if the log start offset is above it.")
     retention_starts_with_start_offset = log.flag(">=3.0.0", "LG-13",
         "Retention checks start offset, size and time in this order, not in the opposite one.")
     shutdown_flushes_empty_segment = log.flag(">=3.2.0", "",
@@ -377,12 +379,10 @@ class Dialect:
         "A search for aborted transactions returns a Java record, with methods instead of fields.")
     dump_tool_in_own_jar = running.flag(">=4.3.0", "",
         "``DumpLogSegments`` is in ``kafka-tools``, which the broker does not depend on.")
-    logs_with_log4j2 = running.flag(">=4.0.0", "",
-        "The broker logs through log4j 2, not log4j 1.")
+    logs_with_log4j2 = running.flag(">=4.0.0", "", "The broker logs through log4j 2, not log4j 1.")
     runs_with_kraft = running.flag(">=3.3.0", "",
         "KRaft is ready for production; before, it was missing or a preview.")
-    runs_with_zookeeper = running.flag("<=3.9.2", "",
-        "A broker can run with ZooKeeper.")
+    runs_with_zookeeper = running.flag("<=3.9.2", "", "A broker can run with ZooKeeper.")
     has_share_groups = running.flag(">=4.0.0", "",
         "A broker has share groups, with a dedicated topic.")
     smallest_segment = running.choice({14: "<=3.9.2", 1 << 20: ">=4.0.0"}, "",

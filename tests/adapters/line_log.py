@@ -149,6 +149,8 @@ class Adapter:
     def do_read(self, offset: int, max_bytes: int) -> str:  # noqa: ARG002
         if not self.log.start_offset <= offset <= self.log.end_offset:
             raise OutOfRangeError(f"{offset} is not in the log")
+        if offset == self.log.end_offset:
+            return ""
         for segment in self.log.segments.values_from(offset):
             found = segment.translate_offset(offset)
             if found is not None:

@@ -107,12 +107,30 @@ def last_of(base, batch):
     return base + (struct.unpack_from(">i", batch, 23)[0] if batch[16] > 1 else 0)
 
 
+def crc32c(data):
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ 0x82F63B78 * (value & 1)
+    return value ^ 0xFFFFFFFF
+
+
+def fields_of(base, batch):
+    if batch[16] < 2:
+        return base, len(batch), crc32c(batch), -1, -1, -1, -1
+    _, _, epoch, _, _, _, _, _, largest, _, _, _, count = BATCH.unpack_from(batch)
+    return base, len(batch), crc32c(batch), epoch, last_of(base, batch), count, largest
+
+
 def of_logs(start_offset, logs, release, op, *args):
     every = [each for log in logs for each in batches(log)]
     end = last_of(*every[-1][:2]) + 1 if every else start_offset
     if op == "translate_offset":
         found = next(((b, base, at) for base, b, at in every if last_of(base, b) >= args[0]), None)
         return found and (found[1] if release >= [4, 0] else last_of(found[1], found[0]), found[2], len(found[0]))
+    if op == "read_log":
+        return next((fields_of(base, b) for base, b, _ in every if last_of(base, b) >= args[0]), None)
     if op == "read_next_offset":
         return end
     if op == "list_offsets" and args[0] in (-1, -2):

@@ -181,9 +181,8 @@ def load_cases() -> tuple[Case, ...]:
     own = files("conformance")
     paths = (own / "experiments/vectors/cases.ndjson", *(own / "traces" / f"{kind}.ndjson" for kind in FILE_MACHINES))
     traces = {f"{trace.machine}-{trace.id}": trace for path in paths for trace in load_traces(path)}
-    # The classes of a log are driven without the operation read_log.
-    kept = {name: tuple(step for step in trace.operations if step.name != "read_log") for name, trace in traces.items()}
     found = (
-        Case(name, trace.machine, trace.title or "Found by the machine", kept[name]) for name, trace in traces.items()
+        Case(name, trace.machine, trace.title or "Found by the machine", trace.operations)
+        for name, trace in traces.items()
     )
     return (*written, *found)

@@ -51,13 +51,8 @@ def queries_of(machine: str, history: Sequence[Operation], files: Mapping[str, b
     if machine in ("log", "cleaned"):
         logs = [files[name] for name in sorted(files) if name.endswith(".log")]
         reopening = Operation("open_log", (opened.args[0], 0, 0, True, opened.args[4]))
-        targets = [*SPECIAL, *_around(_sample(sorted({t for log in logs for t in _timestamps(log)}), 40)), LONG_MAX]
-        queries = (*(Operation("list_offsets", ([target],)) for target in dict.fromkeys(targets)), _snapshot())
-        return (
-            Queries(0, (reopening, Operation("update_high_watermark", (LONG_MAX,))), queries)
-            if logs
-            else Queries(0, (), ())
-        )
+        opening = (reopening, Operation("update_high_watermark", (LONG_MAX,)))
+        return Queries(0, opening, tuple(_of_log(logs))) if logs else Queries(0, (), ())
     if machine == "segment":
         base, *settings = opened.args[:4]
         name = f"{base:020d}.log"
@@ -74,8 +69,15 @@ def queries_of(machine: str, history: Sequence[Operation], files: Mapping[str, b
     return Queries(base, (reopening,), (Operation("sanity_check"), *of_kind(base, content)))
 
 
-def _snapshot() -> Operation:
-    return Operation("offset_snapshot")
+def _of_log(logs: Sequence[bytes]) -> Iterator[Operation]:
+    targets = [*SPECIAL, *_around(_sample(sorted({t for log in logs for t in _timestamps(log)}), 40)), LONG_MAX]
+    for target in dict.fromkeys(targets):
+        yield Operation("list_offsets", ([target],))
+    batches = _sample([batch for log in logs for batch in _batches(log)], 5)
+    ends = {offset for each in batches for offset in (each.base_offset, each.last_offset, each.last_offset + 1)}
+    for offset in sorted(ends):
+        yield Operation("read_log", (offset,))
+    yield Operation("offset_snapshot")
 
 
 def _of_offset_index(base: int, content: bytes) -> Iterator[Operation]:

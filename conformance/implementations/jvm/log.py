@@ -80,7 +80,7 @@ def of_settings(settings: dict[str, Any]) -> bytes:
     return "\0".join(f"{name}\0{value}" for name, value in settings.items()).encode()
 
 
-_OPERATIONS: Final = performed(LOG_OPS, without=("read_log",))
+_OPERATIONS: Final = performed(LOG_OPS)
 
 
 class JvmLog(JvmClasses[LogObservation]):

@@ -14,16 +14,14 @@ from conformance.operations.batches import encode, is_marker, producer_of
 from conformance.operations.op import BATCHES, HEXADECIMAL, INT, LONGS, PATH, SETTINGS, TEXT, TEXTS, Op
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from conformance.operations import Operation
 
 
-def performed(operations: Mapping[str, Op], *, without: Collection[str] = ()) -> dict[str, Op]:
+def performed(operations: Mapping[str, Op]) -> dict[str, Op]:
     """Return the operations that Java executes."""
-    return {
-        name: each for name, each in operations.items() if each.effect is not Effect.DAMAGES and name not in without
-    }
+    return {name: each for name, each in operations.items() if each.effect is not Effect.DAMAGES}
 
 
 def numbered(operations: Mapping[str, Op]) -> dict[str, int]:

@@ -23,6 +23,7 @@ final class LogAdapter {
     private final Method fetchOffsetByTimestamp;
     private final Method truncateFully;
     private final Method incrementStart;
+    private final Method read;
     private final Method roll;
     private final Method flush;
     private final Members.Reader segments;
@@ -53,6 +54,7 @@ final class LogAdapter {
         fetchOffsetByTimestamp = longest("fetchOffsetByTimestamp");
         truncateFully = longest("truncateFullyAndStartAt");
         incrementStart = longest("maybeIncrementLogStartOffset");
+        read = longest("read");
         roll = longest("roll");
         Method forced = Members.methodOrNull(type, "flush", 1);
         Method plain = Members.methodOrNull(type, "flush", 0);
@@ -344,7 +346,6 @@ final class LogAdapter {
 
     /** Returns the records that a fetch returns; isolation: LOG_END or HIGH_WATERMARK. */
     Object read(long offset, int maxBytes, String isolation) throws Throwable {
-        Method read = longest("read");
         Class<?> type = read.getParameterTypes()[2];
         Object until = type.isEnum() ? constant(type, isolation)
             : parts.module("kafka.server.Fetch" + (isolation.equals("LOG_END") ? "LogEnd$" : "HighWatermark$"));

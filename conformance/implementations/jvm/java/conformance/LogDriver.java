@@ -4,12 +4,15 @@ import java.io.File;
 import java.nio.ByteBuffer;
 import java.util.List;
 import java.util.Map;
+import java.util.zip.CRC32C;
 
 /** Executes the operations of the log machine on one release's own log, one per call from Python. */
 public final class LogDriver extends ReplyingDriver {
     private static final List<String> COMPARED =
         List.of(".log", ".index", ".timeindex", ".txnindex", ".snapshot", "leader-epoch-checkpoint", ".cleaned",
             ".swap");
+
+    private static final int MAGIC = 16;
 
     private final LogEnvironment environment;
     private LogAdapter adapter;
@@ -123,11 +126,28 @@ public final class LogDriver extends ReplyingDriver {
                 }
                 case "crash_cleaning" -> crashCleaning(arguments);
                 case "assign_epoch" -> adapter.assignEpoch((int) a, b);
+                case "read_log" -> addBatch(adapter.read(a));
                 case "offset_snapshot" -> adapter.offsetSnapshot(reply);
                 case "expire_producers" -> adapter.expireProducers(environment.now());
                 default -> throw new UnsupportedOperationException("operation " + operation);
             }
         });
+    }
+
+    /** Adds the fields of a batch, as batches.first_batch of Python does; nothing for no bytes. */
+    private void addBatch(byte[] bytes) {
+        if (bytes.length == 0)
+            return;
+        ByteBuffer batch = ByteBuffer.wrap(bytes);
+        CRC32C sum = new CRC32C();
+        sum.update(bytes);
+        for (long number : new long[] {batch.getLong(0), bytes.length, sum.getValue()})
+            reply.add(number);
+        boolean hasHeader = bytes.length > MAGIC && bytes[MAGIC] == 2;
+        reply.add(hasHeader ? batch.getInt(12) : -1);
+        reply.add(hasHeader ? batch.getLong(0) + batch.getInt(23) : -1);
+        reply.add(hasHeader ? batch.getInt(57) : -1);
+        reply.add(hasHeader ? batch.getLong(35) : -1);
     }
 
     /** Runs a cleaning round and kills the process during or after it. */
