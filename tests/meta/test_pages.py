@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -206,17 +207,32 @@ def test_a_new_index_in_go_conforms(tmp_path):
     assert "\n4.3.1 " in done.stdout
 
 
+def require_command(line):
+    """Require the command of a line, and its options."""
+    words = shlex.split(line.partition(" || ")[0].removeprefix("- run: ").removeprefix("python3 bootstrap.py "))
+    if words[:2] == ["python", "-m"]:
+        assert find_spec(words[2]), line
+        return
+    command, rest = get_command(kidx_app if words[0] == "kidx" else conformance_app), words[1:]
+    while hasattr(command, "commands"):
+        assert rest[0] in command.commands, line
+        command, *rest = command.commands[rest[0]], *rest[1:]
+    known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
+    assert {word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)} <= known | {"--help"}, line
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_commands_and_options_of_a_page_exist(page):
     for _, line in command_lines(page=page):
-        words = shlex.split(line.partition(" || ")[0].removeprefix("- run: ").removeprefix("python3 bootstrap.py "))
-        app = kidx_app if words[0] == "kidx" else conformance_app
-        command, rest = get_command(app), words[1:]
-        while hasattr(command, "commands"):
-            assert rest[0] in command.commands, line
-            command, *rest = command.commands[rest[0]], *rest[1:]
-        known = {name for each in command.params for name in (*each.opts, *each.secondary_opts)}
-        assert {word.partition("=")[0] for word in rest if re.match(r"--?[a-z]", word)} <= known | {"--help"}, line
+        require_command(line)
+
+
+@pytest.mark.parametrize("folder", ["reports", "findings"])
+def test_commands_and_options_of_reports_and_findings_exist(folder):
+    named = re.compile(r"`((?:python3 bootstrap\.py )?(?:conformance|kidx|python -m) [^`]*)`")
+    for page in sorted((ROOT / folder).rglob("*.md")):
+        for line in named.findall(page.read_text("utf-8")):
+            require_command(line)
 
 
 def test_every_page_has_commands_that_are_checked():

@@ -97,13 +97,15 @@ def _named(row: PastRow) -> str:
 
 
 def _all_changes(changes: Sequence[ResultChange]) -> Iterator[str]:
-    lines = [f"- **{_named(each.row)}**: {line}" for each in changes for line in _changes(each)]
+    new: dict[str, list[str]] = {}
+    for row in (each.row for each in changes if each.before is None):
+        new.setdefault(text(row.label), []).append(text(row.release))
+    lines = [f"- **{label}, compared with Kafka {', '.join(of)}**: the first result." for label, of in new.items()]
+    lines += [f"- **{_named(each.row)}**: {line}" for each in changes for line in _changes(each)]
     yield from lines or ["Nothing: every implementation has the results that it had before."]
 
 
 def _changes(changes: ResultChange) -> Iterator[str]:
-    if changes.before is None:
-        yield "the first result."
     for found in changes.appeared:
         what = _what(found.clause, found.shape)
         yield f"✗ a new divergence in {text(found.area)}, {what}. {text(found.means)}"
