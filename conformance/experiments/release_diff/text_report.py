@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from conformance.experiments.release_diff.error_texts import TextChange
     from conformance.experiments.release_diff.implicated import ImplicatedClauses
     from conformance.experiments.release_diff.sides import Side
-    from conformance.operations import Operation, Outcome
+    from conformance.operations import Outcome
 
 _LAYOUTS: Final = {".index": OFFSET_INDEX, ".timeindex": TIME_INDEX, ".txnindex": ABORTED_TXN}
 
