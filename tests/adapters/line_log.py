@@ -147,11 +147,12 @@ class Adapter:
         return [found.timestamp, found.offset, epoch]
 
     def do_read(self, offset: int, max_bytes: int) -> str:  # noqa: ARG002
-        if not self.log.start_offset <= offset <= self.log.end_offset:
-            raise OutOfRangeError(f"{offset} is not in the log")
-        if offset == self.log.end_offset:
+        log = self.log
+        if offset == log.end_offset and (offset >= log.start_offset or log.dialect.reads_end_below_start):
             return ""
-        for segment in self.log.segments.values_from(offset):
+        if not log.start_offset <= offset < log.end_offset:
+            raise OutOfRangeError(f"{offset} is not in the log")
+        for segment in log.segments.values_from(offset):
             found = segment.translate_offset(offset)
             if found is not None:
                 return base64.b64encode(next(segment.batches(found.position)).to_bytes()).decode()

@@ -177,13 +177,10 @@ class ReferenceLog(SharedReference):
     def _read(self, offset: int) -> tuple[int, ...] | None:
         """Return the fields of the batch that contains an offset, or of the first batch after the offset."""
         log = self._opened
-        is_end = offset == log.end_offset  # where not even an index is opened
-        if offset < log.start_offset and is_end and self.dialect.reads_end_below_start:
-            return None
-        if not log.start_offset <= offset <= log.end_offset:
+        if offset == log.end_offset and (offset >= log.start_offset or self.dialect.reads_end_below_start):
+            return None  # without opening an index
+        if not log.start_offset <= offset < log.end_offset:
             raise OffsetOutOfRangeError(f"offset {offset} is not in {log.start_offset}..{log.end_offset}")
-        if is_end:
-            return None
         for segment in log.segments.values_from(offset):
             found = segment.translate_offset(offset)
             if found is not None:
