@@ -41,9 +41,12 @@ if TYPE_CHECKING:
     from conformance.report.stream import Stream
 
 ROOT: Final = "conformance"
+"""First part of the node ids."""
 BROKER: Final = "broker"
 """Name of the implementation, and of the machine that tests only brokers."""
 _UNCOVERED_ITEM: Final = "everything else"
+"""Name of the test of all steps that no clause covers."""
+# Names of user properties of a test's report, by which xdist workers send verdicts and divergences.
 _REPORTED_KEY: Final = "conformance verdicts"
 _DIVERGENCES_KEY: Final = "conformance divergences"
 
@@ -175,13 +178,13 @@ class SessionRuns:
 class MachineNode(pytest.Collector):
     """Machine, with a child for each clause that it can exercise."""
 
-    def __init__(self, *, campaigns: SessionRuns, **rest: Any) -> None:
+    def __init__(self, *, runs: SessionRuns, **rest: Any) -> None:
         super().__init__(**rest)
-        self.campaigns = campaigns
+        self.runs = runs
 
     def collect(self) -> Iterator[ClauseItem]:
         """Yield the tests in the catalogue's order, which is the same in every process."""
-        releases = self.campaigns.releases
+        releases = self.runs.releases
         mine = {clause.id for release in releases for clause in clauses_for(self.name, release)}
         for clause in load_clauses().values():
             if clause.id in mine:
@@ -190,7 +193,13 @@ class MachineNode(pytest.Collector):
 
 
 class ClauseItem(pytest.Item):
-    """Test of one clause with one machine, or of all steps that no clause covers."""
+    """Test of one clause with one machine, or of all steps that no clause covers.
+
+    Args:
+        clause: the clause; None for the steps that no clause covers.
+        elsewhere: ids of the clauses that have their own tests.
+        rest: arguments of ``pytest.Item``.
+    """
 
     parent: MachineNode
 
@@ -202,7 +211,7 @@ class ClauseItem(pytest.Item):
             # The section is a keyword too, so that "-k OffsetIndex" selects it.
             self.extra_keyword_matches.update((clause.id, clause.section, load_chapters()[clause.chapter]))
         self.add_marker("conformance")
-        names = self.parent.campaigns.names_for(self.parent.name)
+        names = self.parent.runs.names_for(self.parent.name)
         for tier in ("jvm", BROKER):
             if tier in names:
                 self.add_marker(tier)
@@ -217,7 +226,7 @@ class ClauseItem(pytest.Item):
             DivergedError: the implementation, or the reference, diverges in a step that exercises the clause.
         """
         try:
-            stream = self.parent.campaigns.stream(self.parent.name)
+            stream = self.parent.runs.stream(self.parent.name)
         except NotDrivenError as error:
             pytest.skip(str(error))
         verdicts = Counter(
@@ -290,7 +299,7 @@ class ConformancePlugin:
 
     def __init__(self, config: pytest.Config) -> None:
         try:
-            self.campaigns = SessionRuns(config)
+            self.runs = SessionRuns(config)
         except ToolError as error:
             raise pytest.UsageError(str(error)) from error
         self._verdicts: Counter[str] = Counter()
@@ -299,8 +308,8 @@ class ConformancePlugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
         """Add the tests after the repository's own tests; -k and -m select among them, too."""
-        for name in self.campaigns.machines:
-            node = MachineNode.from_parent(session, name=name, nodeid=f"{ROOT}::{name}", campaigns=self.campaigns)
+        for name in self.runs.machines:
+            node = MachineNode.from_parent(session, name=name, nodeid=f"{ROOT}::{name}", runs=self.runs)
             collected = node.ihook.pytest_make_collect_report(collector=node)
             node.ihook.pytest_collectreport(report=collected)  # so that they are counted
             items += collected.result
@@ -308,15 +317,15 @@ class ConformancePlugin:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Pass the directory of the events to an xdist worker."""
-        node.workerinput["conformance_shared"] = self.campaigns.session_directory
+        node.workerinput["conformance_shared"] = self.runs.session_directory
 
     def pytest_unconfigure(self) -> None:
         """Remove all temporary files."""
-        self.campaigns.close()
+        self.runs.close()
 
     def pytest_report_header(self) -> str:
         """Return the header lines: the implementations, and the releases with which they are compared."""
-        implementations, releases = ", ".join(self.campaigns.implementations), ", ".join(self.campaigns.releases)
+        implementations, releases = ", ".join(self.runs.implementations), ", ".join(self.runs.releases)
         return f"conformance: {implementations} against kidx, Kafka {releases}"
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:

@@ -24,6 +24,9 @@ SKIP_REASON: Final = "tier cannot run"
 """Text in the reason of a skip because of a tier; the end of the session counts skips with this text."""
 
 
+# Checks of the tiers: each returns the reason why the tier cannot run, or an empty text.
+
+
 def _java() -> str:
     from conformance.errors import ToolError  # noqa: PLC0415 -- an unused plug-in loads nothing
     from kidx.java import find_java  # noqa: PLC0415
@@ -35,7 +38,7 @@ def _java() -> str:
     return ""
 
 
-def _engine() -> str:
+def _container_engine() -> str:
     from conformance.errors import ToolError  # noqa: PLC0415 -- as above
     from conformance.kafka.broker.image import BASE, require  # noqa: PLC0415
 
@@ -90,7 +93,7 @@ class Tier:
     Attributes:
         marker: description of the marker.
         modules: names of the required modules.
-        checks: further checks. Each returns the reason why the tier cannot run, or an empty text.
+        checks: further checks, such as :func:`_java`.
     """
 
     marker: str
@@ -101,7 +104,7 @@ class Tier:
 TIERS: Final[dict[str, Tier]] = {
     "jvm": Tier("needs Java and Kafka's jars (fetched on first use)", ("jpype", "jgo"), (_java,)),
     "broker": Tier("starts a real broker", ("jpype", "jgo", "kafka"), (_java,)),
-    "docker": Tier("starts containers", ("jgo", "kafka", "testcontainers"), (_engine,)),
+    "docker": Tier("starts containers", ("jgo", "kafka", "testcontainers"), (_container_engine,)),
     "spark": Tier("starts a real Spark session", ("pyspark",), (_java,)),
     "go": Tier("builds a third-party broker with Go", ("kafka",), (_go,)),
     "maven": Tier("fetches third-party classes with Maven", ("jpype", "jgo"), (_java, _maven)),

@@ -37,7 +37,7 @@ VERDICTS_BY_SEVERITY: Final[tuple[Verdict, ...]] = (
 
 
 class Place(NamedTuple):
-    """Key of a cell in the matrix."""
+    """Key of a cell in the matrix of verdicts: an ``-i`` argument, a release, and the id of a clause."""
 
     implementation: str
     release: str

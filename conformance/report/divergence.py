@@ -138,7 +138,7 @@ def sides(machine: str, steps: Sequence[str], aspects: Sequence[str], expected: 
     Args:
         machine: machine of the steps.
         steps: steps up to the divergence.
-        aspects: differing aspects; both values are about the first one.
+        aspects: what differs (``outcome``, ``text``, ``state`` or ``bytes``); both values are about the first one.
         expected: the expected value, as in an event.
         actual: the actual value, as in an event.
     """

@@ -61,14 +61,15 @@ _STATES: Final[dict[str, dict[str, Names]]] = {
     "cleaned": _LOG,
 }
 """Names by machine; the machines of one index file have :class:`State`."""
-_OF_SHAPE: Final[dict[Shape, Names]] = {
+_NAMES_OF_SHAPE: Final[dict[Shape, Names]] = {
     Shape.MAYBE_PAIR: _POSITION,
     Shape.TRANSACTIONS: [_TRANSACTION],
     Shape.COLLECTED: {"aborted": [_TRANSACTION], "complete": None},
 }
+"""Names by the shape of an operation's value; other operations declare the names of their fields."""
 _SHORTER: Final = frozenset({"read_log"})
 """Operations whose values have fewer fields in the events of earlier versions."""
-_TARGETS: Final = {
+_TARGET_NAMES: Final = {
     -1: "latest",
     -2: "earliest",
     -3: "max_timestamp",
@@ -76,6 +77,7 @@ _TARGETS: Final = {
     -5: "latest_tiered",
     -6: "earliest_pending_upload",
 }
+"""Kafka's names of the special timestamps of ListOffsets."""
 
 
 # -- names ---------------------------------------------------------------------------------------------------------
@@ -108,7 +110,7 @@ def fields_of_value(machine: str, step: str, value: Any) -> dict[str, Any]:
     op = OPS.get(operation)
     if op is None:
         return {}
-    names = _OF_SHAPE.get(op.gives) or _named(*op.fields)
+    names = _NAMES_OF_SHAPE.get(op.gives) or _named(*op.fields)
     if op.gives is Shape.PAIR:
         names = _PAIR.get(machine, _POSITION)
     if not names or not isinstance(value, list):
@@ -125,7 +127,7 @@ def _answers(targets: list[int], answers: list[Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for number, answer in enumerate(answers):
         target = targets[number] if number < len(targets) else None
-        name = f"target {number}" if target is None else _TARGETS.get(target, str(target))
+        name = f"target {number}" if target is None else _TARGET_NAMES.get(target, str(target))
         found |= _flat(_FOUND, answer, f"{name}.")
     return found
 

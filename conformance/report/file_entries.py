@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from kidx.layout import Layout
 
+# Layouts of the entries of a file, by its suffix or its machine, and of a batch's header, by its magic.
 _LAYOUTS: Final = {".index": OFFSET_INDEX, ".timeindex": TIME_INDEX, ".txnindex": ABORTED_TXN}
 _OF_MACHINE: Final = {"offset": OFFSET_INDEX, "time": TIME_INDEX, "transaction": ABORTED_TXN}
 _OF_MAGIC: Final = (MESSAGE_V0, MESSAGE_V1, RECORD_BATCH)

@@ -117,6 +117,7 @@ def _fail(case: ET.Element, divergences: list[Diverged]) -> None:
 
 
 def _counted(suite: ET.Element, stream: Stream, seconds: float) -> ET.Element:
+    """Return a suite after setting its counters and times."""
     suite.set("tests", str(len(suite)))
     for counter, child in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
         suite.set(counter, str(len(suite.findall(f"testcase/{child}"))))

@@ -11,24 +11,24 @@ from kidx.printable import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-_MARKS: Final = re.compile(r"[\\`*\[\]|~$]")
-_PLAIN: Final = re.compile(r"[\w .,:;/=@+(){}<>'\"#%^?!-]+", re.ASCII)
+_MARKUP: Final = re.compile(r"[\\`*\[\]|~$]")
+_SAFE_IN_CODE: Final = re.compile(r"[\w .,:;/=@+(){}<>'\"#%^?!-]+", re.ASCII)
 
 
 def table(header: list[str], rows: Iterable[list[str]], *, numbers: int) -> list[str]:
-    """Return a table whose columns from ``numbers`` on are numbers."""
+    """Return a table whose columns contain numbers from the column with index ``numbers`` on."""
     rule = ["---" if column < numbers else "---:" for column in range(len(header))]
     return [f"| {' | '.join(row)} |" for row in (header, rule, *rows)]
 
 
 def text(value: str) -> str:
     """Return a text on one line, escaped for Markdown and HTML, in a table or outside."""
-    return _MARKS.sub(r"\\\g<0>", html(value))
+    return _MARKUP.sub(r"\\\g<0>", html(value))
 
 
 def code(value: str) -> str:
     """Return a name as code, or as text if it contains characters that end code or a cell."""
-    return f"`{value}`" if _PLAIN.fullmatch(value) else text(value)
+    return f"`{value}`" if _SAFE_IN_CODE.fullmatch(value) else text(value)
 
 
 def html(value: str) -> str:

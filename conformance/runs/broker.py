@@ -39,10 +39,11 @@ class BrokerRun(ServerRun):
     reference: ClassVar[type[ReferencePartition]] = ReferencePartition
     """The class of the reference; a test replaces it with a defective one."""
     lockstep: BrokerLockstep | None = None
-    _refused = ""
+    _why_refused = ""
+    """The error of a start that the reference also refuses, which ends the run without a divergence; else empty."""
 
     def carry_out(self) -> Result:
-        """See the base class."""
+        """Start the broker, run the examples or kill cycles, and return the result with its counts."""
         build = build_of(directory_of(self.name) or "")
         chosen = choose(self.release, self.plan.broker, build)
         broker = new_broker(self.release, chosen.backend, progress=self.context.progress, build=build)
@@ -74,7 +75,7 @@ class BrokerRun(ServerRun):
             "expected": tally.expected,
             "unexplained": unexplained,
             "refused_starts": tally.refused_starts,
-            "why_refused": self._refused or None,
+            "why_refused": self._why_refused or None,
             "error": error or None,
         }
         return self.result(tally, diverging, unexplained, details)
@@ -92,7 +93,7 @@ class BrokerRun(ServerRun):
                 self.run_examples(BrokerMachine.bind(lockstep, restarts=self.amount.restarts), self.is_late)
             finish(lockstep)
         except ExpectedStartFailureError as error:
-            self._refused = str(error)
+            self._why_refused = str(error)
         except (DivergenceError, Flaky):
             if lockstep.failure is None:
                 raise
@@ -145,5 +146,6 @@ def _attempts(
 
 
 def _sameness(failure: DivergenceError) -> Sameness:
+    """Return what another divergence must have in common with this one to be the same."""
     divergence = failure.divergence
     return Sameness(divergence.participant, " ".join(divergence.clauses), "", " ".join(divergence.aspects))

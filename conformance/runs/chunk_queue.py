@@ -1,4 +1,4 @@
-"""Queues of the chunks of a run's machines: pending chunks, assigned chunks, and the results of finished chunks.
+"""Queues of the chunks (groups of examples) of a run's machines, with the results of finished chunks.
 
 Workers do not wait for each other at the end of a machine: they continue with the chunks of the next machine.
 """
@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
 
 class ChunkQueue:
-    """Queue of the chunks of one machine, with the results of finished ones."""
+    """Queue of the chunks of one machine, with the results of finished ones.
+
+    Attributes:
+        machine: The name of the machine.
+        chunks: All chunks of the machine, in order.
+        deadline: The time on the monotonic clock at which the machine's run ends; None for no limit.
+        done: The results of chunks that this process ran, by chunk number.
+    """
 
     def __init__(self, machine: str, chunks: list[Chunk], deadline: float | None) -> None:
         self.machine = machine
@@ -32,7 +39,7 @@ class ChunkQueue:
         self._is_closed = False
 
     def is_late(self) -> bool:
-        """Return True if the time is up."""
+        """Return True if the deadline has passed."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def take(self) -> Chunk | None:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 FAILURES: Final = 200
 """The number of failures after which a program drops out of a machine, because each failure requires a new start."""
-_WAITED: Final = 67
-"""The weight of a timeout after ten seconds, with which the third timeout is the last."""
+_TIMEOUT_SCORE: Final = 67
+"""The number of failures that one timeout counts as: each takes ten seconds, and the third is the last."""
 REGRESSION_TRACES: Final = -1
 """The chunk number of the result of the regression traces."""
 
@@ -35,9 +35,9 @@ class ChunkResult:
         number: The number of the chunk; :data:`REGRESSION_TRACES` for the regression traces.
         examples: The number of examples.
         steps: The number of operations of the examples.
-        kinds: The steps of the newest dialect's reference, by kind.
+        kinds: The number of steps by operation, kind of error and exercised clauses, of the newest release's reference.
         drawn: The number of generated examples, without regression traces.
-        drawn_kinds: The steps of the generated examples, by kind.
+        drawn_kinds: As ``kinds``, but only of the generated examples.
         credited: For each participant, the number of steps that exercised each clause while it took part.
         excused: For each participant, the number of steps with a tolerated difference, by the description of the
             tolerance.
@@ -119,7 +119,9 @@ class ChunkResult:
         """Count a failure of a participant, which ends the example for it."""
         name, text = divergence.participant, str(divergence.actual.text or "")
         self.failed.setdefault(name, Counter())[signature_of(divergence).removeprefix("bulk_")] += 1
-        self.dropout_scores[name] = self.dropout_scores.get(name, 0) + (_WAITED if text.startswith(WAITED) else 1)
+        self.dropout_scores[name] = self.dropout_scores.get(name, 0) + (
+            _TIMEOUT_SCORE if text.startswith(WAITED) else 1
+        )
 
     def gone(self, limit: int) -> set[str]:
         """Return the participants that have dropped out."""

@@ -1,4 +1,4 @@
-"""Pool of worker processes that share the chunks of a run.
+"""Pool of worker processes that share the chunks (groups of examples) of a run.
 
 Each worker has its own Java virtual machine and participants. Workers are spawned, because a process with a running
 Java cannot be forked. Each free worker gets the next chunk. Results are returned in the order of the chunks, so that
@@ -61,9 +61,9 @@ class ChunkWorkers:
         self._plan, self._ledger, self._scratch = plan, ledger, scratch
         self._lock = threading.Lock()
         self._idle = 0
-        self._tables = ChunkQueues(_upcoming_machines(plan, seed))
+        self._queues = ChunkQueues(_upcoming_machines(plan, seed))
         for _ in range(helpers):
-            self._pool.submit(_Worker.drive, plan.machines[0]).add_done_callback(self._started)
+            self._pool.submit(_Worker.prepare, plan.machines[0]).add_done_callback(self._started)
 
     def close(self) -> None:
         """End the processes, including busy ones."""
@@ -86,10 +86,10 @@ class ChunkWorkers:
             ToolError: A worker has ended for another reason.
         """
         with self._lock:
-            queue = self._tables.advance_to(run.name, chunks, deadline)
+            queue = self._queues.advance_to(run.name, chunks, deadline)
             idle, self._idle = self._idle, 0
         for _ in range(idle):
-            self._free()
+            self._assign_next()
         try:
             for chunk in queue.chunks:
                 while not queue.is_done(chunk) and (own := queue.take()) is not None:
@@ -109,7 +109,7 @@ class ChunkWorkers:
     def _find_crash(self, run: MachineRun, waited_for: Chunk) -> WorkerHangError | None:
         """Return the step that has killed a worker, or None if no step kills a process when the chunks run again."""
         with self._lock:
-            lost = self._tables.lost()
+            lost = self._queues.lost()
         subjects = [(specification, subject.name, subject.release) for specification, subject in run.subjects]
         for machine, chunks in lost:
             own = [waited_for, *chunks] if machine == run.name else chunks
@@ -120,12 +120,12 @@ class ChunkWorkers:
     def _started(self, future: Future[str]) -> None:
         """Mark a worker as ready. A worker that fails to start, for example without memory, is not used."""
         if not future.cancelled() and future.exception() is None:
-            self._free()
+            self._assign_next()
 
-    def _free(self) -> None:
-        """Assign the next chunk to a free worker, immediately or as soon as a worker is free."""
+    def _assign_next(self) -> None:
+        """Assign the next chunk to a worker that has become free; without a chunk, count the worker as idle."""
         with self._lock:
-            taken = self._tables.take()
+            taken = self._queues.take()
             if taken is None:
                 self._idle += 1
                 return
@@ -138,7 +138,7 @@ class ChunkWorkers:
             queue.assign(chunk, broken)
             return
         queue.assign(chunk, future)
-        future.add_done_callback(lambda _: self._free())
+        future.add_done_callback(lambda _: self._assign_next())
 
 
 def _upcoming_machines(plan: Plan, seed: int) -> Iterator[ChunkQueue]:
@@ -149,7 +149,7 @@ def _upcoming_machines(plan: Plan, seed: int) -> Iterator[ChunkQueue]:
 
 
 class _Worker:
-    """State of a worker process."""
+    """State of a worker process: the arguments of its start, and the machine whose participants it has created."""
 
     plan: ClassVar[Plan]
     ledger: ClassVar[ExpectationTracker]
@@ -174,7 +174,7 @@ class _Worker:
         exit_process(1)
 
     @classmethod
-    def drive(cls, machine: str) -> str:
+    def prepare(cls, machine: str) -> str:
         """Create all participants of a machine in this process, and return the machine's name."""
         if cls.run is None or cls.run.name != machine:
             cls.run = None
@@ -187,7 +187,8 @@ class _Worker:
 
 
 def _perform(machine: str, chunk: Chunk, deadline: float | None) -> ChunkResult:
-    _Worker.drive(machine)
+    """Run a chunk in the worker process."""
+    _Worker.prepare(machine)
     assert _Worker.run is not None
     if _Worker.run.unsupported and not _Worker.run.subjects:
         return ChunkResult(chunk.number)  # the run does not use its result

@@ -1,4 +1,7 @@
-"""Examples of a seed in chunks of ten: each chunk can run alone, in any process, with the same result."""
+"""Examples of a seed in chunks of ten: each chunk can run alone, in any process, with the same result.
+
+Several chunks form a round, after which the run reports its progress.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from conformance.runs.profiles import round_of
 
 SEED_OF_ROUND: Final = 1_000_003
 SEED_OF_CHUNK: Final = 7_919
+"""The distances between the seeds of two rounds, and of two chunks in a round."""
 CHUNK: Final = 10
 """The number of examples in one run of Hypothesis.
 

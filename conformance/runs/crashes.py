@@ -64,7 +64,10 @@ def find_crash(
 
 
 def _first_death(candidates: Candidates, operations: Sequence[Operation]) -> Hang | None:
-    """Return the first step that kills the process; steps are sent in batches, so the journal may have later ones."""
+    """Return the first step that kills the process in which ``candidates`` executes operations, or None.
+
+    Steps are sent in batches, so the journal may have later ones.
+    """
     found = candidates.perform(operations)
     lives, dies = 0, len(operations)
     while found is not None and dies - lives > 1:

@@ -32,9 +32,10 @@ if TYPE_CHECKING:
     from conformance.runs.sameness import Sameness
 
 
-_WAYS: Final = 3
+_MOST_FORMS: Final = 3
 """The maximum number of other forms in which a divergence is shown."""
-_SECONDS_OF_WAY: Final = 5.0
+_SECONDS_OF_FORM: Final = 5.0
+"""The maximum time for shrinking one of the other forms."""
 ANOTHER_WAY: Final = "the same clause, another way; it may have another cause"
 """The reason for listing a form that has the clause of a divergence: nothing proves that it has the same cause."""
 TWIN: Final = "the same goes wrong in the other kind of index"
@@ -60,6 +61,9 @@ class DivergenceReporter:
         plan: The plan of the run.
         seed: The seed of the run.
         sink: A callback that receives the events.
+
+    Attributes:
+        count: The number of unique divergences.
     """
 
     def __init__(self, plan: Plan, seed: int, sink: Sink) -> None:
@@ -68,14 +72,14 @@ class DivergenceReporter:
         self.sink = sink
         self.count = 0
         self._events: list[tuple[UniqueDivergence | None, Diverged]] = []
-        self._known: dict[Sameness, UniqueDivergence] = {}
+        self._known: dict[Sameness, UniqueDivergence] = {}  # the reported divergence of each found one
         self._reported_when_found: list[UniqueDivergence] = []
 
     def found(self, run: MachineRun, evidence: ChunkResult) -> list[UniqueDivergence]:
         """Add the result of a machine, and return its unique divergences."""
         if evidence.broken is not None:
             run.lockstep.failure = None
-            self._keep(
+            self._queue(
                 None,
                 as_event(
                     run,
@@ -103,7 +107,7 @@ class DivergenceReporter:
         case.unique.reported_clauses = frozenset(event.clauses)
         for one in (case.unique, *(other.unique for other, _ in others)):
             self._known[one.identity] = case.unique
-        self._keep(case.unique, event)
+        self._queue(case.unique, event)
 
     def _is_twin(self, case: MinimizedDivergence) -> bool:
         """Return True if a divergence in the other kind of index has the same root cause, and relate the two."""
@@ -144,7 +148,8 @@ class DivergenceReporter:
                 one.reported_clauses = frozenset(event.failure["clauses"])
                 self.sink(event)
 
-    def _keep(self, unique: UniqueDivergence | None, event: Diverged) -> None:
+    def _queue(self, unique: UniqueDivergence | None, event: Diverged) -> None:
+        """Queue an event; ``unique`` is None for a divergence of the reference."""
         self.count += 1
         self._events.append((unique, event))
 
@@ -162,7 +167,7 @@ class DivergenceReporter:
 
 
 def is_observed_only_event(event: Diverged) -> bool:
-    """Return True if only OBSERVED clauses are implicated."""
+    """Return True if only clauses of level OBSERVED are violated: what Kafka happens to do."""
     levels = {level for _, level, _ in event.requirements}
     return levels == {"OBSERVED"}
 
@@ -219,11 +224,11 @@ def _other_forms(
 ) -> Iterator[dict[str, Any]]:
     """Yield other forms of a divergence with their own steps. Their root cause may be the same or not."""
     mine = unique.representative.divergence
-    for bucket, times in unique.other_ways[:_WAYS]:
+    for bucket, times in unique.other_forms[:_MOST_FORMS]:
         if bucket.divergence.participant != mine.participant:
             continue
         other = replace(unique, representative=bucket, shape=signature_of(bucket.divergence))
-        event = as_event(run, _alone(run, subject, other, min(run.plan.shrink_time, _SECONDS_OF_WAY)), seed)
+        event = as_event(run, _alone(run, subject, other, min(run.plan.shrink_time, _SECONDS_OF_FORM)), seed)
         yield _related_json(replace(event, clause=unique.clause), times, ANOTHER_WAY)
 
 
@@ -250,6 +255,7 @@ def _first_difference(run: MachineRun, subject: Implementation, operations: tupl
 def _shrunk(
     lockstep: Any, failure: DivergenceError, same: Callable[[Divergence], bool] | None, seconds: float
 ) -> DivergenceError:
+    """Return the shrunk divergence; if the shrinker fails, the original one with the reason."""
     try:
         return shrink_divergence(lockstep, failure, same=same, seconds=seconds)
     except Exception as error:  # noqa: BLE001 -- a divergence is reported even if it cannot be shrunk

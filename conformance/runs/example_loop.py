@@ -47,27 +47,27 @@ def run_examples(
     if not names and run.unsupported:
         return total
     if run.plan.kept:
-        kept, traces, diverged = run.replay_regression_traces(is_late)
-        total.add(kept, run.max_failures)
+        result, traces, diverged = run.replay_regression_traces(is_late)
+        total.add(result, run.max_failures)
         on_dropout(total)
         if traces:
             sink(Replayed(run.name, traces, diverged))
     before = total.examples
-    for chunk, evidence in _evidence_of(run, seed, wanted, workers, deadline, total):
+    for chunk, evidence in _chunk_results(run, seed, wanted, workers, deadline, total):
         total.add(evidence, run.max_failures)
         on_dropout(total)
         total.cut = (total.cut or is_late()) and total.examples - before < wanted
         over = is_over(total, names, run.max_failures)
         if chunk.ends_round or over:
             used = (time.monotonic() - started) / limit if limit else 0.0
-            share = 1.0 if total.cut else max(chunk.done / wanted, min(1.0, used))
-            sink(Progressed(run.name, total.examples, total.steps, share))
+            finished = 1.0 if total.cut else max(chunk.done / wanted, min(1.0, used))
+            sink(Progressed(run.name, total.examples, total.steps, finished))
         if over:
             break
     return total
 
 
-def _evidence_of(
+def _chunk_results(
     run: MachineRun, seed: int, wanted: int, workers: ChunkWorkers | None, deadline: float | None, total: ChunkResult
 ) -> Iterator[tuple[Chunk, ChunkResult]]:
     """Yield the chunks of a seed with their results, in order; stop early if the run must stop."""

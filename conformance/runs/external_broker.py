@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
 MACHINE: Final = "attached"
+"""The name of this check in events, where other checks have the name of their machine."""
+_LOOKUPS: Final = "LO-6"
+"""The id of the clause about ListOffsets with a timestamp, which every check exercises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def check_external_broker(
         checked = check_external(broker)
     for mismatch in checked.mismatches:
         sink(_diverged(mismatch, attachment, release))
-    verdicts: dict[str, Verdict] = {"LO-6": "conforms"} if checked.answers else {"LO-6": "not-run"}
+    verdicts: dict[str, Verdict] = {_LOOKUPS: "conforms" if checked.answers else "not-run"}
     for mismatch in checked.mismatches:
         if mismatch.clause in load_clauses():
             verdicts[mismatch.clause] = "diverges"
@@ -67,7 +70,7 @@ def check_external_broker(
         checked.answers,
         time.monotonic() - started,
         len(checked.mismatches),
-        {"LO-6": checked.answers},
+        {_LOOKUPS: checked.answers},
         verdicts,
         {
             "backend": attachment.bootstrap,
@@ -81,6 +84,7 @@ def check_external_broker(
 
 
 def _diverged(mismatch: Mismatch, attachment: ExternalBrokerAddress, release: str) -> Diverged:
+    """Return the event of a mismatch, which has no trace."""
     failure = {
         "step": -1,
         "participant": f"broker at {attachment.bootstrap}",

@@ -53,6 +53,7 @@ def kill_cycles(lockstep: BrokerLockstep, cycles: int, seed: int) -> None:
 
 
 def _topics(release: str) -> list[dict[str, Any]]:
+    """Return the settings of three topics: with defaults, with LogAppendTime, and compressed."""
     common: dict[str, Any] = {
         "segment.bytes": max(4000, dialect_of(release).smallest_segment),
         # An index needs more space than a segment uses, because a log with full indexes cannot be recovered (LG-19).
@@ -68,6 +69,7 @@ def _topics(release: str) -> list[dict[str, Any]]:
 
 
 def _rows(random_: random.Random, clock: int) -> list[list[Any]]:
+    """Return the records of a batch: timestamp, key, size of the value."""
     return [
         [clock + random_.randrange(-300, 50), None, random_.randrange(10, 80)] for _ in range(random_.randint(1, 4))
     ]

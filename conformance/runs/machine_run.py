@@ -87,14 +87,14 @@ class MachineRun:
             [subject for _, subject in self.subjects],
             scratch / "run",
             releases=driven_releases(machine, plan.releases),
-            on_divergence=self._noted,
+            on_divergence=self._on_divergence,
         )
         if not plan.model:
             self.lockstep.drop_models()
         self.lockstep.count_at(plan.level)
         self.turn_order = TurnOrder(self.subjects, self.lockstep.scope.rules)
-        self._waiting: set[str] = set()
-        self._number = self._steps_before = 0
+        self._waiting: set[str] = set()  # the programs that skip the current example because it is not their turn
+        self._number = self._steps_before = 0  # of the example, and of all steps before it
         self._specifications = {subject.name: specification for specification, subject in self.subjects}
         self._participants = {name: self.lockstep.participant(name) for name in self._specifications}
         self._begin, self.lockstep.begin = self.lockstep.begin, self._begin_example
@@ -102,9 +102,9 @@ class MachineRun:
         self._bound = self.machine.bind(self.lockstep)
         self._settings = plan.profile.settings(CHUNK)
         self.max_failures = 1 if plan.stop_at_first else FAILURES
-        self._left_early: Counter[str] = Counter()
-        self._sidelined: set[str] = set()
-        self._evidence = ChunkResult()
+        self._dropout_scores: Counter[str] = Counter()
+        self._dropped_out: set[str] = set()
+        self._evidence = ChunkResult()  # of the current chunk
         self.total = ChunkResult()
         self.started = time.monotonic()
 
@@ -117,7 +117,7 @@ class MachineRun:
                 self.unsupported[specification, release] = error
 
     def specification(self, participant: str) -> str:
-        """Return the ``-i`` argument of a participant; empty for the reference."""
+        """Return the ``-i`` argument of a participant; ``jvm`` for the reference and the model, which have none."""
         return self._specifications.get(participant, "jvm")
 
     # -- chunks -------------------------------------------------------------------------------------------------
@@ -151,19 +151,20 @@ class MachineRun:
                 if performed and is_time_up():
                     self._evidence.not_replayed += 1
                     continue
-                before = self._seen
+                before = self._divergence_count
                 performed.append(trace.id)
                 try:
                     replay_operations(self.lockstep, trace.operations)
                 finally:
-                    if self._seen > before or self.lockstep.failure is not None:
+                    if self._divergence_count > before or self.lockstep.failure is not None:
                         differing.append(trace.id)
 
         evidence = self._collect_result(REGRESSION_TRACES, perform)
         return evidence, tuple(performed), tuple(differing)
 
     @property
-    def _seen(self) -> int:
+    def _divergence_count(self) -> int:
+        """The number of divergences in the current chunk."""
         return sum(bucket.count for bucket in self._evidence.buckets.values())
 
     def _collect_result(self, number: int, perform: Callable[[], None]) -> ChunkResult:
@@ -175,7 +176,7 @@ class MachineRun:
             participant.unsupported.clear()
             excused_by(participant).clear()
         self._evidence = evidence = ChunkResult(number)
-        self._sidelined = {name for name, times in self._left_early.items() if times >= self.max_failures}
+        self._dropped_out = {name for name, times in self._dropout_scores.items() if times >= self.max_failures}
         self.lockstep.failure = None
         self._number = number * CHUNK
         try:
@@ -186,7 +187,7 @@ class MachineRun:
                 raise
             evidence.broken = failure.divergence, failure.operations
         self._note_waiting()
-        self._left_early.update(evidence.dropout_scores)
+        self._dropout_scores.update(evidence.dropout_scores)
         evidence.examples, evidence.steps = statistics.examples - examples, statistics.steps - steps
         evidence.kinds = Counter(statistics.kinds) - kinds
         if number != REGRESSION_TRACES:
@@ -203,7 +204,7 @@ class MachineRun:
         if self._evidence.number != REGRESSION_TRACES:
             self._waiting = self.turn_order.waiting(self._number)
         self._number += 1
-        for name in self._sidelined | self._waiting:
+        for name in self._dropped_out | self._waiting:
             self.lockstep.skip_example(name)
 
     def _note_waiting(self) -> None:
@@ -216,7 +217,7 @@ class MachineRun:
 
     # -- differences -------------------------------------------------------------------------------------------
 
-    def _noted(self, divergence: Divergence) -> Decision:
+    def _on_divergence(self, divergence: Divergence) -> Decision:
         """Record a divergence; raise it only if it is a divergence of the reference itself."""
         participant = self._participants[divergence.participant]
         specification = self._specifications[divergence.participant]
@@ -231,8 +232,8 @@ class MachineRun:
             if self.plan.stop_at_first:
                 evidence.dropout_scores[divergence.participant] = 1
             if evidence.dropout_scores.get(divergence.participant, 0) >= self.max_failures:
-                self._sidelined.add(divergence.participant)
-        if divergence.participant not in self._sidelined and can_continue(divergence, self.plan.level):
+                self._dropped_out.add(divergence.participant)
+        if divergence.participant not in self._dropped_out and can_continue(divergence, self.plan.level):
             participant.exclude_step(self._doubtful(divergence))
             return Decision.CONTINUE
         participant.leave(clauses)

@@ -1,4 +1,4 @@
-"""Plan of a run."""
+"""Plan of a run: what is tested, with how many examples, and what is done about divergences."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Plan:
         shrink_time: The maximum time in seconds for shrinking one divergence.
         model: True to compare references with their models.
         wire: The connection options of ``wire:`` brokers.
-        demand_coverage: True if it is an error that the generated examples miss a row of attribution. Only this
-            project's CI sets it, to test the machines.
+        demand_coverage: True if it is an error that no generated example matches a row of the attribution tables, which
+            state what exercises each clause. Only this project's CI sets it, to test the machines.
     """
 
     releases: tuple[str, ...]

@@ -43,8 +43,8 @@ class Profile:
         examples: The number of examples per machine.
         steps: The maximum number of steps (executed rules) per example.
         seed: The default seed; None for a random one each time.
-        broker: The work of the broker machine.
-        wire: The work of the wire machine.
+        broker: The work of the broker machine, which starts the broker and compares its files.
+        wire: The work of the wire machine, which tests a broker by its protocol alone.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Profile:
     wire: ServerBudget = _WIRE
 
     def examples_of(self, machine: str) -> int:
-        """Return the number of examples of one machine."""
+        """Return the number of examples of one machine, fewer if its steps are slow."""
         return round(self.examples * MACHINES[machine].examples_factor)
 
     def settings(self, examples: int) -> settings:
@@ -78,7 +78,7 @@ class Profile:
 
 
 ROUND: Final = 100
-"""The number of examples in one round, after which progress is reported; it takes about a second."""
+"""The number of examples after which progress is reported, for a machine with fast steps; about a second."""
 
 
 def round_of(machine: str) -> int:

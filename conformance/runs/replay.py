@@ -33,7 +33,13 @@ Level = Literal["must", "api", "observed"]
 
 @dataclass(frozen=True)
 class Replayed:
-    """Result of a replay: ``FIXED`` if no implementation diverges, otherwise ``FAILED`` with the divergence."""
+    """Result of a replay.
+
+    Attributes:
+        verdict: ``FIXED`` if no implementation diverges, otherwise ``FAILED``.
+        divergence: The first divergence that counts, or None.
+        steps: The number of executed steps.
+    """
 
     verdict: Literal["FIXED", "FAILED"]
     divergence: Divergence | None
@@ -149,6 +155,7 @@ class _DivergenceHandler:
         self._incomplete: list[Divergence] = []
 
     def __call__(self, divergence: Divergence) -> Decision:
+        """Decide whether the replay fails, continues, or skips the remaining steps of the participant."""
         continues = can_continue(divergence, self.level)
         if not divergence.counts(self.level):
             if divergence.step < self._last and not continues:

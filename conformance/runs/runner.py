@@ -82,7 +82,15 @@ def run(
 
 
 class _Runner:
-    """State of one run."""
+    """State of one run.
+
+    Attributes:
+        results: The results so far.
+        performed: The operations that each machine executed.
+        not_driven: The errors of implementations that a machine cannot test.
+        uncovered: Messages about rows of the attribution tables that no generated example matched.
+        machine: The machine run in progress, or None before the first.
+    """
 
     def __init__(self, plan: Plan, sink: Sink, progress: Progress | None, announce: Callable[[str], None]) -> None:
         self.plan = plan
@@ -98,7 +106,7 @@ class _Runner:
         self.performed: dict[str, set[str]] = {}
         self.not_driven: list[NotDrivenError] = []
         self.uncovered: list[str] = []
-        self.reported_clauses = DivergenceReporter(plan, self.seed, sink)
+        self.reporter = DivergenceReporter(plan, self.seed, sink)
         self.machine: MachineRun | None = None
 
     def carry_out(self) -> bool:
@@ -130,11 +138,11 @@ class _Runner:
             self.give_up(error.hang, error.machine)
             return False
         finally:
-            self.reported_clauses.finish()
+            self.reporter.finish()
         if self.not_driven and all(result.unsupported for result in self.results):
             raise self.not_driven[0]
         servers = self._drive_servers()
-        return self._finish(servers and not self.reported_clauses.count)
+        return self._finish(servers and not self.reporter.count)
 
     def _drive(self, machine: str, machines_left: int, workers: ChunkWorkers | None) -> None:
         """Run one machine for its share of the remaining time."""
@@ -152,13 +160,13 @@ class _Runner:
                 limit,
                 self.sink,
                 workers,
-                lambda total: self.reported_clauses.report_first_failures(its, total),
+                lambda total: self.reporter.report_first_failures(its, total),
             )
             self.ledger.mark_matched(evidence.matched_expectations)
             self.performed[machine] = {operation for operation, _, _ in evidence.kinds}
             self.not_driven += its.unsupported.values()
             seconds = time.monotonic() - started
-            found = self.reported_clauses.found(its, evidence)
+            found = self.reporter.found(its, evidence)
             for row in (*coverage_of(its, evidence), *tolerance_rows(its, evidence)):
                 self.sink(row)
             self.uncovered += filter(None, (missing_coverage(its, evidence),))
@@ -168,7 +176,7 @@ class _Runner:
 
     def give_up(self, hang: Hang, machine: str = "") -> None:
         """Report a hang, all divergences found before, and the results of each participant."""
-        self.reported_clauses.finish()
+        self.reporter.finish()
         if self.machine is not None:
             hang = self._shrunk(self.machine, hang, machine)
             for event in events_of(self.machine, hang, self.machine.total, self.seed, machine):

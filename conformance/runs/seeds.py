@@ -8,6 +8,7 @@ from typing import Final, Literal, NamedTuple
 SeedRequest = int | Literal["random"] | None
 """A requested seed: a number, ``"random"``, or None for the profile's seed."""
 Source = Literal["given", "fixed", "drawn"]
+"""The source of a seed: the command line, the profile, or a random generator."""
 
 RANDOM: Final = "random"
 _LIMIT: Final = 1 << 31

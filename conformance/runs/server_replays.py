@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from conformance.operations.trace import Trace
     from conformance.runs.wire_options import WireOptions
 
-# Modules of an extra are imported where a server is driven.
 _DONE: Final = Observation(OK, None)
+"""The observation of every step, because a server has no state to observe."""
+# The modules that need an optional dependency are imported where a server is used.
 
 
 def replay_on_server(

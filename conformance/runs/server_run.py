@@ -1,6 +1,7 @@
 """Run of a machine that tests one server, compared with one release after the other.
 
-Each topic and each stop of a broker takes seconds. These machines therefore have their own amounts in a profile.
+Each topic and each stop of a broker takes seconds. A profile therefore has separate numbers of examples for these
+machines.
 Hypothesis only generates operations; the recorded operations are shrunk.
 """
 
@@ -63,9 +64,14 @@ class ServerRun:
         name: The ``-i`` argument.
         release: The release.
         context: The context of the run.
+
+    Attributes:
+        amount: The number of examples, steps and restarts.
+        expected: The ids of clauses with an expected divergence.
     """
 
     machine: ClassVar[str]
+    """The name of the machine."""
 
     def __init__(self, plan: Plan, name: str, release: str, context: ServerRunContext) -> None:
         self.plan = plan

@@ -40,7 +40,7 @@ class WireRun(ServerRun):
         return "must" if self.plan.level == "must" else "observed"
 
     def carry_out(self) -> Result:
-        """See the base class."""
+        """Connect to the broker, run the examples, emit their divergences, and return the result."""
         with ExitStack() as stack:
             self._broker = broker = stack.enter_context((self.plan.wire or WireOptions()).open(self.name))
             self._scratch = stack.enter_context(scratch_directory())

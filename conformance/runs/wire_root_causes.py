@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 
     from conformance.lockstep.scopes.wire_topic import WireDivergenceError
 
-_STABLE: Final = "fetch", "another last stable offset"
+# Texts of divergences: requests, differences between results, and circumstances.
+_WRONG_LAST_STABLE_OFFSET: Final = "fetch", "another last stable offset"
 _LATEST: Final = "list_offsets -1"
-_LARGEST: Final = "list_offsets -3"
-_UNSTABLE: Final = "its begin deleted"
-_NO_ANSWER: Final = ("CONNECTION_CLOSED", "UNDECODABLE_ANSWER")
-_DELETED: Final = "a deleted record"
-_LEFT: Final = "a record"
+_LARGEST_TIMESTAMP: Final = "list_offsets -3"
+_TRANSACTION_BEGIN_DELETED: Final = "its begin deleted"
+_NO_RESPONSE: Final = ("CONNECTION_CLOSED", "UNDECODABLE_ANSWER")
+_DELETED_RECORD: Final = "a deleted record"
+_RECORD: Final = "a record"
 
 
 class RelatedDivergence(NamedTuple):
-    """A related divergence, and the reason why it has the same root cause."""
+    """Related divergence (``difference``), and the reason why it has the same root cause."""
 
     difference: WireDivergenceError
     because: str
@@ -64,13 +65,17 @@ def _shared_symptom(one: WireDivergenceError, other: WireDivergenceError) -> str
     """Return the reason why the first divergence has the same root cause as the second; empty if it does not."""
     (asked, places), (asked_there, places_there), how, how_there = one.situation, other.situation, one.how, other.how
     where, where_there = frozenset(places), frozenset(places_there)
-    if (asked, how) == _STABLE and asked_there == _LATEST:
+    if (asked, how) == _WRONG_LAST_STABLE_OFFSET and asked_there == _LATEST:
         return "the latest offset of committed data is wrong, too"
-    if asked == _LARGEST and asked_there == _LATEST and _UNSTABLE in where & where_there:
+    if asked == _LARGEST_TIMESTAMP and asked_there == _LATEST and _TRANSACTION_BEGIN_DELETED in where & where_there:
         return "what is visible ends at the latest offset of committed data, which is wrong"
     if one.clause != other.clause or asked != asked_there:
         return ""
-    if how != how_there and how.removeprefix(_DELETED) == how_there.removeprefix(_LEFT) and where_there <= where:
+    if (
+        how != how_there
+        and how.removeprefix(_DELETED_RECORD) == how_there.removeprefix(_RECORD)
+        and where_there <= where
+    ):
         return "the same answer is wrong where the right record is not deleted"
     if _sameness(one).needs_more_than(_sameness(other)):
         return f"the same answer is wrong without {' and '.join(sorted(where - where_there))}"
@@ -78,14 +83,15 @@ def _shared_symptom(one: WireDivergenceError, other: WireDivergenceError) -> str
 
 
 def _sameness(one: WireDivergenceError) -> Sameness:
+    """Return what two divergences share if one differs from the other only in more circumstances."""
     asked, where = one.situation
     return Sameness(one.divergence.participant, one.clause, asked, one.how, frozenset(where))
 
 
 def _no_response(one: WireDivergenceError, other: WireDivergenceError) -> str:
-    """Return the reason for two requests of one kind that both get no response; empty if they do."""
+    """Return the reason for two requests of one kind that both get no response; empty if one gets a response."""
     (request, silence, *rank), (request_there, silence_there, *rank_there) = map(_silence, (one, other))
-    if silence not in _NO_ANSWER or (request, silence) != (request_there, silence_there):
+    if silence not in _NO_RESPONSE or (request, silence) != (request_there, silence_there):
         return ""
     return "the same request gets no response" if rank_there < rank else ""
 

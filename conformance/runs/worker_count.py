@@ -30,7 +30,8 @@ def extra_workers_for(plan: Plan, machines: Sequence[str]) -> int:
     """
     if plan.jobs is not None or not machines:
         return (plan.jobs or 1) - 1 if machines else 0
-    examples = sum(plan.examples_of(name) / MACHINES[name].examples_factor for name in machines)
+    # The fewer examples of a machine with slow steps take as long as all examples of another machine.
+    full_examples = sum(plan.examples_of(name) / MACHINES[name].examples_factor for name in machines)
     participants = len(plan.releases) * len([name for name in plan.implementations if not is_server(name)])
-    checks = examples * plan.profile.steps * participants
+    checks = full_examples * plan.profile.steps * participants
     return max(0, min(usable_cpus() - 1, int(checks // _CHECKS_PER_WORKER)))

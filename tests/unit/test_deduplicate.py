@@ -134,7 +134,7 @@ def test_a_bucket_is_represented_by_its_gravest_occurrence():
     accepted = difference("OI-3", operation="append", expected=OFFSET)
     found = seen_after((kind, 2), (kind, 3), (accepted, 9))
     assert found.representative.divergence is accepted
-    assert [(bucket.divergence, times) for bucket, times in found.other_ways] == [(kind, 2)]
+    assert [(bucket.divergence, times) for bucket, times in found.other_forms] == [(kind, 2)]
 
 
 def test_a_wrong_answer_stands_for_a_missing_one():
@@ -149,7 +149,7 @@ def test_an_occurrence_without_special_circumstances_represents_equal_ones():
     among_entries = difference("OI-7")
     found = seen_after((empty, 2), (among_entries, 5))
     assert found.representative.divergence is among_entries
-    assert found.other_ways == []
+    assert found.other_forms == []
     assert not found.matches_participant(empty)
     assert found.matches_participant(difference("OI-7", actual=Outcome(None, 3)))
 

@@ -1,1 +1,1 @@
-"""Scoreboard as a page and as Markdown: implementations are rows, areas are columns."""
+"""Scoreboard as a page and as Markdown: implementations are rows, areas (groups of clauses) are columns."""

@@ -1,4 +1,4 @@
-"""Content of the scoreboard: implementations, areas, and in each cell a verdict with its evidence."""
+"""Content of the scoreboard: implementations, areas (groups of clauses), and in each cell a verdict with evidence."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from conformance.events import Diverged, Verdict
 
 State = Literal["conforms", "differs", "excused", "unsupported", "absent", "not-run"]
+"""State of a cell; :data:`STATE_LEGEND` explains each."""
 
 STATE_LEGEND: Final[Mapping[State, str]] = {
     "conforms": "was exercised, and every result equals Kafka's result",
@@ -116,7 +117,13 @@ class Cell:
 
 @dataclass(frozen=True)
 class RunProvenance:
-    """Provenance of a row's results: time, command, versions and size of one run, and the tolerated differences."""
+    """Provenance of a row's results: time, command, versions and size of one run.
+
+    Attributes:
+        facts: further statements about the size of the run.
+        excused: the tolerated differences.
+        cut_off: reason why the run is incomplete; otherwise empty.
+    """
 
     implementation: str
     started: str
@@ -142,7 +149,8 @@ class Row:
         about: description and home page of the implementation.
         cells: one cell for each area.
         made: provenance of each run.
-        baseline: score of the wire baseline, or None if no run used Kafka's protocol.
+        baseline: score for the wire baseline (the MUST clauses that any broker can be tested for over Kafka's
+            protocol); None if no run used the protocol.
     """
 
     label: str

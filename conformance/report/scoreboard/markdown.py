@@ -44,6 +44,7 @@ def markdown(board: Board) -> str:
 
 
 def _made(made: RunProvenance) -> Iterator[str]:
+    """Yield the lines about a run from which results come."""
     versions = ", ".join(f"{name} {version}" for name, version in made.versions.items())
     facts = "".join(f" · {fact}" for fact in made.facts)
     driven = ", ".join(made.machines) or "nothing was run"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class BucketKey(NamedTuple):
-    """Key of a bucket: the implementation, the signature, and the implicated clauses."""
+    """Key of a bucket: the implementation, the signature (``shape``), and the clauses that the step exercised."""
 
     participant: str
     shape: str
@@ -39,8 +39,8 @@ class Bucket:
 
 def _order(divergence: Divergence, operations: tuple[Operation, ...]) -> tuple[bool, int, int]:
     """Return a sort key, which is smallest for the divergence that the bucket keeps."""
-    assign, rank = severity(divergence)
-    return not assign, -rank, len(operations)
+    violates_guarantee, rank = severity(divergence)
+    return not violates_guarantee, -rank, len(operations)
 
 
 class Buckets(dict[BucketKey, Bucket]):

@@ -6,8 +6,9 @@ fail. The failing clause of a divergence is a clause that never passed. Of sever
 explains most occurrences. If each clause passed in some step, the failing clause is the primary clause of the
 operation, the last MUST clause.
 
-Two divergences are the same if implementation, failing clause (without the letter of its variant) and first aspect are
-equal. If no clause applies, they are the same if machine and signature are equal.
+Two divergences are the same if implementation, failing clause (without the letter of its variant) and first aspect
+(what differs: outcome, text, state or bytes) are equal. If no clause applies, they are the same if machine and
+signature are equal.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ _MIN_OCCURRENCES: Final = 3
 
 
 class Form(NamedTuple):
-    """Form of a divergence.
+    """Form in which a unique divergence appears.
 
     Attributes:
-        shape: The signature.
+        shape: The signature: operation, aspect, and the kinds of the expected and the actual outcome.
         none_expected: True if the expected result is an error or nothing.
         none_given: True if the actual result is an error or nothing.
     """
@@ -81,7 +82,7 @@ class UniqueDivergence:
         reported_clauses: The implicated clauses of the reported steps.
         never_held: True if the failing clause never passed.
         shapes: The signatures of all occurrences.
-        ways: For each form, its representative and its number of occurrences.
+        forms: For each form, its representative and its number of occurrences.
     """
 
     identity: Sameness
@@ -95,7 +96,7 @@ class UniqueDivergence:
     reported_clauses: frozenset[str] = frozenset()
     never_held: bool = False
     shapes: set[str] = field(default_factory=set)
-    ways: dict[Form, tuple[Bucket, int]] = field(default_factory=dict)
+    forms: dict[Form, tuple[Bucket, int]] = field(default_factory=dict)
 
     def concerns(self, clause: str) -> bool:
         """Return True if a clause is implicated, or is a variant of the failing one."""
@@ -123,7 +124,7 @@ class UniqueDivergence:
         return (
             divergence.participant == mine.participant
             and self.matches(divergence)
-            and _refused(divergence) == _refused(mine)
+            and _are_errors(divergence) == _are_errors(mine)
             and severity(divergence) >= severity(mine)
             and (not self.clause or set(divergence.clauses) <= set(mine.clauses))
         )
@@ -137,10 +138,10 @@ class UniqueDivergence:
         return _single(signature_of(divergence)) == _single(self.shape)
 
     @property
-    def other_ways(self) -> list[tuple[Bucket, int]]:
+    def other_forms(self) -> list[tuple[Bucket, int]]:
         """The other forms of the divergence, most frequent first, without the form of the representative."""
         own = form_of(self.representative.divergence)
-        return sorted((seen for way, seen in self.ways.items() if way != own), key=lambda seen: -seen[1])
+        return sorted((seen for form, seen in self.forms.items() if form != own), key=lambda seen: -seen[1])
 
     def merge(self, other: UniqueDivergence) -> None:
         """Merge another divergence that is found to be this one."""
@@ -237,6 +238,7 @@ def _add(
     machine: str,
     seen: list[tuple[BucketKey, Bucket]],
 ) -> None:
+    """Add occurrences to the unique divergence with their identity."""
     best = min(seen, key=lambda pair: _representative_rank(pair[1]))
     known = found.get(identity)
     if known is None:
@@ -244,9 +246,9 @@ def _add(
     elif _representative_rank(best[1]) < _representative_rank(known.representative):
         known.clause, known.shape, known.representative = clause, best[0].shape, best[1]
     for _, bucket in seen:
-        way = form_of(bucket.divergence)
-        shown, count = known.ways.get(way, (bucket, 0))
-        known.ways[way] = min(shown, bucket, key=_representative_rank), count + bucket.count
+        form = form_of(bucket.divergence)
+        shown, count = known.forms.get(form, (bucket, 0))
+        known.forms[form] = min(shown, bucket, key=_representative_rank), count + bucket.count
     known.shapes |= {kind.shape for kind, _ in seen}
     known.count += sum(bucket.count for _, bucket in seen)
     known.places |= {Place(machine, bucket.divergence.release, kind.participant) for kind, bucket in seen}
@@ -259,8 +261,14 @@ def _representative_rank(bucket: Bucket) -> tuple[int, bool, int, int, int]:
     clauses and the fewest steps.
     """
     divergence = bucket.divergence
-    assign, rank = severity(divergence)
-    return -_release_rank(divergence.release), not assign, -rank, len(divergence.clauses), len(bucket.operations)
+    violates_guarantee, rank = severity(divergence)
+    return (
+        -_release_rank(divergence.release),
+        not violates_guarantee,
+        -rank,
+        len(divergence.clauses),
+        len(bucket.operations),
+    )
 
 
 def _release_rank(release: str) -> int:
@@ -280,8 +288,8 @@ def _single(name: str) -> str:
     return name.removeprefix("bulk_")
 
 
-def _refused(divergence: Divergence) -> tuple[bool, bool]:
-    """Return two flags: True if the expected, and if the actual outcome is an error; False if they are equal."""
+def _are_errors(divergence: Divergence) -> tuple[bool, bool]:
+    """Return whether the expected and the actual outcome are errors; False twice if the outcomes are equal."""
     if divergence.aspects[0] != "outcome":
         return False, False
     return bool(error_of(divergence.expected)), bool(error_of(divergence.actual))
@@ -334,7 +342,7 @@ def _clause_never_passed(seen: Sequence[tuple[BucketKey, Bucket]], passed: Mappi
 
 
 @cache
-def _layouts() -> frozenset[str]:
+def _layout_clauses() -> frozenset[str]:
     """Return the clauses about the layout of entries in an index file."""
     return frozenset(row.clause for kind in KINDS for row in rows_of(kind) if row.why == "the bytes of the file")
 
@@ -348,5 +356,5 @@ def primary_clause(clauses: Sequence[str], aspect: str = "") -> str:
     catalogue = load_clauses()
     texts = [clause for clause in clauses if set(catalogue[clause].excuses) == {"text"}]
     promised = [clause for clause in clauses if catalogue[clause].level != "OBSERVED"]
-    layouts = [clause for clause in promised if aspect == "bytes" and clause in _layouts()]
+    layouts = [clause for clause in promised if aspect == "bytes" and clause in _layout_clauses()]
     return (texts or layouts or promised or list(clauses) or [""])[-1]

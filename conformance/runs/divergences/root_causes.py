@@ -39,11 +39,13 @@ if TYPE_CHECKING:
     from conformance.runs.divergences.deduplication import UniqueDivergence
 
 _STORED: Final = ("state", "bytes")
+"""The aspects of a divergence that concern what is stored, not the result of an operation."""
 _TWINS: Final = {"TI-1": "OI-1", "TI-2": "OI-2", "TI-7": "OI-7", "TI-8": "OI-8", "TI-9": "OI-10", "TI-11": "OI-11"}
 """For clauses of a time index, the corresponding clauses of an offset index."""
 _MOST_SINGLE: Final = 1_000
 """The maximum number of single operations with which the bulk operations of a trace are replaced."""
 _OF_ENTRIES: Final = frozenset({"offset", "position", "timestamp"})
+"""The arguments that become numbers of an index entry."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def are_twins(one: UniqueDivergence, other: UniqueDivergence) -> bool:
     )
 
 
-# -- additional divergences ------------------------------------------------------------------------------------------
+# -- symptoms that two divergences share -----------------------------------------------------------------------------
 
 
 def _shared_symptom(one: MinimizedDivergence, other: MinimizedDivergence) -> str:
@@ -216,7 +218,7 @@ def _is_error_mismatch(divergence: Divergence) -> bool:
     return bool(error_of(divergence.expected) or error_of(divergence.actual))
 
 
-# -- divergences without their circumstances -------------------------------------------------------------------------
+# -- divergences of simplified steps ---------------------------------------------------------------------------------
 
 
 def _replay_variants(one: MinimizedDivergence) -> Iterator[tuple[Divergence, str]]:

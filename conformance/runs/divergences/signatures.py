@@ -17,8 +17,9 @@ DIRECTORY = "directory"
 
 
 def signature_of(divergence: Divergence) -> str:
-    """Return the signature: the operation and the first aspect; for an outcome, also the expected and the actual kind.
+    """Return the signature: the operation and the first aspect (outcome, text, state or bytes: what differs).
 
+    An outcome also has the kinds of the expected and of the actual one.
     Example: ``"append: outcome ok -> full"``, ``"close: bytes"``, ``"lookup: failure"``, ``"directory"``.
     """
     name, aspect = divergence.operation.name, divergence.aspects[0]

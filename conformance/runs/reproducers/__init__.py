@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from conformance.operations.trace import Trace
 
-__all__ = ["java_script", "python_script", "script_of", "write_script", "write_text"]
+__all__ = ["render_reproducer", "write_reproducer", "write_text"]
 
 _LANGUAGES: dict[str, Callable[[Trace, str, str, str], str]] = {".py": python_reproducer, ".java": java_reproducer}
 

@@ -1,4 +1,4 @@
-"""Export of a trace as a JUnit 5 test of Kafka's own class, suitable for a ticket.
+"""Export of a trace about an index file as a JUnit 5 test of Kafka's own class, suitable for a ticket.
 
 The test is in the package of the class that it tests, like Kafka's own tests, and depends on no code of this project.
 Up to 3.4, the classes are Scala classes in ``kafka.log``; from 3.5 on, they are Java classes. Accessors of results
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from conformance.runs.reproducers.expected import Step
 
 _CLASSES: Final = {"offset": "OffsetIndex", "time": "TimeIndex", "transaction": "TransactionIndex"}
-_OTHERS: Final = (
+_CLASSES_IN_TEST: Final = (
     "AbortedTxn Arrays Exception File Files HexFormat Integer List Long OffsetIndex OffsetPosition Optional Path String"
     " TempDir Test TimeIndex TimestampOffset TransactionIndex"
 )
-_TAKEN: Final = frozenset(_OTHERS.split())
+_TAKEN: Final = frozenset(_CLASSES_IN_TEST.split())
 """The names of other classes in the test, which the test class must not have."""
 _TEST: Final = """\
 package {package};
@@ -99,7 +99,13 @@ def java_reproducer(trace: Trace, release: str, implementation: str, name: str) 
 
 
 class _Writer:
-    """Writer of Java code for one kind of index in one release."""
+    """Writer of Java code for one kind of index in one release.
+
+    Attributes:
+        scala: True if the classes of the release are written in Scala.
+        imports: Additional import statements.
+        entry: The class of an entry.
+    """
 
     def __init__(self, kind: str, release: str) -> None:
         self.kind = kind
@@ -240,6 +246,7 @@ def _loop(count: int, call: str) -> str:
     return f"for (int i = 0; i < {count}; i++) index.{call};"
 
 
+# The Java code of each operation, by its arguments: of a bulk operation a loop, of any other a call of the index.
 _BULK: Final[dict[str, Callable[[tuple[Any, ...]], str]]] = {
     "bulk_append": lambda a: _loop(a[4], f"append({_long(a[0])} + i * {_long(a[2])}, {_int(a[1])} + i * {_int(a[3])})"),
     "bulk_maybe_append": lambda a: _loop(

@@ -1,4 +1,7 @@
-"""Classes of the harness (``conformance/implementations/jvm/java``) as nested classes of a JUnit test in one file."""
+"""Java classes of the harness as nested classes of an exported JUnit test, which is then a single file.
+
+They are the classes in ``conformance/implementations/jvm/java``.
+"""
 
 from __future__ import annotations
 

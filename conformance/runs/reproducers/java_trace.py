@@ -1,7 +1,7 @@
 """Export of a trace about a segment, a log or a cache as a JUnit 5 test of Kafka's own class, in one file.
 
-Signatures of these classes differ between releases. The test therefore contains the classes that find them for the
-harness (``conformance/implementations/jvm/java``), and runs with every release.
+The signatures of Kafka's methods differ between releases. The test therefore contains the classes of the harness that
+find the methods (``conformance/implementations/jvm/java``), and runs with every release.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _STEPS_OF_METHOD: Final = 20
 """Number of steps in one method, because a class file limits the code of a method to 64 kB."""
 _MEMBERS: Final = ("Members", "Missing", "Options")
+"""The classes of the harness that find Kafka's methods by reflection; every test needs them."""
 _LOG_STATE: Final = (
     "Log start offset, log end offset, high watermark, last stable offset, recovery point; number of segments, base"
     " offset and size of each; then the state of producers."
@@ -92,7 +93,7 @@ class _Step(NamedTuple):
 
     Attributes:
         operation: The operation.
-        request: The numbers and the bytes that Kafka's class receives; None if the harness corrupts a file.
+        request: The numbers and the bytes that Kafka's class receives; None if the step corrupts a file.
         path: The corrupted file, or an empty string.
         outcome: The expected outcome.
         values: The numbers of the expected value.

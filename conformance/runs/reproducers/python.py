@@ -23,6 +23,7 @@ Kafka {release}, {machine} machine, {count} steps; what is expected is what the 
 Needs: pip install 'kidx[jvm]'. Run: python {name}.py [IMPLEMENTATION]
 """
 '''
+# The rest of a program about an index file, with the expected result of each step.
 _INDEX: Final = """
 import sys
 import tempfile
@@ -69,6 +70,7 @@ def main():
 if __name__ == "__main__":
     main()
 """
+# The rest of any other program, which replays the trace.
 _WHOLE: Final = """
 import json
 import sys

@@ -15,13 +15,16 @@ from kidx.segment.append_info import follower_append_info
 _NEEDED_SETTINGS: Final = frozenset({"segment.bytes", "segment.index.bytes"})
 """Settings without which a segment of a log has millions of batches."""
 _NEEDED_OF_BATCH: Final = frozenset({"base", "records", "epoch"})
+"""Properties of a batch that are never deleted."""
 _LISTS: Final = frozenset({"targets", "batches", "records"})
 """Lists from which any item may be deleted, except the last remaining one."""
 _BATCH_OVERHEAD: Final = 12
+"""The number of bytes before the part of a batch that its length counts: base offset and length."""
 _NO_CODEC: Final = "none"
 _ROOMY: Final = 120
 """A maximum size of an index, in which several entries of either kind fit."""
 _SKIP_FULL_CHECK: Final = {"maybe_append": (False,)}
+"""By operation, the arguments that its bulk operation lacks; here, whether the check for a full index is skipped."""
 _FEW: Final = 5
 """The maximum number of single operations that are easier to read than one bulk operation."""
 
@@ -94,7 +97,7 @@ def written_out(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]
 
 
 def opened_once(operations: Sequence[Operation]) -> Iterator[Sequence[Operation]]:
-    """Yield the operations after a later opening of an index, preceded by one opening with enough space.
+    """Yield only the operations after a later opening of an index, preceded by one opening with enough space.
 
     An index that was opened twice only to change its size needs only one opening with that size.
     """

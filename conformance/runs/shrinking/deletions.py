@@ -1,4 +1,4 @@
-"""Deletions from a trace: valid traces, groups of steps that belong together, and new offsets after a deletion."""
+"""Deletions from a trace: the steps to delete together, the offsets after a deletion, and whether the rest is valid."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def is_valid_sequence(operations: Operations) -> bool:
 
 
 def reopen_cycles(operations: Operations) -> Iterator[tuple[int, int]]:
-    """Yield the range of steps before a later opening or between two openings, from the end backwards."""
+    """Yield ranges of steps to delete: all before a later opening, or from a step to the next opening; last first."""
     openings = [i for i, operation in enumerate(operations) if operation.effect is Effect.OPENS]
     for opening in reversed(openings[1:]):
         yield 0, opening

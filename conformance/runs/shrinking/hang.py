@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
 SHORT: Final = 2.0
-"""The time limit of a candidate's steps in seconds; the step that hangs has already exceeded a longer limit."""
+"""The time limit of a candidate's steps in seconds; the step that hangs has already exceeded a longer limit.
+
+A candidate is a shorter sequence of operations, which is executed to see if it hangs, too.
+"""
 _START: Final = 60.0
 """The time in seconds after which a process without a reply counts as lost; the start of Java is included."""
 

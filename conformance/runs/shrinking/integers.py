@@ -12,13 +12,13 @@ from conformance.operations import Operation, every_signature
 
 Operations = tuple[Operation, ...]
 Change = Callable[[str, int], int]
-"""Function of the name of a number and its value, which returns the new value."""
+"""Function of the name of a number (its argument or key) and its value, which returns the new value."""
 
-_KEPT: Final = frozenset(
+_UNCHANGED: Final = frozenset(
     {"settings", "max_index_size", "index_size", "index_interval", "init_file_size", "io_buffer_size", "magic", "slots"}
 )
 """Sizes and intervals that machines choose from a few useful values; a cleaner with an empty buffer would never end."""
-_BASE_OF_FILE: Final = re.compile(r"^(?:\d{20}|-\d{19})(?!\d)")
+_BASE_IN_FILE_NAME: Final = re.compile(r"^(?:\d{20}|-\d{19})(?!\d)")
 BASES: Final = frozenset({"base_offset", "file"})
 """Numbers that are the base offset of a file; most traces do not need one other than 0."""
 _OFFSETS: Final = BASES | {
@@ -26,6 +26,7 @@ _OFFSETS: Final = BASES | {
 }  # fmt: skip
 """Numbers that move with a base offset. A target is missing: it is an offset for one kind of index only."""
 _FEW: Final = 3
+"""How many of the nearest and of the smallest other numbers are tried in place of a number."""
 
 
 def cost_of_number(value: int) -> int:
@@ -58,13 +59,13 @@ def with_numbers(operation: Operation, change: Change) -> Operation:
 
 def _changed(name: str, value: Any, change: Change) -> Any:
     match value:
-        case _ if name in _KEPT:
+        case _ if name in _UNCHANGED:
             changed = value
         case bool():
             changed = value
         case int():
             changed = change(name, value)
-        case str() if _BASE_OF_FILE.match(value):
+        case str() if _BASE_IN_FILE_NAME.match(value):
             number = int(value[:20])
             changed = f"{max(min(number, 0), change('file', number)):020d}{value[20:]}"
         case dict():
@@ -96,15 +97,20 @@ def rebased(operations: Operations) -> Iterator[Operations]:
     bases = {value for operation in operations for name, value in numbers(operation) if name in BASES and value}
     for base in sorted(bases, key=abs):
         for moving in (_OFFSETS | {"target"}, _OFFSETS):
-            yield _with_all(operations, _less(base, moving))
+            yield _with_all(operations, _reduced_by(base, moving))
 
 
-def _less(distance: int, names: frozenset[str]) -> Change:
+def _reduced_by(distance: int, names: frozenset[str]) -> Change:
     return lambda name, value: value - distance if name in names else value
 
 
 def shifted(operations: Operations, place: int) -> Choice | None:
-    """Return a positive number for :class:`Choice`, counted from the largest; larger and equal numbers move with it."""
+    """Return a choice for a positive number, which all larger numbers follow at the same distance; else None.
+
+    Args:
+        operations: The trace.
+        place: The position of the number among the positive numbers of the trace, from the largest.
+    """
     values = [value for value in _different(operations) if value > 0]
     if place >= len(values):
         return None
@@ -118,7 +124,7 @@ def shifted(operations: Operations, place: int) -> Choice | None:
 
 
 def replaced(operations: Operations, place: int) -> Choice | None:
-    """Return a number as :func:`shifted` does, but replace all its occurrences and change no other numbers."""
+    """Return a choice as :func:`shifted` does, which replaces all occurrences of the number and no other numbers."""
     values = _different(operations)
     if place >= len(values):
         return None
@@ -131,7 +137,7 @@ def replaced(operations: Operations, place: int) -> Choice | None:
 
 
 def single(operations: Operations, place: int) -> Choice | None:
-    """Return a single number, counted from the last operation."""
+    """Return a choice for one occurrence of a number, counted from the last operation; None after the first one."""
     places = [(at, inner) for at in reversed(range(len(operations))) for inner in range(len(numbers(operations[at])))]
     if place >= len(places):
         return None

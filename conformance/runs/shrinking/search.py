@@ -28,6 +28,7 @@ _BISECTING: Final = 4
 """The number of passes that search for the smallest value of every number; later passes only try likely values."""
 
 _SHARE_OF_FIRST_ORDER: Final = 0.2
+"""The share of the time after which the second order of deletions is not tried."""
 
 T = TypeVar("T")
 Operations = tuple["Operation", ...]
@@ -41,7 +42,7 @@ class ShrinkResult(Generic[T]):
 
     Attributes:
         operations: The shrunk trace.
-        result: The return value of ``reproduce`` for it.
+        result: The return value of the predicate for it.
         minimal: True if no deletion and no known simplification shows the same; False if time ran out.
         tried: The number of candidates that were executed.
     """
@@ -145,8 +146,8 @@ class _Search(Generic[T]):
         a_pass()
         return self.best is not start
 
-    def _is_better(self, candidate: Sequence[Operation]) -> bool:
-        """Execute a candidate, unless it was tried or is invalid, and keep it if it shows the same.
+    def _try(self, candidate: Sequence[Operation]) -> bool:
+        """Execute a candidate, unless it was tried or is invalid; True if it shows the same, and is now the best.
 
         Raises:
             _TimeIsUpError: The time is up.
@@ -192,7 +193,7 @@ class _Search(Generic[T]):
         for name, _ in names.most_common():
             first, *rest, last = self.best if len(self.best) > 1 else (*self.best, *self.best)
             if rest:
-                self._is_better((first, *(operation for operation in rest if operation.name != name), last))
+                self._try((first, *(operation for operation in rest if operation.name != name), last))
 
     def _without_blocks(self) -> None:
         """Delete blocks of half the trace, of a quarter, and so on."""
@@ -200,7 +201,7 @@ class _Search(Generic[T]):
         while size > 1:
             # From the end: late steps are needed least often, and do not affect the earlier ones.
             for start in reversed(range(0, len(self.best), size)):
-                self._is_better(self.best[:start] + self.best[start + size :])
+                self._try(self.best[:start] + self.best[start + size :])
             size //= 2
 
     def _without_each(self) -> None:
@@ -210,27 +211,26 @@ class _Search(Generic[T]):
             improved = False
             for start, stop in reopen_cycles(self.best):
                 if stop <= len(self.best):  # found before the trace got shorter
-                    improved |= self._is_better(self.best[:start] + self.best[stop:])
+                    improved |= self._try(self.best[:start] + self.best[stop:])
             for number in reversed(range(len(self.best))):
                 if number < len(self.best):
-                    improved |= self._is_better(self.best[:number] + self.best[number + 1 :]) or any(
-                        map(self._is_better, renumbered_without(self.best, number))
+                    improved |= self._try(self.best[:number] + self.best[number + 1 :]) or any(
+                        map(self._try, renumbered_without(self.best, number))
                     )
 
     def _without_several(self) -> None:
         """Delete series of operations, then any two of them, that can only be deleted together."""
         for chosen in _several(len(self.best)):
-            if self._is_better([operation for i, operation in enumerate(self.best) if i not in chosen]):
+            if self._try([operation for i, operation in enumerate(self.best) if i not in chosen]):
                 return
 
     def _fewer_options(self) -> None:
         """Shorten lists, and delete openings, options and settings, operation by operation."""
         for candidate in (*opened_once(self.best), *written_out(self.best)):
-            self._is_better(candidate)
+            self._try(candidate)
         for number in reversed(range(len(self.best))):
             while number < len(self.best) and any(
-                self._is_better((*self.best[:number], one, *self.best[number + 1 :]))
-                for one in simplified(self.best[number])
+                self._try((*self.best[:number], one, *self.best[number + 1 :])) for one in simplified(self.best[number])
             ):
                 pass
 
@@ -238,12 +238,12 @@ class _Search(Generic[T]):
         """Simplify the numbers of the whole trace together, then one by one."""
         self._rounds += 1
         for candidate in rebased(self.best):
-            self._is_better(candidate)
+            self._try(candidate)
         for choice_at in (shifted, replaced, single):
             place = 0
             while (choice := choice_at(self.best, place)) is not None:
                 place += 1
-                if not any(self._is_better(choice.with_value(target)) for target in choice.targets):
+                if not any(self._try(choice.with_value(target)) for target in choice.targets):
                     self._bisect(choice)
 
     def _bisect(self, choice: Choice) -> None:
@@ -251,7 +251,7 @@ class _Search(Generic[T]):
         good, bad, sign = abs(choice.value), 0, -1 if choice.value < 0 else 1
         while good - bad > 1 and self._rounds <= _BISECTING:
             middle = (good + bad) // 2
-            good, bad = (middle, bad) if self._is_better(choice.with_value(sign * middle)) else (good, middle)
+            good, bad = (middle, bad) if self._try(choice.with_value(sign * middle)) else (good, middle)
 
 
 def _several(count: int) -> Iterator[Any]:

@@ -19,9 +19,9 @@ import org.junit.jupiter.api.io.TempDir;
 /**
  * @title@: Kafka @release@.
  *
- * One thread executes an operation of Kafka's own class. It stops before an access to a field, a buffer or a file, and
- * another thread executes the other operations. A result that no order of whole operations has fails the test. The
- * recorded point is the first one, all others follow, so the test also runs with other releases. Where one thread has to
+ * One thread executes an operation of Kafka's own class. It stops at a point before an access to a field, a buffer or a
+ * file, and another thread executes the other operations. A result that no order of whole operations has fails the test.
+ * The recorded point is tried first, then all others, so the test also runs with other releases. Where one thread has to
  * wait for a lock of the other, no result is compared.
  *
  * The class loader below inserts the points into Kafka's classes, so the test requires org.ow2.asm:asm-tree.
@@ -71,7 +71,7 @@ public class @name@ {
             stop++;
     }
 
-    /** Compares the result of an interruption; false if the operation has no such point. */
+    /** Stops the first thread at a point, and compares the result; false if the operation has no such point. */
     private boolean interrupt(int stop, int back) throws Throwable {
         String[] seen = interruptions.run(SETUP, FIRST, OTHERS, stop, true, back);
         String where = seen[Interruptions.WHERE];
@@ -82,7 +82,7 @@ public class @name@ {
         return !where.isEmpty();
     }
 
-    /** Loader of Kafka's classes, some of which it changes. */
+    /** Loader of Kafka's classes; those whose path matches CHANGED get points at which a thread can stop. */
     private static final class Interrupting extends ClassLoader {
         private static final Pattern KAFKAS = Pattern.compile("(org\\.apache\\.)?kafka\\..*");
         private static final Pattern CHANGED = Pattern.compile(@changed@);

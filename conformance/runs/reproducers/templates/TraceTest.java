@@ -83,6 +83,7 @@ public class @name@ {
             assertEquals(message, driver.reply.comparable(driver.directory));
     }
 
+    /** Sets the state that is expected from this step on; the numbers are explained at the field. */
     private void state(Long... values) {
         state = List.of(values);
     }
@@ -91,6 +92,7 @@ public class @name@ {
         state = null;
     }
 
+    /** Sets the content of a file that is expected from this step on. */
     private void file(String name, byte[] content) {
         files.put(name, content);
     }
@@ -135,6 +137,7 @@ public class @name@ {
     /** Result of a step, or its exception; and the state after it, or null if nothing is open. */
     private static final class Reply {
         private static final Pattern MODIFIED = Pattern.compile("lastModifiedTime=(\\d+)");
+        /** Part of a message by which two errors of one class are told apart. */
         private static final String VERSION = "aborted transaction version";
         /** Kinds of exceptions; a class includes its subclasses. */
         private static final Map<String, String> KINDS = new HashMap<>();
@@ -166,6 +169,7 @@ public class @name@ {
             thrown = exception;
         }
 
+        /** Returns the numbers added since the last call. */
         private List<Long> taken() {
             List<Long> taken = List.copyOf(added);
             added.clear();
@@ -186,6 +190,7 @@ public class @name@ {
             return thrown.toString();
         }
 
+        /** Returns the message without directories and times of modification. */
         String comparable(String directory) {
             String text = String.valueOf(thrown.getMessage());
             Matcher found = MODIFIED.matcher(text);
@@ -217,10 +222,12 @@ public class @name@ {
             return path.isEmpty() ? new File(directory) : new File(directory, path);
         }
 
+        /** True if extra files fail the test. */
         public boolean comparesAll() {
             return false;
         }
 
+        /** True if a file is compared. */
         public boolean compares(String name) {
             return true;
         }
@@ -229,6 +236,7 @@ public class @name@ {
 
         public abstract void execute(String operation, long[] arguments, byte[] bytes);
 
+        /** Waits for the effects of the step; false if nothing is open. */
         abstract boolean settle() throws Throwable;
 
         abstract void addState() throws Throwable;
