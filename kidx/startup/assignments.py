@@ -14,6 +14,7 @@ from kidx.messages.reading import MessageError
 from kidx.repair.topic_settings import metadata_records
 from kidx.startup.answers import Blocker, PartitionStart
 from kidx.startup.checkpoints import UnreadableError, offsets_of, properties_of
+from kidx.startup.directory_ids import is_reserved
 from kidx.startup.names import METADATA_LOG
 from kidx.startup.remedies import ELSEWHERE, LOST
 
@@ -31,7 +32,7 @@ class Assignment(NamedTuple):
     Attributes:
         topic: name of the topic.
         partition: number of the partition.
-        directory_id: id of its log directory; empty if the metadata have none, as before 3.7.
+        directory_id: id of its log directory, which may be reserved; empty if the metadata have none, as before 3.7.
     """
 
     topic: str
@@ -147,7 +148,7 @@ def _empty(path: Path) -> PartitionStart:
 
 def _remarks(directories: Iterable[Path], elsewhere: Sequence[Assignment]) -> Iterator[Blocker]:
     metadata = next((path for each in directories if (path := each / METADATA_LOG).is_dir()), None)
-    unknown = sorted({each.directory_id for each in elsewhere if each.directory_id.strip("A")})
+    unknown = sorted({each.directory_id for each in elsewhere if not is_reserved(each.directory_id)})
     if metadata is None:
         return
     for directory_id in unknown:

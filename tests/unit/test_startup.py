@@ -598,7 +598,9 @@ def change_record(number, replicas):
     return b"\1\5\0" + struct.pack(">i", number) + topic_id + b"\1\2" + bytes([len(brokers)]) + brokers
 
 
-DISKS = b"\0" * 15 + b"\7", b"\0" * 15 + b"\x08"
+DISKS = bytes(range(16)), bytes(range(16, 32))
+RESERVED = [bytes(15) + bytes([number]) for number in range(3)]
+"""DirectoryId.MIGRATING, UNASSIGNED and LOST."""
 TOPIC_RECORD = b"\1\2\0" + b"\7orders" + base64.urlsafe_b64decode(ID + "==") + b"\0"
 
 
@@ -654,7 +656,16 @@ def test_partitions_in_a_log_directory_that_was_not_looked_at_are_a_remark(data)
     assert f"it has orders-3 and 1 more in the log directory with the id {ids[1]}" in said
 
 
-@pytest.mark.parametrize("disks", [DISKS[:1], [bytes(16)], []])
+@pytest.mark.parametrize("disk", RESERVED)
+def test_a_reserved_directory_id_names_no_log_directory(data, disk):
+    """A partition that was created while the broker was stopped has the id of UNASSIGNED."""
+    (data / "meta.properties").write_text(f"{PROPERTIES}directory.id={ID}\n")
+    write_metadata(data, *(partition_record(number, [1], [disk]) for number in range(4)))
+    found = start(data)
+    assert not [line for line in found.lines() if "which was not verified" in line]
+
+
+@pytest.mark.parametrize("disks", [DISKS[:1], *([each] for each in RESERVED), []])
 def test_a_log_directory_that_has_lost_its_id_is_a_remark(data, disks):
     write_metadata(data, *(partition_record(number, [1], disks) for number in range(3)))
     found = start(data)
