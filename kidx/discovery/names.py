@@ -13,6 +13,8 @@ INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 SEGMENT_SUFFIXES: Final = (LOG, *INDEX_SUFFIXES)
 
 SWAP: Final = ".swap"
+"""Last suffix of a file that the next start swaps in for another one."""
+# Names of files in a partition (the first) and in a log directory.
 EPOCHS: Final = "leader-epoch-checkpoint"
 START_OFFSETS: Final = "log-start-offset-checkpoint"
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -23,6 +25,7 @@ META_PROPERTIES: Final = "meta.properties"
 OFFSET_CHECKPOINTS: Final = (START_OFFSETS, RECOVERY_POINTS, HIGH_WATERMARKS)
 METADATA_TOPIC: Final = "__cluster_metadata"
 DELETE, FUTURE, STRAY = "delete", "future", "stray"
+"""Marks at the end of the name of a partition directory."""
 
 _SEGMENT_FILE: Final = re.compile(r"(?P<base>\d{1,20})(?P<suffix>\.(?:log|index|timeindex|txnindex))")
 _LEFTOVER: Final = re.compile(

@@ -39,6 +39,8 @@ def discover(paths: Iterable[str | os.PathLike[str]]) -> Found:
 
 
 class _Walk:
+    """State of a search: its results, and the directories that it has visited."""
+
     def __init__(self) -> None:
         self.found = Found()
         self._seen: set[Path] = set()

@@ -1,4 +1,4 @@
-"""Log of a partition as a whole, up to the results of ``ListOffsets`` (clauses LG and LO).
+"""Log of a partition: what Kafka's ``UnifiedLog`` does with its segments, leader epochs and producers.
 
 ::
 

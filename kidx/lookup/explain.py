@@ -118,6 +118,7 @@ class Explanation:
 
 
 _HEADER_BYTES = 61
+"""Size of a batch's header in format v2."""
 
 
 def explain_timestamp(log: ReadOnlyLog, timestamp: int) -> Explanation:

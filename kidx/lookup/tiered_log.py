@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from kidx.remote.directory import RemoteDirectory
 
 NO_EPOCH = -1
+"""The leader epoch of a result without a record."""
 
 
 class Visit(NamedTuple):

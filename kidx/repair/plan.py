@@ -87,6 +87,8 @@ def plan(result: Verification, incomplete: Collection[Path] = ()) -> Plan:
 
 
 class _Planner:
+    """Faults of a verification by path, and the decision for each."""
+
     def __init__(self, result: Verification, incomplete: Collection[Path]) -> None:
         self._incomplete = incomplete
         self._faults: dict[str, list[Finding]] = defaultdict(list)

@@ -44,11 +44,11 @@ class Change:
 
     Attributes:
         path: path of the file.
-        action: ``replaced``, ``created``, ``removed``: no transaction was aborted, or ``deleted``: a corrupt copy of
-            a remote file, which the broker fetches again.
+        action: ``replaced``, ``created``, ``removed`` (a ``.txnindex`` of a log without aborted transactions) or
+            ``deleted`` (a corrupt copy of a remote file, which the broker fetches again).
         size: bytes of the new file; 0 without one.
         old_size: bytes of the old file; None if it did not exist.
-        index_interval_bytes: interval of the entries; None for a checkpoint.
+        index_interval_bytes: interval of the entries; None for a checkpoint, and for a deleted copy.
         kept: path of the old file; None without one, and in a dry run.
     """
 
@@ -137,19 +137,19 @@ def repair_paths(
         result = Repair(before, dry_run)
         planned = plan(before, {each.directory for each in found.partitions if not each.complete})
         result.remaining += planned.remaining
-        _perform(planned, result, dialect, index_interval_bytes)
-        _perform_epochs({each.directory: each for each in found.partitions}, planned.epochs, result)
+        _rebuild_indexes(planned, result, dialect, index_interval_bytes)
+        _rebuild_epochs({each.directory: each for each in found.partitions}, planned.epochs, result)
         _remove_leftovers(found, dry_run=dry_run)
         if dry_run:
             result.held = sorted(lock for lock in locks if lock_owner(lock) is not None)
         elif result.changes:
             _verify_again(found, result, verify, release=None if release is None else dialect, **options)
-        _perform_caches(locks, dialect, result)
+        _delete_corrupt_copies(locks, dialect, result)
     result.remaining.sort(key=lambda fault: fault.path)
     return result
 
 
-def _perform_caches(log_directories: Iterable[Path], dialect: Dialect, result: Repair) -> None:
+def _delete_corrupt_copies(log_directories: Iterable[Path], dialect: Dialect, result: Repair) -> None:
     """Delete corrupt copies of remote files; other faults of a cache remain."""
     for fault in cache_faults(log_directories, dialect):
         if not fault.is_copy:
@@ -172,7 +172,8 @@ def _remove_leftovers(found: Found, *, dry_run: bool) -> None:
                 pass
 
 
-def _perform(planned: Plan, result: Repair, dialect: Dialect, given: int | None) -> None:
+def _rebuild_indexes(planned: Plan, result: Repair, dialect: Dialect, given: int | None) -> None:
+    """Rebuild the index files of a plan; ``given`` is the topics' ``index.interval.bytes``, if it is known."""
     settings = intervals_of_topics(_log_directories(planned)) if given is None else {}
     intervals = Intervals(result.before.files, given, settings)
     guesses = []
@@ -186,7 +187,7 @@ def _perform(planned: Plan, result: Repair, dialect: Dialect, given: int | None)
         try:
             producers = load_producers_before(log, dialect) if TRANSACTIONS in suffixes else None
             size = index_bytes[log.parent]
-            done = _segment(log, suffixes, dialect, choice.value, size, producers, dry_run=result.dry_run)
+            done = _rebuild_segment(log, suffixes, dialect, choice.value, size, producers, dry_run=result.dry_run)
         except (KidxError, OSError) as error:
             words = getattr(error, "strerror", None) or str(error)
             if getattr(error, "errno", None) in NO_SPACE:
@@ -214,7 +215,8 @@ def _full(log: Path, words: str, result: Repair) -> str:
     return f"cannot rebuild the indexes of {log}: {words}; {done} rebuilt before, all others are unchanged"
 
 
-def _perform_epochs(partitions: dict[Path, Partition], paths: list[Path], result: Repair) -> None:
+def _rebuild_epochs(partitions: dict[Path, Partition], paths: list[Path], result: Repair) -> None:
+    """Rebuild checkpoints of leader epochs; ``partitions`` has the partition of each directory."""
     for path in paths:
         try:
             _check_plain(path)
@@ -232,7 +234,7 @@ def _perform_epochs(partitions: dict[Path, Partition], paths: list[Path], result
         result.changes.append(Change(str(path), "created" if old is None else "replaced", new, old, None, where))
 
 
-def _segment(
+def _rebuild_segment(
     log: Path,
     suffixes: list[str],
     dialect: Dialect,

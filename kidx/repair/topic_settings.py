@@ -14,11 +14,13 @@ from kidx.records import file_batches
 
 _Value = TypeVar("_Value")
 _FRAME: Final = 1
+"""Frame version of a metadata record; the API key and the version of the record follow."""
 _TOPIC_RECORD: Final = 2
 _CONFIG_RECORD: Final = 4
 _REMOVE_TOPIC_RECORD: Final = 9
 _ID_BYTES: Final = 16
 _TOPIC: Final = 2
+"""Resource type of a topic in a ``ConfigRecord``."""
 _INTERVAL: Final = "index.interval.bytes"
 
 

@@ -32,12 +32,15 @@ _NAMED: Final = 3
 """Maximum number of paths in a line."""
 
 
-class Blocker(NamedTuple):
-    """File or directory that prevents the start of a broker, or the use of a log directory, with the reason.
+class Remark(NamedTuple):
+    """Remark about a file or directory that matters to a start.
+
+    The field of :class:`Start` that has the remark says how: it prevents the start, takes a log directory offline, or
+    neither.
 
     Attributes:
         path: path of the file or directory.
-        reason: reason against the start.
+        reason: why it matters.
         own_remedy: remedy, if it differs from the remedy for all files of this name.
     """
 
@@ -47,7 +50,7 @@ class Blocker(NamedTuple):
 
     @property
     def remedy(self) -> str:
-        """Remedy; empty if the lines of ``next:`` have it."""
+        """Remedy; empty if the output of ``kidx verify`` has it in the lines of ``next:``."""
         return self.own_remedy or remedy_of(self.path)
 
     def __str__(self) -> str:
@@ -173,19 +176,19 @@ class Start:
     release: str
     directories: tuple[Path, ...] = ()
     held: tuple[Path, ...] = ()
-    fatal: tuple[Blocker, ...] = ()
-    offline: dict[Path, Blocker] = field(default_factory=dict)
-    further: tuple[Blocker, ...] = ()
+    fatal: tuple[Remark, ...] = ()
+    offline: dict[Path, Remark] = field(default_factory=dict)
+    further: tuple[Remark, ...] = ()
     partitions: tuple[PartitionStart, ...] = ()
     faults: int = 0
     changing: bool = False
     rebuilt: frozenset[Path] = frozenset()
-    missing: tuple[Blocker, ...] = ()
+    missing: tuple[Remark, ...] = ()
     clean: dict[Path, bool] = field(default_factory=dict)
     mixed: tuple[Path, ...] = ()
     doubted: tuple[Path, ...] = ()
     is_damaged: bool = False
-    lost: tuple[Blocker, ...] = ()
+    lost: tuple[Remark, ...] = ()
     is_default: bool = False
     without_metadata: bool = False
 
@@ -367,16 +370,16 @@ def _indented(text: str) -> list[str]:
     return [f"  {text}"] if text else []
 
 
-def _by_reason(things: Iterable[Blocker | PartitionStart]) -> dict[tuple[str, str], list[str]]:
-    """Return paths by reason and remedy."""
+def _by_reason(things: Iterable[Remark | PartitionStart]) -> dict[tuple[str, str], list[str]]:
+    """Return the paths that share a reason and a remedy, by both."""
     names: dict[tuple[str, str], list[str]] = {}
     for each in things:
-        path = each.path if isinstance(each, Blocker) else each.directory
+        path = each.path if isinstance(each, Remark) else each.directory
         names.setdefault((each.reason, each.remedy), []).append(shell_word(path))
     return names
 
 
-def _folded(things: Iterable[Blocker | PartitionStart]) -> str:
+def _folded(things: Iterable[Remark | PartitionStart]) -> str:
     """Return the first reason with its paths, and the number of other reasons."""
     (reason, _), names = next(iter((groups := _by_reason(things)).items()))
     more = f"; and {counted(len(groups) - 1, 'reason')} more, above" if len(groups) > 1 else ""

@@ -12,7 +12,7 @@ from kidx.discovery.names import DELETE
 from kidx.messages.framed import metadata_record
 from kidx.messages.reading import MessageError
 from kidx.repair.topic_settings import metadata_records
-from kidx.startup.answers import Blocker, PartitionStart
+from kidx.startup.answers import PartitionStart, Remark
 from kidx.startup.checkpoints import UnreadableError, offsets_of, properties_of
 from kidx.startup.directory_ids import is_reserved
 from kidx.startup.names import METADATA_LOG
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _TOPIC, _PARTITION, _PARTITION_CHANGE, _REMOVE_TOPIC = 2, 3, 5, 9
 _KEYS: Final = frozenset({_TOPIC, _PARTITION, _PARTITION_CHANGE, _REMOVE_TOPIC})
-"""Types of the metadata records that contain the location of partitions."""
+"""API keys of the metadata records that contain the location of partitions."""
 
 
 class Assignment(NamedTuple):
@@ -90,7 +90,7 @@ def _directory_id(data: dict[str, Any], node: int) -> str:
 
 def lost_partitions(
     directories: Sequence[Path], recorded: Iterable[Assignment]
-) -> tuple[list[PartitionStart], list[Blocker]]:
+) -> tuple[list[PartitionStart], list[Remark]]:
     """Return the partitions that start empty, and remarks about partitions in other log directories.
 
     A partition was on a disk if a checkpoint of the disk has an offset for it. A partition without such an offset may
@@ -146,7 +146,7 @@ def _empty(path: Path) -> PartitionStart:
     return PartitionStart(path, "empty", reason, remedy=LOST)
 
 
-def _remarks(directories: Iterable[Path], elsewhere: Sequence[Assignment]) -> Iterator[Blocker]:
+def _remarks(directories: Iterable[Path], elsewhere: Sequence[Assignment]) -> Iterator[Remark]:
     metadata = next((path for each in directories if (path := each / METADATA_LOG).is_dir()), None)
     unknown = sorted({each.directory_id for each in elsewhere if not is_reserved(each.directory_id)})
     if metadata is None:
@@ -155,4 +155,4 @@ def _remarks(directories: Iterable[Path], elsewhere: Sequence[Assignment]) -> It
         names = sorted(each.name for each in elsewhere if each.directory_id == directory_id)
         more = f" and {len(names) - 1} more" if len(names) > 1 else ""
         reason = f"it has {names[0]}{more} in the log directory with the id {directory_id}, which was not verified"
-        yield Blocker(metadata, f"{reason}: {ELSEWHERE}")
+        yield Remark(metadata, f"{reason}: {ELSEWHERE}")

@@ -14,6 +14,7 @@ from kidx.printable import counted, shortened
 
 PARTITION_METADATA: Final = "partition.metadata"
 NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+"""The zero UUID, which is the id of no topic."""
 _WHITE: Final = re.compile(r"\s+", re.ASCII)
 _FIELD: Final = re.compile(r":\s+", re.ASCII)
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")

@@ -11,6 +11,7 @@ from kidx.discovery import CLEAN_SHUTDOWN, CLEANED_OFFSETS, META_PROPERTIES, OFF
 from kidx.startup.kraft import is_empty, runs_kraft
 
 OF_LOG_DIRECTORIES: Final = frozenset({META_PROPERTIES, CLEAN_SHUTDOWN, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS})
+"""Names of files that only a log directory has."""
 
 
 def log_directories(paths: Iterable[Path], partitions: Iterable[Path]) -> list[Path]:

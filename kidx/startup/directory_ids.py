@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from kidx.discovery import META_PROPERTIES, parse_partition
-from kidx.startup.answers import Blocker
+from kidx.startup.answers import Remark
 from kidx.startup.checkpoints import UnreadableError, properties_of
 from kidx.startup.directories import names_in
 from kidx.startup.remedies import NEW_DIRECTORY_ID, NEW_ID
@@ -26,7 +26,7 @@ def is_reserved(directory_id: str) -> bool:
     return not any(number[:8]) and int.from_bytes(number[8:], signed=True) < 100
 
 
-def without_directory_ids(directories: Iterable[Path], recorded: Iterable[str]) -> Iterator[Blocker]:
+def without_directory_ids(directories: Iterable[Path], recorded: Iterable[str]) -> Iterator[Remark]:
     """Yield a remark about each log directory with partitions whose ``meta.properties`` has no ``directory.id``.
 
     Args:
@@ -40,4 +40,4 @@ def without_directory_ids(directories: Iterable[Path], recorded: Iterable[str]) 
             properties = properties_of(directory)
             lacks_id = properties is not None and "directory.id" not in properties
             if lacks_id and any(map(parse_partition, names_in(directory))):
-                yield Blocker(directory / META_PROPERTIES, NEW_DIRECTORY_ID, NEW_ID)
+                yield Remark(directory / META_PROPERTIES, NEW_DIRECTORY_ID, NEW_ID)

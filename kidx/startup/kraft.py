@@ -15,7 +15,7 @@ from kidx.errors import KidxError
 from kidx.files import read_text
 from kidx.printable import shell_word, shortened
 from kidx.records import file_batches
-from kidx.startup.answers import Blocker
+from kidx.startup.answers import Remark
 from kidx.startup.checkpoints import UnreadableError, properties_of
 from kidx.startup.names import METADATA_LOG
 from kidx.startup.remedies import COPIED_DISK, EMPTY_DISK, OLDER_SNAPSHOT, OTHER_BROKER
@@ -63,15 +63,15 @@ def node_of(directories: Iterable[Path]) -> int | None:
     return None
 
 
-def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[list[Blocker], dict[Path, Blocker]]:
+def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[list[Remark], dict[Path, Remark]]:
     """Return the faults of ``meta.properties`` that prevent the start, and those that take a log directory offline.
 
     ``MetaPropertiesEnsemble`` (from 3.7) requires a node id, and the same ids in all log directories. A missing file is
     a fault if another log directory has it; if none has it, the directories are copies of partitions.
     """
-    fatal: list[Blocker] = []
-    missing: list[Blocker] = []
-    offline: dict[Path, Blocker] = {}
+    fatal: list[Remark] = []
+    missing: list[Remark] = []
+    offline: dict[Path, Remark] = {}
     ids: dict[str, Counter[str]] = {key: Counter() for key in _SHARED}
     known: dict[Path, dict[str, str]] = {}
     is_kraft = runs_kraft(directories)
@@ -80,16 +80,16 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
         try:
             properties = properties_of(directory)
         except UnreadableError as error:
-            offline[directory] = Blocker(path, str(error))
+            offline[directory] = Remark(path, str(error))
             continue
         if properties is None:
             missing.append(
-                Blocker(path, "it is missing, and the log directory is empty", EMPTY_DISK)
+                Remark(path, "it is missing, and the log directory is empty", EMPTY_DISK)
                 if is_empty(directory)
-                else Blocker(path, "it is missing, though the log directory is not empty")
+                else Remark(path, "it is missing, though the log directory is not empty")
             )
         elif (version := properties.get("version", "0")) not in {"0", "1"}:
-            offline[directory] = Blocker(path, f"its version is {shortened(version)}, which no release knows")
+            offline[directory] = Remark(path, f"its version is {shortened(version)}, which no release knows")
         elif why := _without_ids(path, version, properties, is_kraft=is_kraft):
             if version == "1" and dialect.has_directory_ids:
                 offline[directory] = why
@@ -107,13 +107,13 @@ def check_properties(directories: Sequence[Path], dialect: Dialect) -> tuple[lis
     return fatal + missing, offline
 
 
-def _without_ids(path: Path, version: str, properties: Mapping[str, str], *, is_kraft: bool) -> Blocker | None:
+def _without_ids(path: Path, version: str, properties: Mapping[str, str], *, is_kraft: bool) -> Remark | None:
     """Return the blocker for properties that lack an id; a broker of KRaft reads no node.id from version 0."""
     if version == "1":
         absent = next((key for key in _SHARED if key not in properties), None)
-        return None if absent is None else Blocker(path, f"it has no {absent}")
+        return None if absent is None else Remark(path, f"it has no {absent}")
     if _BROKER_ID not in properties and (is_kraft or "node.id" not in properties):
-        return Blocker(path, f"its version is 0, and it has no {_BROKER_ID}")
+        return Remark(path, f"its version is 0, and it has no {_BROKER_ID}")
     return None
 
 
@@ -127,7 +127,7 @@ def has_metadata_log(directory: Path) -> bool:
     return (directory / METADATA_LOG).is_dir()
 
 
-def _of_other_brokers(known: Mapping[Path, dict[str, str]], ids: Mapping[str, Counter[str]]) -> Iterator[Blocker]:
+def _of_other_brokers(known: Mapping[Path, dict[str, str]], ids: Mapping[str, Counter[str]]) -> Iterator[Remark]:
     """Yield the ``meta.properties`` with other ids than most log directories have."""
     for directory, properties in known.items():
         for key, counter in ids.items():
@@ -135,24 +135,25 @@ def _of_other_brokers(known: Mapping[Path, dict[str, str]], ids: Mapping[str, Co
             usual = counter.most_common(1)[0][0] if counter else None
             if value is not None and value != usual:
                 reason = f"its {key} is {shortened(value)}, but {shortened(str(usual))} in another log directory"
-                yield Blocker(directory / META_PROPERTIES, reason, OTHER_BROKER)
+                yield Remark(directory / META_PROPERTIES, reason, OTHER_BROKER)
 
 
-def _duplicates(known: Mapping[Path, dict[str, str]]) -> Iterator[Blocker]:
+def _duplicates(known: Mapping[Path, dict[str, str]]) -> Iterator[Remark]:
     """Yield the ``meta.properties`` with the ``directory.id`` of another log directory."""
     owners: dict[str, Path] = {}
     for directory, properties in known.items():
         directory_id = properties.get("directory.id")
         if directory_id is not None and (owner := owners.setdefault(directory_id, directory)) != directory:
             reason = f"it has the directory.id of {shell_word(owner)}, too"
-            yield Blocker(directory / META_PROPERTIES, reason, COPIED_DISK)
+            yield Remark(directory / META_PROPERTIES, reason, COPIED_DISK)
 
 
 def _shared(properties: dict[str, str], key: str) -> str | None:
+    """Return an id that all log directories share; a node id may have its old name, ``broker.id``."""
     return properties.get(key, properties.get("broker.id") if key == "node.id" else None)
 
 
-def check_metadata_log(directory: Path) -> list[Blocker]:
+def check_metadata_log(directory: Path) -> list[Remark]:
     """Return the faults next to KRaft's own log that prevent a broker from starting.
 
     They are in the newest snapshot, which KRaft loads, the bootstrap snapshot, and the quorum state.
@@ -164,18 +165,18 @@ def check_metadata_log(directory: Path) -> list[Blocker]:
             reason = _unreadable_snapshot(path)
             if reason:
                 is_dispensable = path in snapshots and _has_all_without_newest(directory, snapshots[:-1])
-                found.append(Blocker(path, reason, OLDER_SNAPSHOT if is_dispensable else ""))
+                found.append(Remark(path, reason, OLDER_SNAPSHOT if is_dispensable else ""))
     state = directory / _QUORUM_STATE
     try:
         text = read_text(state)
         if not text.strip():
-            found.append(Blocker(state, "it is empty (EOFException)"))
+            found.append(Remark(state, "it is empty (EOFException)"))
         elif not isinstance(json.loads(text), dict):
-            found.append(Blocker(state, "it is no JSON object"))
+            found.append(Remark(state, "it is no JSON object"))
     except FileNotFoundError:
         pass
     except (OSError, ValueError) as error:
-        found.append(Blocker(state, f"it is no JSON: {error}"))
+        found.append(Remark(state, f"it is no JSON: {error}"))
     return found
 
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from kidx.discovery import EPOCHS, parse_segment_file
 from kidx.printable import printable
-from kidx.startup.answers import Blocker
+from kidx.startup.answers import Remark
 from kidx.startup.checkpoints import PARTITION_METADATA
 from kidx.startup.names import is_partition_name
 
@@ -21,7 +21,7 @@ _READ, _WRITE, _SEARCH = 4, 2, 1
 _ROOT: Final = 0
 
 
-def inaccessible(log_directory: Path) -> Blocker | None:
+def inaccessible(log_directory: Path) -> Remark | None:
     """Return a file that the broker's user cannot use; None without such a file.
 
     The broker is assumed to run as the user who owns most files of the log directory.
@@ -37,7 +37,7 @@ def inaccessible(log_directory: Path) -> Blocker | None:
                 f"it belongs to {_name(status.st_uid)}, and most files of the log directory to {_name(user)}: a broker "
                 f"that runs as {_name(user)} gets Permission denied"
             )
-            return Blocker(path, reason, f"give it to {_name(user)} (chown), if the broker runs as {_name(user)}")
+            return Remark(path, reason, f"give it to {_name(user)} (chown), if the broker runs as {_name(user)}")
     return None
 
 

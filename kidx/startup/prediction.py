@@ -30,7 +30,7 @@ from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.repair.topic_settings import has_topics, topic_ids
 from kidx.startup.alternatives import keep_whole, remedy_of_log
-from kidx.startup.answers import Blocker, Outcome, PartitionStart, SegmentChange, Start
+from kidx.startup.answers import Outcome, PartitionStart, Remark, SegmentChange, Start
 from kidx.startup.assignments import Assignment, assignments, lost_partitions
 from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
@@ -53,7 +53,7 @@ from kidx.startup.remedies import (
     WITHOUT,
     topic_id_remedy,
 )
-from kidx.startup.simulation import Checkpoints, Loaded, present, readable_records, regular_files, try_load
+from kidx.startup.simulation import Checkpoints, Loaded, log_sizes_and_end, readable_records, regular_files, try_load
 from kidx.startup.strays import strays, strays_after_cut
 from kidx.startup.tiers import check_cache
 
@@ -93,7 +93,7 @@ def predict(
     if not directories:
         brokers = [_Broker([], found, *known)]
     for broker in brokers:
-        broker.look()
+        broker.check()
     clean = {path: (path / CLEAN_SHUTDOWN).exists() for path in directories or sorted({each.parent for each in found})}
     changed = (each for broker in brokers for each in broker.changed)
     rebuilt = faulty & {path for broker in brokers for path in broker.rewritten}
@@ -111,7 +111,7 @@ def predict(
         clean=clean,
         mixed=tuple(path for broker in brokers for path in broker.mixed),
         doubted=doubted(result, clean),
-        lost=tuple(Blocker(path, message, ALREADY_LOST) for path, message in already_lost(result).items()),
+        lost=tuple(Remark(path, message, ALREADY_LOST) for path, message in already_lost(result).items()),
         is_default=release is None,
         without_metadata=any(broker.without_metadata for broker in brokers),
         is_damaged=any(path.suffix == LOG and path.exists() for path in faulty),
@@ -119,7 +119,7 @@ def predict(
 
 
 class _Broker:
-    """One broker: its log directories, and the faults of each."""
+    """One broker: its log directories (or else only partition directories, ``given``), and the faults of each."""
 
     def __init__(
         self,
@@ -134,31 +134,31 @@ class _Broker:
         self.directories, self.given, self.dialect = directories, partitions, dialect
         self.suspected, self.lost_logs = suspected, lost_logs
         self.repairable, self.intervals = repairable, intervals
-        self.fatal: list[Blocker] = []
-        self.offline: dict[Path, Blocker] = {}
-        self.further: list[Blocker] = []
-        self.missing: list[Blocker] = []
-        self.recorded: dict[str, str] = {}
-        self.own: list[Assignment] = []
+        self.fatal: list[Remark] = []
+        self.offline: dict[Path, Remark] = {}
+        self.further: list[Remark] = []  # faults of log directories that are offline already
+        self.missing: list[Remark] = []  # remarks that do not prevent a start
+        self.recorded: dict[str, str] = {}  # topic ids in KRaft's metadata, by topic
+        self.own: list[Assignment] = []  # partitions of this broker in KRaft's metadata
         self.partitions: list[PartitionStart] = []
-        self.ids: dict[Path, str | None] = {}
-        self.rewritten: set[Path] = set()
+        self.ids: dict[Path, str | None] = {}  # topic ids in partition.metadata, by partition directory
+        self.rewritten: set[Path] = set()  # index files that the start rebuilds
         self.is_kraft = runs_kraft(directories or {path.parent for path in partitions})
-        self.metadata_end: int | None = None
+        self.metadata_end: int | None = None  # end of KRaft's own log, if the start truncates it
         self.without_metadata = False
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check all log directories and partitions."""
         self.recorded = topic_ids(self.directories or {path.parent for path in self.given})
         for directory in self.directories:
-            self._look_at(directory)
+            self._check_directory(directory)
             if (why := inaccessible(directory)) is not None:
                 self._give_up(directory, why)
         if self.directories and self.is_kraft and self.ids and not any(map(has_metadata_log, self.directories)):
             self.without_metadata = True
-            self.missing.append(Blocker(self.directories[0] / METADATA_LOG, METADATA_MISSING, METADATA_ELSEWHERE))
+            self.missing.append(Remark(self.directories[0] / METADATA_LOG, METADATA_MISSING, METADATA_ELSEWHERE))
         for partition in self.given:
-            self._look_at_partition(partition, CheckpointedOffsets(partition.parent))
+            self._check_partition(partition, CheckpointedOffsets(partition.parent))
         fatal, offline = check_properties(self.directories, self.dialect)
         self.fatal += fatal
         self.offline = offline | self.offline
@@ -200,7 +200,7 @@ class _Broker:
 
     # -- one log directory -----------------------------------------------------------------------------------------
 
-    def _look_at(self, directory: Path) -> None:
+    def _check_directory(self, directory: Path) -> None:
         offsets = CheckpointedOffsets(directory)
         below = list(directories_in(directory))
         is_marked = bool(OF_LOG_DIRECTORIES.intersection(names_in(directory)))
@@ -212,12 +212,12 @@ class _Broker:
                 if is_marked:
                     has_segments = any(map(parse_segment_file, names_in(path)))
                     remedy = RENAMED if has_segments else ""
-                    self.fatal.append(Blocker(path, "a directory that is not named like a partition", remedy))
+                    self.fatal.append(Remark(path, "a directory that is not named like a partition", remedy))
                 continue
-            self._look_at_partition(path, offsets)
+            self._check_partition(path, offsets)
         if META_PROPERTIES in names_in(directory) and any(parse_partition(path.name) for path in below):
             self.missing += [
-                Blocker(directory / name, f"it is missing: {effect}")
+                Remark(directory / name, f"it is missing: {effect}")
                 for name, effect in WITHOUT.items()
                 if not (directory / name).exists()
             ]
@@ -225,15 +225,15 @@ class _Broker:
             try:
                 offsets_of(directory / name)
             except UnreadableError as error:
-                self._give_up(directory, Blocker(directory / name, str(error)))
+                self._give_up(directory, Remark(directory / name, str(error)))
         metadata = directory / METADATA_LOG
         if metadata in below:
-            self._look_at_metadata(metadata)
+            self._check_metadata(metadata)
 
-    def _look_at_metadata(self, path: Path) -> None:
+    def _check_metadata(self, path: Path) -> None:
         """Check KRaft's own log, which every start recovers, and without which no broker starts."""
         own = _Broker([], [], self.suspected, self.lost_logs, self.repairable, self.intervals, self.dialect)
-        own._look_at_partition(path, CheckpointedOffsets(path.parent, recovers=True))
+        own._check_partition(path, CheckpointedOffsets(path.parent, recovers=True))
         self.fatal += [*own.fatal, *own.offline.values(), *check_metadata_log(path)]
         cut = {each.directory: each for each in own.partitions if each.outcome == "cut"}
         if path in cut:
@@ -244,15 +244,15 @@ class _Broker:
 
     # -- one partition ---------------------------------------------------------------------------------------------
 
-    def _look_at_partition(self, path: Path, offsets: CheckpointedOffsets) -> None:
+    def _check_partition(self, path: Path, offsets: CheckpointedOffsets) -> None:
         try:
             names = regular_files(path)
         except OSError as error:
-            self._give_up(path.parent, Blocker(path, f"cannot be read: {error.strerror}"))
+            self._give_up(path.parent, Remark(path, f"cannot be read: {error.strerror}"))
             return
         wrong = unparsed_name(names)
         if wrong is not None:
-            self.fatal.append(Blocker(path / wrong, "its name does not begin with an offset (NumberFormatException)"))
+            self.fatal.append(Remark(path / wrong, "its name does not begin with an offset (NumberFormatException)"))
             return
         if not self._reads_epochs(path):
             return
@@ -288,28 +288,28 @@ class _Broker:
         remedy = ""
         if parsed is not None and path.name == PARTITION_METADATA:
             remedy = topic_id_remedy(parsed[0], self.recorded.get(parsed[0]))
-        blocker = Blocker(path, reason.removeprefix(f"{path} "), remedy)
+        blocker = Remark(path, reason.removeprefix(f"{path} "), remedy)
         if fatal:
             self.fatal.append(blocker)
         else:
             self._give_up(path.parent.parent, blocker)
 
-    def _give_up(self, directory: Path, why: Blocker) -> None:
+    def _give_up(self, directory: Path, why: Remark) -> None:
         if directory in self.offline:
             self.further.append(why)
         else:
             self.offline[directory] = why
 
     def _simulate(self, path: Path, offsets: CheckpointedOffsets) -> None:
-        sizes, end = present(path)
+        sizes, end = log_sizes_and_end(path)
         logs = [path / f"{base:020d}.log" for base in sizes]
         interval = self.intervals.of(logs[-1]).value if logs else DEFAULT
         loaded = try_load(path, self.dialect, offsets.of(path), interval)
         if loaded.fatal:
             remedy = self._remedy(path, offsets.of(path), end, interval)
-            self.fatal.append(Blocker(path, loaded.fatal, remedy))
+            self.fatal.append(Remark(path, loaded.fatal, remedy))
         elif loaded.failed:
-            self._give_up(path.parent, Blocker(path, loaded.failed))
+            self._give_up(path.parent, Remark(path, loaded.failed))
         elif loaded.unknown:
             self.partitions.append(PartitionStart(path, "unknown", loaded.unknown))
         else:
@@ -368,7 +368,7 @@ class _Broker:
         for name, paths in places.items():
             if len(paths) > 1:
                 others = ", ".join(str(path.parent) for path in paths[1:])
-                self.fatal.append(Blocker(paths[0], f"{name} lies in {others}, too", TWICE))
+                self.fatal.append(Remark(paths[0], f"{name} lies in {others}, too", TWICE))
 
     def _find_strays(self) -> None:
         """Find the partitions whose topic ids KRaft does not know."""

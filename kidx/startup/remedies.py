@@ -1,4 +1,4 @@
-"""Remedies for files that prevent the start of a broker: a sentence for each kind of file."""
+"""Texts about files that concern a start: remedies, and the longer reasons (``OWN_LOG``, ``METADATA_MISSING``, …)."""
 
 from __future__ import annotations
 

@@ -147,8 +147,8 @@ def regular_files(directory: Path) -> list[str]:
         return sorted(entry.name for entry in entries if entry.is_file())
 
 
-def present(directory: Path) -> tuple[Mapping[int, int], int]:
-    """Return the size of each ``.log`` in bytes by base offset, and the end offset after the last segment's batches."""
+def log_sizes_and_end(directory: Path) -> tuple[Mapping[int, int], int]:
+    """Return the size of each ``.log`` in bytes, by base offset, and the end offset after the last readable batch."""
     sizes = {
         int(name[: -len(LOG)]): (directory / name).stat().st_size
         for name in regular_files(directory)

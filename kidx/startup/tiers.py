@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from kidx.remote.inspection import faults_of
 from kidx.remote.names import DIRECTORY
-from kidx.startup.answers import Blocker
+from kidx.startup.answers import Remark
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 
-def check_cache(directory: Path, dialect: Dialect) -> list[Blocker]:
+def check_cache(directory: Path, dialect: Dialect) -> list[Remark]:
     """Return the obstacles to opening the cache of a log directory (RC-2, RC-5).
 
     Args:
@@ -23,6 +23,6 @@ def check_cache(directory: Path, dialect: Dialect) -> list[Blocker]:
     if directory.name != DIRECTORY or not dialect.has_remote_index_cache:
         return []
     try:
-        return [Blocker(fault.path, fault.reason) for fault in faults_of(directory, dialect)]
+        return [Remark(fault.path, fault.reason) for fault in faults_of(directory, dialect)]
     except OSError as error:
-        return [Blocker(directory, f"cannot be read: {error.strerror}")]
+        return [Remark(directory, f"cannot be read: {error.strerror}")]

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 
 _MARK: Final = f"kidx {secrets.token_hex(16)} ".encode()
 """Prefix of a file that represents another file; random, so that no file of a broker begins with it."""
-_MARKED_SIZE: Final = 1 << 14
-_SMALL: Final = 256 << 20
-INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+_LARGEST_MARKED: Final = 1 << 14
+"""Maximum size in bytes of a file that represents another: the prefix, and the path of the other file."""
+_LARGEST_COPIED: Final = 256 << 20
+"""Maximum size in bytes of a file that is copied or compared as a whole."""
+_INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
 def make_view(directory: Path, names: Iterable[str], scratch: Path) -> None:
@@ -49,7 +51,7 @@ def make_view(directory: Path, names: Iterable[str], scratch: Path) -> None:
         source = directory / name
         kind = name.partition(".")[2].partition(".")[0]
         if kind == "snapshot" or name == EPOCHS:
-            (scratch / name).write_bytes(read_small(source, limit=_SMALL))
+            (scratch / name).write_bytes(read_small(source, limit=_LARGEST_COPIED))
         elif kind in {"log", "index", "timeindex", "txnindex"}:
             (scratch / name).write_bytes(_MARK + os.fsencode(source.absolute()))
 
@@ -57,7 +59,7 @@ def make_view(directory: Path, names: Iterable[str], scratch: Path) -> None:
 def source_of(path: Path) -> Path | None:
     """Return the file that a file of a view represents; None if it represents no other file."""
     try:
-        if path.stat().st_size > _MARKED_SIZE:
+        if path.stat().st_size > _LARGEST_MARKED:
             return None
         data = path.read_bytes()
     except FileNotFoundError:
@@ -72,11 +74,11 @@ def rewritten_indexes(directory: Path, view: Path) -> frozenset[str]:
     """
     found = set()
     for path in view.iterdir():
-        if path.suffix not in INDEX_SUFFIXES or source_of(path) is not None:
+        if path.suffix not in _INDEX_SUFFIXES or source_of(path) is not None:
             continue
-        own = directory / path.name
-        before = read_small(own, limit=_SMALL) if own.is_file() else b""
-        if read_small(path, limit=_SMALL).rstrip(b"\0") != before.rstrip(b"\0"):
+        original = directory / path.name
+        before = read_small(original, limit=_LARGEST_COPIED) if original.is_file() else b""
+        if read_small(path, limit=_LARGEST_COPIED).rstrip(b"\0") != before.rstrip(b"\0"):
             found.add(path.name)
     return frozenset(found)
 

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 _TAIL: Final = "RB-4"
 """Clause of the fault that the rest of a log cannot be read, so that later records are lost."""
 _GAP: Final = "LG-5"
+"""Clause of the fault that offsets are in no segment."""
 _TRANSACTIONS: Final = "TX-15"
+"""Clause of the fault that a ``.txnindex`` does not match the transactions of the log."""
 _FEW: Final = 3
 """Maximum number of similar causes that are listed one by one."""
 _NUMBERS: Final = re.compile(r"\d+")

@@ -78,7 +78,16 @@ class TransactionEvent(NamedTuple):
 
 @dataclass(slots=True)
 class LogFacts:
-    """Facts about a whole log; offsets and timestamps are -1 in a log without batches or timestamps."""
+    """Facts about a whole log; offsets and timestamps are -1 in a log without batches or timestamps.
+
+    Attributes:
+        last_position: position of the last batch.
+        sparse_batches: number of batches with fewer records than offsets, as compaction leaves them.
+        epochs: leader epochs, each with the base offset of its first batch.
+        transactions: begins and ends of transactions.
+        troubles: the first batches with each kind of fault or remark.
+        counts: number of all batches with each kind.
+    """
 
     base_offset: int
     batches: int = 0
@@ -201,6 +210,7 @@ class Gatherer:
     # -- entries -----------------------------------------------------------------------------------------------
 
     def _place_positions(self, rows: Array, before: Array, running: Array) -> None:
+        """Set the facts about the ``.index`` entries whose positions these batches reach."""
         slots, positions = self._by_position.up_to(int(rows["position"][-1]))
         if not len(slots):
             return
@@ -229,6 +239,7 @@ class Gatherer:
         return np.where(owner >= 0, rows["last_offset"][owner], self._before_max_offset)
 
     def _place_offsets(self, rows: Array, reached: Array) -> None:
+        """Set the facts about the ``.index`` entries whose offsets these batches reach."""
         slots, offsets = self._by_offset.up_to(int(reached[-1]))
         if len(slots):
             number = np.searchsorted(reached, offsets, side="left")
@@ -236,6 +247,7 @@ class Gatherer:
             self.offset_facts["ends_batch"][slots] = rows["last_offset"][number] == offsets
 
     def _place_times(self, rows: Array, reached: Array, running: Array) -> None:
+        """Set the facts about the ``.timeindex`` entries whose offsets these batches reach."""
         slots, offsets = self._by_time.up_to(int(reached[-1]))
         if not len(slots):
             return
@@ -279,6 +291,7 @@ class Gatherer:
             self._note_transactions(rows)
 
     def _note(self, kind: str, mask: Array, rows: Array, before: Array) -> None:
+        """Count the batches in a mask as a kind of trouble, and keep the first ones."""
         if not mask.any():
             return
         numbers = np.flatnonzero(mask)

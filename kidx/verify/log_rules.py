@@ -42,6 +42,7 @@ _FOREIGN: Final = (
     "the batch at {position} begins with offset {base_offset}, below the segment's base offset {segment}: the file is "
     "of another segment or partition, or was renamed"
 )
+# For each kind of trouble: the violated clause, the verdict, and the message about a batch.
 _KINDS: Final = {
     "crc": (
         "RB-1",

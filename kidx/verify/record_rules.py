@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from kidx.verify.reporter import Reporter
 
 _SUFFIX: Final = ".log"
-_WITH_COLUMNS: Final = 2
+_DECODED_FAST: Final = 2
+"""The record format whose batches :func:`decode_batch` decodes as a whole."""
 
 
 def check_records(log: Path, reporter: Reporter) -> None:
@@ -75,7 +76,7 @@ def _wrong(batch: RecordBatch) -> str:
 
 
 def _offsets(batch: RecordBatch) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    if batch.magic == _WITH_COLUMNS:
+    if batch.magic == _DECODED_FAST:
         with contextlib.suppress(LargeBatchError):
             return np.asarray(decode_batch(batch).rows["offset"], np.int64)
     return np.fromiter((record.offset for record in batch), np.int64)

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from kidx.dialect import Dialect
 
 _CLAUSE = "LO-19"
+"""Clause of all findings: remote and local segments together have all offsets from the log start on."""
 _LOG_END_UNKNOWN = (1 << 63) - 1
+"""End of a local log that limits no epoch."""
 
 
 def verify_remote(

@@ -45,7 +45,8 @@ _MORE_THAN_CAN_BE: Final = 1 << 14
 """Number of entries that are checked in addition to the maximum that a log of this size can have."""
 
 _EMPTY: Final = {suffix: parse_index(b"", 0, suffix) for suffix in INDEX_SUFFIXES}
-_NAMING_RECORDS: Final = tuple(name for name, dialect in DIALECTS.items() if dialect.leader_timestamp == "record")
+_RECORD_RELEASES: Final = tuple(name for name, dialect in DIALECTS.items() if dialect.leader_timestamp == "record")
+"""Releases whose leaders write the offset of the record into the ``.timeindex``, not the last one of its batch."""
 
 
 def verify_segment(
@@ -135,6 +136,7 @@ class _Files:
 def _look(
     segment: Segment, dialect: Dialect | None, given: int | None, *, records: bool, without_half: bool = False
 ) -> SegmentVerdict:
+    """Read all files of a segment once, and return the verdicts on them; see :func:`verify_segment`."""
     reporter = Reporter(segment, None if dialect is None else dialect.release)
     files = _Files(segment, without_half=without_half)
     entries = files.entries(".index"), files.entries(".timeindex")
@@ -274,12 +276,12 @@ def _judge_times(
     content: IndexContent, facts: Gatherer, reporter: Reporter, dialect: Dialect | None, *, follows_exact: bool
 ) -> FileVerdict:
     finished = _check_zeros(".timeindex", content, facts, reporter)
-    whose, why = "all", ""
+    whose, why = "all", ""  # the releases that write these bytes: all, or those that name the record, or none ("")
     if not _is_epoch_start(content, facts):
         time_rules.check_time_index(content, facts, reporter, finished=finished)
         if reporter.verdict(".timeindex") == "exact" and follows_exact:
             whose, why = time_rules.is_exact(reporter.segment.log, content, facts, finished=finished)
-    verdict, releases = reporter.verdict(".timeindex"), _span(DIALECTS if whose == "all" else _NAMING_RECORDS)
+    verdict, releases = reporter.verdict(".timeindex"), _span(DIALECTS if whose == "all" else _RECORD_RELEASES)
     if not follows_exact:
         whose, why = "", "the offset index that it goes with is not exact"
     elif whose == "record" and dialect is not None and dialect.leader_timestamp != "record":
