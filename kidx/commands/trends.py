@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _SHOWN = 100
+"""Maximum number of new rows, and of rows that are gone, that are printed."""
 
 
 def trends_command(

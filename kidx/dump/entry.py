@@ -18,6 +18,7 @@ Kind = Literal[
     "unknown",
     "corrupt",
 ]
+"""Subject of a line: an entry of a file, or a remark. *unknown*: a file that Kafka ignores; *corrupt*: an error."""
 
 
 @dataclass(frozen=True, slots=True)

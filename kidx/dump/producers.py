@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from kidx.dump.wording import Wording
 
 _CHECKSUMMED_FROM: Final = 6
+"""Position of the first byte that the checksum of a snapshot covers."""
 
 
 def dump_producer_snapshot(path: Path, wording: Wording) -> Iterator[Entry]:

@@ -45,6 +45,7 @@ def remote_text(name: str, data: dict[str, Any], *, has_transaction_flag: bool) 
 
 
 def _whole(is_snapshot: bool, data: dict[str, Any]) -> dict[str, Any]:
+    """Return the shown fields of a record with all metadata of a segment."""
     names: tuple[str, ...] = ("startOffset", "endOffset", "maxTimestampMs")
     if is_snapshot:
         shown = {"segmentId": data["segmentId"]}

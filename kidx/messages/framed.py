@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kidx.messages.reading import Message
 
 _FRAME: Final = 1
+"""The only frame version, with which a message begins; its type and its version follow."""
 
 
 def framed_message(release: str, group: str, value: bytes) -> tuple[str, Message, int, dict[str, Any]]:
@@ -52,6 +53,7 @@ def framed_message(release: str, group: str, value: bytes) -> tuple[str, Message
 
 
 def _small(reader: Reader, what: str) -> int:
+    """Return an unsigned varint that has to fit a Java ``short``; ``what`` names it in an error."""
     try:
         value = reader.unsigned()
     except MessageError as error:

@@ -61,8 +61,8 @@ class RemoteIndexCache:
         self.ttl_ms = ttl_ms
         self.is_closed = False
         self._clock = clock
-        self._used: dict[bytes, int] = {}
-        self._removed: list[CacheEntry] = []
+        self._used: dict[bytes, int] = {}  # time of the last use, by the id of the segment
+        self._removed: list[CacheEntry] = []  # entries whose renamed files are still to be deleted
         self.entries: dict[bytes, CacheEntry] = self.load()
         for segment_id in self.entries:
             self._used[segment_id] = clock()

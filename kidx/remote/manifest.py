@@ -72,6 +72,8 @@ class _Variable(msgspec.Struct, frozen=True, tag="variable", rename="camel"):
 
 
 class _Manifest(msgspec.Struct, frozen=True, rename="camel"):
+    """Manifest as the plugin writes it in JSON, without the fields that kidx does not need."""
+
     version: Literal["1"]
     chunk_index: _Fixed | _Variable
     segment_indexes: _Places

@@ -14,6 +14,7 @@ from kidx.printable import counted, printable
 if TYPE_CHECKING:
     from kidx.verify.verdicts import FileVerdict
 
+# Lengths in units of the viewBox.
 _WIDTH: Final = 900
 _LEFT: Final = 12
 _LENGTH: Final = _WIDTH - 2 * _LEFT

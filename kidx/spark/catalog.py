@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 METADATA: Final = "kafka_segments"
 """Key of the options in the metadata of a column."""
 _OPTION: Final = "option."
+"""Prefix of an option's name among the properties of a table."""
+# Connection options begin with this prefix; two of them are used.
 _CONNECTION: Final = "kafka."
 _USED: Final = frozenset({"kafka.isolation.level", "kafka.check.crcs"})
 

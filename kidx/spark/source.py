@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 
 _logger: Final = logging.getLogger("kidx.spark")
 _PUSHING_PLANNER: Final = "data_source_pushdown_filters.py"
+"""Spark's module that calls :meth:`KafkaSegmentsSource.reader` if filter pushdown is on."""
 
+# By content, the column for each condition that is used.
 _CONDITION_COLUMNS: Final = {
     "records": {"topic": "topic", "partition": "partition", "offset": "offset", "timestamp": "timestamp"},
     # Other contents have few rows: only conditions that exclude whole files help.
@@ -56,7 +58,7 @@ class KafkaSegmentsSource(DataSource):
         """
         options = self._read_options(schema)
         _check(schema, options)
-        # If push-down is off in the session, Spark rejects a reader that offers it. Only the calling module shows that.
+        # If pushdown is off in the session, Spark rejects a reader that offers it. Only the calling module shows that.
         pushes = sys._getframe(1).f_code.co_filename.endswith(_PUSHING_PLANNER)  # noqa: SLF001
         return (PushingReader if pushes else SegmentsReader)(schema, options)
 

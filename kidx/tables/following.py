@@ -77,15 +77,16 @@ def _list_once(options: ReadOptions, seen: dict[str, TransactionPosition] | None
             marks[str(log.key)] = max(log.high_watermark, marks.get(str(log.key), 0))
     found: dict[str, PartitionState] = {}
     for log in longest(replicas, use_indexes=options.use_indexes):
-        known = query_partition(log, lambda now: _known(now, marks.get(str(now.key)), options, seen), None)
+        known = query_partition(log, lambda now: _state_of(now, marks.get(str(now.key)), options, seen), None)
         if known is not None:
             found[str(log.key)] = known
     return found
 
 
-def _known(
+def _state_of(
     log: PartitionLog, high_watermark: int | None, options: ReadOptions, seen: dict[str, TransactionPosition] | None
 ) -> PartitionState | None:
+    """Return the state of a partition; ``high_watermark`` is the largest of its replicas', or None if unknown."""
     offsets = LogOffsets(log, Counter(), use_indexes=options.use_indexes)
     end = offsets.end()
     bounds = [end] if high_watermark is None else [end, high_watermark]

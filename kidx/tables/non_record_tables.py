@@ -202,6 +202,7 @@ def _list(array: Any) -> list[int]:
     return list(array.tolist())
 
 
+# Functions that yield the rows of a segment, and suffixes of the file that is read (by default ``log``), by content.
 _OF_SEGMENT: Final[dict[str, Callable[[Segment, Counter], Iterator[Row]]]] = {
     "offset_index": _offset_index,
     "time_index": _time_index,

@@ -1,6 +1,6 @@
 """Resolution of options to offsets: the start and end of a log, and the first record at or after a time.
 
-The answers equal a broker's ``ListOffsets`` (clauses LO), with one exception. If the log start offset is past the
+The answers equal a broker's ``ListOffsets``, with one exception. If the log start offset is past the
 record that a broker finds, the broker returns none (LO-23); this code continues with the next segment.
 """
 

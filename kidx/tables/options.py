@@ -65,6 +65,7 @@ Isolation = Literal["read_uncommitted", "read_committed"]
 OffsetBound = Mapping[TopicPartition, int] | int
 """Offset (or time) of every partition, or one offset for all partitions."""
 
+# Options by what they apply to: every content, the contents that read batches, records alone, and streams.
 # fmt: off
 COMMON_OPTIONS: Final = frozenset({
     "content", "path", "paths", "subscribe", "subscribePattern", "assign", "failOnDataLoss", "minPartitions",
@@ -83,7 +84,7 @@ OF_A_CONNECTION: Final = frozenset({
     "useDeprecatedOffsetFetching",
 })
 # fmt: on
-"""Connection options, accepted and ignored."""
+"""Connection options of Spark's Kafka source, accepted and ignored."""
 LONGEST_DELAY: Final = "15m"
 _UNITS: Final = {"": 1, "ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 

@@ -11,7 +11,7 @@ from kidx.errors import ToolError
 INTERNAL: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """Topics that no pattern matches (``Topic.INTERNAL_TOPICS``)."""
 
-_JAVAS: Final = {
+_JAVA_CLASSES: Final = {
     "javaLowerCase": r"\p{Lower}",
     "javaUpperCase": r"\p{Upper}",
     "javaAlphabetic": r"\p{Alpha}",
@@ -19,6 +19,7 @@ _JAVAS: Final = {
     "javaDigit": r"\p{Nd}",
     "javaLetterOrDigit": r"[\p{L}\p{Nd}]",
 }
+"""Character classes that only Java has, with their equivalents in ``regex``."""
 # Constructs that Java spells differently from ``regex``.
 _DIFFERENT: Final = re.compile(
     r"\\Q(?P<quoted>.*?)(?:\\E|$)|\\k<(?P<group>\w+)>|\\x\{(?P<code>[0-9a-fA-F]{1,6})\}"
@@ -66,6 +67,6 @@ def _translated(found: re.Match[str]) -> str:
     if found["code"] is not None:
         return f"\\U{int(found['code'], 16):08x}"
     if found["name"] is not None:
-        known = _JAVAS.get(found["name"], found[0])
+        known = _JAVA_CLASSES.get(found["name"], found[0])
         return known if found["not"] == "p" else f"[^{known}]"
     return found[0]

@@ -1,4 +1,7 @@
-"""Records of the splits of a log, as a consumer would get them."""
+"""Records of the splits of a log, as a consumer would get them.
+
+A split is the range of bytes of one segment's log that one task reads.
+"""
 
 from __future__ import annotations
 

@@ -36,6 +36,7 @@ _BATCHES: Final = 1 << 12
 _MOST_BY_HEADER: Final = 1 << 16
 """Maximum record count of a compressed batch that is trusted without decompression."""
 _SMALLEST_RECORD: Final = 7
+"""Minimum number of bytes of a v2 record."""
 OF_RECORDS: Final = frozenset({"key", "value", "headers"})
 """Columns that no header contains; a header contains the timestamps if the broker has set them."""
 

@@ -14,14 +14,17 @@ if TYPE_CHECKING:
 class Expiration:
     """Expiration task of one leader.
 
+    The task takes each segment that age or size selects off the surplus, the bytes above ``retention.bytes`` that
+    are still to be deleted. Therefore :meth:`is_too_old` and :meth:`is_surplus` must be called once per segment.
+
     Args:
         log: the log.
     """
 
     def __init__(self, log: TieredLog) -> None:
         self.log = log
-        self._all_valid = False
-        self._surplus = 0
+        self._all_valid = False  # True if the last run found that all counted segments belong to the log
+        self._surplus = 0  # bytes above retention.bytes, without those of the segments selected so far
 
     def run(self) -> None:
         """Delete remote segments below the log start, past an age, or above a total size, oldest first.
@@ -86,7 +89,7 @@ class Expiration:
         )
 
     def is_too_old(self, segment: CopiedSegment) -> bool:
-        """Return True if a segment is past ``retention.ms`` (TL-11a, TL-11b)."""
+        """Return True if a segment is past ``retention.ms`` (TL-11a, TL-11b); its size is then off the surplus."""
         limit = self.log.config.retention_ms
         until = self.log.clock() - limit
         if limit < 0 or until < 0 or segment.max_timestamp > until:
@@ -97,14 +100,20 @@ class Expiration:
         return True
 
     def is_surplus(self, segment: CopiedSegment) -> bool:
-        """Return True if both tiers without a segment still have ``retention.bytes`` (TL-12)."""
+        """Return True if both tiers without a segment still have ``retention.bytes`` (TL-12).
+
+        The size of a segment for which this returns True is then off the surplus.
+        """
         if self._surplus <= 0 or self._surplus < segment.size:
             return False
         self._surplus -= segment.size
         return True
 
     def surplus(self, segments: list[CopiedSegment], lineage: dict[int, int]) -> int:
-        """Return the bytes of both tiers above ``retention.bytes``; 0 without a limit, or below it."""
+        """Return the bytes of both tiers above ``retention.bytes``; 0 without a limit, or below it.
+
+        Releases that trust valid segments count all of them if the last run found no other.
+        """
         limit = self.log.config.retention_bytes
         local = self.log.only_local_size
         counted = range(3) if self.log.dialect.remote_size == "all" else (COPY_FINISHED,)

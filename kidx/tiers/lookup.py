@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from kidx.tiers.metadata import RemoteMetadata
 
 _CACHE_BYTES = 1 << 30
+"""Maximum size of the cache of index files: the default of ``remote.log.index.file.cache.total.size.bytes``."""
 
 
 class RemoteLookup:

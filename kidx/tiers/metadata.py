@@ -61,7 +61,14 @@ class CopiedSegment:
 
 
 class _EpochSegments:
-    """Remote segments with records of one leader epoch."""
+    """Remote segments with records of one leader epoch.
+
+    Attributes:
+        referenced: the segments that a lookup finds, by the first offset of the epoch in each.
+        unreferenced: the other segments, by number: those whose copy or deletion has started, and those that a segment
+            copied later covers.
+        highest_offset: highest offset of the epoch that was ever copied, or None.
+    """
 
     def __init__(self) -> None:
         self.referenced: dict[int, CopiedSegment] = {}

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _PARTITIONED: Final = frozenset({"findings", "files"})
+"""Tables whose files are in one directory per topic."""
 
 
 class Output:

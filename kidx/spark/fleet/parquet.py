@@ -80,6 +80,8 @@ class ParquetOverFsspec(DataSource):
 
 
 class _Reader(DataSourceReader):
+    """Reader of a table, with one task per file."""
+
     def __init__(self, table: _Table, columns: Sequence[str]) -> None:
         self._table, self._columns = table, list(columns)
 
@@ -102,10 +104,14 @@ class _Reader(DataSourceReader):
 
 @dataclass
 class _Written(WriterCommitMessage):
+    """Beginning of the names of the files that a task has written."""
+
     name: str
 
 
 class _Writer(DataSourceArrowWriter):
+    """Writer of a table."""
+
     def __init__(self, table: _Table, *, overwrite: bool) -> None:
         self._table, self._overwrite = table, overwrite
 

@@ -33,6 +33,7 @@ from kidx.files import TEXT_LIMIT
 if TYPE_CHECKING:
     from kidx.storage import Entry, Store
 
+# Files that a mirror has: of segments and snapshots, by pattern, and others by name, of which checkpoints are copied.
 _NAMES: Final = re.compile(r"\d{1,20}(?:\.[a-z.]+|-\d{10}\.checkpoint)")
 _CHECKPOINTS: Final = (META_PROPERTIES, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS)
 _KNOWN: Final = {EPOCHS, CLEAN_SHUTDOWN, *_CHECKPOINTS}
@@ -183,6 +184,7 @@ class Mirror:
         return [each for each in self.store.list(path) if each.name not in {"", ".", ".."} and "\0" not in each.name]
 
     def _look(self, directory: Path, listed: Future[list[Entry]], depth: int, pool: ThreadPoolExecutor) -> None:
+        """Mirror a directory, and the directories in it down to a depth."""
         try:
             entries = listed.result()
             self._files(directory, entries)
@@ -199,6 +201,7 @@ class Mirror:
             self._look(directory / name, future, depth - 1, pool)
 
     def _files(self, directory: Path, entries: Iterable[Entry]) -> None:
+        """Mirror the files of a directory."""
         directory.mkdir(parents=True, exist_ok=True)
         for entry in entries:
             path = directory / entry.name

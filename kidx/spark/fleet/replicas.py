@@ -90,6 +90,8 @@ class Difference:
 
 
 class _Batch(NamedTuple):
+    """Header of a batch, as far as it is compared; ``records`` is None in an old format."""
+
     base_offset: int
     last_offset: int
     size: int
@@ -131,6 +133,8 @@ def _first_difference(one: Replica, two: Replica) -> Difference | None:
 
 
 class _Fault(NamedTuple):
+    """Fields of a :class:`Difference` that do not name the replicas."""
+
     offset: int
     expected: object
     actual: object

@@ -47,6 +47,7 @@ _FOUND: Final = {
     "several": "coalesce(min(broker) < max(broker), false)",
 }
 """Counts that are computed while the listing is written; ``several`` is true if there is more than one broker."""
+# SQL expressions: columns that show whether a directory was found twice, and columns of a segment to verify.
 _OF_A_PARTITION: Final = (
     "*",
     "row_number() over (partition by resolved, complete order by number) as rank",
@@ -175,6 +176,8 @@ def check_run_id(run_id: str) -> None:
 
 
 class _Run:
+    """One attempt at a run, and the duration of its steps so far."""
+
     def __init__(
         self, spark: SparkSession, output: Output, run_id: str, request: Request, progress: Progress | None
     ) -> None:

@@ -1,8 +1,7 @@
 """Numbers of Spark tasks, and measured costs per segment, for a fleet of any size.
 
-The model of the sizes in ``docs/fleet.md``. ``tests/bench/fleet.py``
-measures these costs. All of them grow linearly with the number of segments, except the bytes to
-read. The driver stores nothing per segment.
+The numbers are explained in ``docs/fleet.md``, and ``tests/bench/fleet.py`` measures the costs. All of them grow
+linearly with the number of segments, except the bytes to read. The driver stores nothing per segment.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE: Final = 64
 """Number of verdicts in one Arrow batch of a task's output."""
-_KEPT: Final = tuple(each.name for each in fields(SegmentVerdict) if each.name != "segment")
+_WRITTEN_FIELDS: Final = tuple(each.name for each in fields(SegmentVerdict) if each.name != "segment")
 
 
 _seen: Final = Counter({"bytes": 0})
@@ -84,7 +84,7 @@ def _written(verdict: SegmentVerdict, place: Place, directory: Path) -> str:
             values["path"] = values["path"].rpartition("/")[2]
         return place.with_store_names(values, directory)
 
-    return json.dumps({name: getattr(verdict, name) for name in _KEPT}, default=fields_of)
+    return json.dumps({name: getattr(verdict, name) for name in _WRITTEN_FIELDS}, default=fields_of)
 
 
 def _read(text: str, segment: Segment, directory: Path) -> SegmentVerdict:
