@@ -2,7 +2,7 @@
 
 Every class derives from the builtin that a Python programmer would catch anyway, so ``except ValueError`` around an
 append works without knowing this module. ``kind`` is the word for the error in conformance's protocol, traces and
-reports. Ids such as OI-3 are those of clauses: the numbered requirements in ``conformance/clauses``.
+reports. Ids such as OI-3 name clauses: the numbered requirements in ``conformance/clauses``.
 
 ``str(error)`` names the file, the value and the limit. ``error.kafka_message`` is the text of Kafka's exception in the
 dialect's release, letter for letter; None if Kafka's exception has no text.

@@ -1,7 +1,7 @@
 """Every on-disk format as a table: offset, size, name, meaning, source. The code reads and writes with these tables.
 
 All integers are big-endian and signed (AI-1). No index file has a header or a checksum: each is a dense array of
-entries from byte 0. Ids such as AI-1 are those of clauses: the numbered requirements in ``conformance/clauses``.
+entries from byte 0. Ids such as AI-1 name clauses: the numbered requirements in ``conformance/clauses``.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ class BrokerRun(ServerRun):
     """The class of the reference; a test replaces it with a defective one."""
     lockstep: BrokerLockstep | None = None
     _why_refused = ""
-    """The error of a start that the reference also refuses, which ends the run without a divergence; else empty."""
+    """The error of a start that the reference also rejects, which ends the run without a divergence; else empty."""
 
     def carry_out(self) -> Result:
         """Start the broker, run the examples or kill cycles, and return the result with its counts."""

@@ -1,4 +1,4 @@
-"""Plan of a run: what is tested, with how many examples, and what is done about divergences."""
+"""Plan of a run: the implementations and releases to test, the number of examples, and the treatment of divergences."""
 
 from __future__ import annotations
 

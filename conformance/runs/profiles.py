@@ -44,7 +44,7 @@ class Profile:
         steps: The maximum number of steps (executed rules) per example.
         seed: The default seed; None for a random one each time.
         broker: The work of the broker machine, which starts the broker and compares its files.
-        wire: The work of the wire machine, which tests a broker by its protocol alone.
+        wire: The work of the wire machine, which tests only the protocol of a broker.
     """
 
     name: str

@@ -86,7 +86,7 @@ class _Runner:
 
     Attributes:
         results: The results so far.
-        performed: The operations that each machine executed.
+        executed: The operations that each machine executed.
         not_driven: The errors of implementations that a machine cannot test.
         uncovered: Messages about rows of the attribution tables that no generated example matched.
         machine: The machine run in progress, or None before the first.
@@ -103,7 +103,7 @@ class _Runner:
             load_expectations() if plan.expectations is None else load_expectations(plan.expectations)
         )
         self.results: list[Result] = []
-        self.performed: dict[str, set[str]] = {}
+        self.executed: dict[str, set[str]] = {}
         self.not_driven: list[NotDrivenError] = []
         self.uncovered: list[str] = []
         self.reporter = DivergenceReporter(plan, self.seed, sink)
@@ -163,7 +163,7 @@ class _Runner:
                 lambda total: self.reporter.report_first_failures(its, total),
             )
             self.ledger.mark_matched(evidence.matched_expectations)
-            self.performed[machine] = {operation for operation, _, _ in evidence.kinds}
+            self.executed[machine] = {operation for operation, _, _ in evidence.kinds}
             self.not_driven += its.unsupported.values()
             seconds = time.monotonic() - started
             found = self.reporter.found(its, evidence)
@@ -203,7 +203,7 @@ class _Runner:
         results = run_servers(self.plan, circumstances)
         self.results += results
         for result in results:
-            self.performed.setdefault(result.machine, set()).update(result.details.get("performed", ()))
+            self.executed.setdefault(result.machine, set()).update(result.details.get("performed", ()))
         return not any(result.divergences for result in results)
 
     def _steps(self) -> int:
@@ -229,7 +229,7 @@ class _Runner:
             (result.machine, result.implementation, result.release): [id_ for id_, n in result.clauses.items() if n]
             for result in self.results
         }
-        unmet = self.ledger.stale(exercised, self.performed)
+        unmet = self.ledger.stale(exercised, self.executed)
         own = self.plan.expectations is not None
         stale = tuple(each for each in unmet if each.must_not_be_stale(own=own))
         unsure = [str(each) for each in unmet if each not in stale]

@@ -13,7 +13,7 @@ INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
 SEGMENT_SUFFIXES: Final = (LOG, *INDEX_SUFFIXES)
 
 SWAP: Final = ".swap"
-"""Last suffix of a file that the next start swaps in for another one."""
+"""Last suffix of a file that replaces another file at the next start."""
 # Names of files in a partition (the first) and in a log directory.
 EPOCHS: Final = "leader-epoch-checkpoint"
 START_OFFSETS: Final = "log-start-offset-checkpoint"

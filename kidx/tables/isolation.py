@@ -77,7 +77,7 @@ def _from_snapshot(log: PartitionLog, counter: Counter) -> TransactionPosition:
 
 
 def _follow(batch: RecordBatch, open_since: dict[int, int]) -> None:
-    """Add the transaction that a batch begins, or remove the one that its marker ends."""
+    """Add the transaction that a batch begins, or remove the transaction that its marker ends."""
     if batch.magic < 2 or not batch.is_transactional:
         return
     if not batch.is_control:

@@ -24,7 +24,7 @@ class Expiration:
     def __init__(self, log: TieredLog) -> None:
         self.log = log
         self._all_valid = False  # True if the last run found that all counted segments belong to the log
-        self._surplus = 0  # bytes above retention.bytes, without those of the segments selected so far
+        self._surplus = 0  # bytes above retention.bytes, without the segments selected so far
 
     def run(self) -> None:
         """Delete remote segments below the log start, past an age, or above a total size, oldest first.

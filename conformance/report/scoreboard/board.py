@@ -149,8 +149,8 @@ class Row:
         about: description and home page of the implementation.
         cells: one cell for each area.
         made: provenance of each run.
-        baseline: score for the wire baseline (the MUST clauses that any broker can be tested for over Kafka's
-            protocol); None if no run used the protocol.
+        baseline: score for the wire baseline (the MUST clauses that any broker can be tested for over the
+            protocol of Kafka); None if no run used the protocol.
     """
 
     label: str

@@ -26,7 +26,7 @@ _OFFSETS: Final = BASES | {
 }  # fmt: skip
 """Numbers that move with a base offset. A target is missing: it is an offset for one kind of index only."""
 _FEW: Final = 3
-"""How many of the nearest and of the smallest other numbers are tried in place of a number."""
+"""The number of nearest and of smallest other numbers that are tried in place of a number."""
 
 
 def cost_of_number(value: int) -> int:
