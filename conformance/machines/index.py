@@ -18,7 +18,7 @@ from conformance.machines.machine import Machine
 from conformance.operations import SIGNATURES, Observation, Operation, State
 from conformance.operations.index_capabilities import has_unusual_arguments
 from conformance.strategies import index as strategies
-from conformance.strategies.index_probe import Aim, IndexProbe
+from conformance.strategies.index_probe import AnchoredNumber, IndexProbe
 from kidx.layout import ABORTED_TXN, OFFSET_INDEX, TIME_INDEX
 
 if TYPE_CHECKING:
@@ -133,10 +133,10 @@ class IndexMachine(Machine):
 
     # -- rules -------------------------------------------------------------------------------------------------
 
-    @rule(aim=strategies.cut_points())
-    def truncate_to(self, aim: Aim) -> None:
+    @rule(number=strategies.cut_points())
+    def truncate_to(self, number: AnchoredNumber) -> None:
         """Remove the entries at or beyond an offset."""
-        self.do("truncate_to", self.probe.offset(aim))
+        self.do("truncate_to", self.probe.offset(number))
 
     @rule(suffix=st.sampled_from(_SUFFIXES), directory=st.sampled_from(("", "", "", _NOWHERE)))
     def rename(self, suffix: str, directory: str) -> None:

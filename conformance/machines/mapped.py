@@ -9,7 +9,7 @@ from conformance.machines.index import IndexMachine
 from conformance.operations import Operation
 from conformance.strategies import index as strategies
 from conformance.strategies.index import Start
-from conformance.strategies.index_probe import Aim
+from conformance.strategies.index_probe import AnchoredNumber
 from kidx.java_numbers import LONG_MAX
 
 _HOUSEKEEPING = ("sanity_check", "flush", "trim", "truncate", "reset", "reset")
@@ -19,21 +19,21 @@ _HOUSEKEEPING = ("sanity_check", "flush", "trim", "truncate", "reset", "reset")
 class MappedIndexMachine(IndexMachine):
     """Machine of a memory-mapped index file."""
 
-    @rule(aim=strategies.targets())
-    def lookup(self, aim: Aim) -> None:
+    @rule(number=strategies.targets())
+    def lookup(self, number: AnchoredNumber) -> None:
         """Look up a key."""
-        self.do("lookup", self.probe.column(aim, 0))
+        self.do("lookup", self.probe.column(number, 0))
 
-    @rule(aim=strategies.slots())
-    def entry(self, aim: Aim) -> None:
+    @rule(number=strategies.slots())
+    def entry(self, number: AnchoredNumber) -> None:
         """Read a slot by number."""
-        self.do("entry", self.probe.count(aim))
+        self.do("entry", self.probe.count(number))
 
-    @rule(aims=st.lists(strategies.sizes(), min_size=1, max_size=2))
-    def resize(self, aims: list[Aim]) -> None:
+    @rule(numbers=st.lists(strategies.sizes(), min_size=1, max_size=2))
+    def resize(self, numbers: list[AnchoredNumber]) -> None:
         """Change the file's length once or twice: a second resize shows the effect of a failed first one (AI-40)."""
-        for aim in aims:
-            size = self.probe.size(aim)
+        for number in numbers:
+            size = self.probe.size(number)
             self.do("resize", size if self.lockstep.accepts(Operation("resize", (size,))) else 0)
 
     @rule(name=st.sampled_from(_HOUSEKEEPING))
@@ -49,7 +49,7 @@ class MappedIndexMachine(IndexMachine):
         at the first key of the warm section.
         """
         for delta in strategies.NEAR if self.probe.entries else (0,):
-            self.do("lookup", self.probe.column(Aim(anchor, delta), 0))
+            self.do("lookup", self.probe.column(AnchoredNumber(anchor, delta), 0))
 
     def fill(self, operation: str, *arguments: int) -> None:
         """Append the first entries of an example."""

@@ -10,11 +10,11 @@ from conformance.machines.mapped import MappedIndexMachine
 from conformance.operations import Operation
 from conformance.strategies import index as strategies
 from conformance.strategies.index import Start
-from conformance.strategies.index_probe import Aim
+from conformance.strategies.index_probe import AnchoredNumber
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, to_int, to_long
 from kidx.layout import OFFSET_INDEX
 
-_LAST = Aim("last", 0)
+_LAST = AnchoredNumber("last", 0)
 """The last entry: its column 0 is the offset, its column 1 the position."""
 
 
@@ -46,10 +46,10 @@ class OffsetMachine(MappedIndexMachine):
         offset, position = self.probe.column(_LAST, 0), self.probe.column(_LAST, 1)
         self.do("append", to_long(offset + gap), to_int(position + step))
 
-    @rule(aim=strategies.aimed_offsets(), position=st.sampled_from((0, 7, -1, INT_MAX, INT_MIN)))
-    def append_anywhere(self, aim: Aim, position: int) -> None:
+    @rule(number=strategies.anchored_offsets(), position=st.sampled_from((0, 7, -1, INT_MAX, INT_MIN)))
+    def append_anywhere(self, number: AnchoredNumber, position: int) -> None:
         """Append an entry that is likely to be rejected."""
-        self.do("append", self.probe.column(aim, 0), position)
+        self.do("append", self.probe.column(number, 0), position)
 
     @rule(count=strategies.bulk_counts(), gap=strategies.gaps(), step=strategies.positions())
     def bulk_append(self, count: int, gap: int, step: int) -> None:
@@ -59,16 +59,21 @@ class OffsetMachine(MappedIndexMachine):
             gap = step = 0
         self.do("bulk_append", offset + gap, 0, gap, step, count)
 
-    @rule(aim=strategies.targets(), size=strategies.fetch_sizes())
-    def fetch_upper_bound(self, aim: Aim, size: int) -> None:
+    @rule(number=strategies.targets(), size=strategies.fetch_sizes())
+    def fetch_upper_bound(self, number: AnchoredNumber, size: int) -> None:
         """Query how far a fetch of some size may reach."""
-        self.do("fetch_upper_bound", self.probe.column(aim, 0), to_int(self.probe.column(aim, 1)), size)
+        self.do("fetch_upper_bound", self.probe.column(number, 0), to_int(self.probe.column(number, 1)), size)
 
     @rule(anchor=st.sampled_from(("last", "first", "warm", "middle")))
     def bound_around(self, anchor: str) -> None:
         """Query the bounds of fetches that end at an entry or next to it."""
         for delta in strategies.NEAR if self.probe.entries else (0,):
-            self.do("fetch_upper_bound", self.probe.base_offset, to_int(self.probe.column(Aim(anchor, delta), 1)), 0)
+            self.do(
+                "fetch_upper_bound",
+                self.probe.base_offset,
+                to_int(self.probe.column(AnchoredNumber(anchor, delta), 1)),
+                0,
+            )
 
     @rule(count=st.sampled_from((2, 3, 5)), size=st.sampled_from((0, 100, -1)))
     def fetch_up_to_equal_positions(self, count: int, size: int) -> None:

@@ -10,11 +10,11 @@ from conformance.machines.mapped import MappedIndexMachine
 from conformance.operations import Operation
 from conformance.strategies import index as strategies
 from conformance.strategies.index import Start
-from conformance.strategies.index_probe import Aim
+from conformance.strategies.index_probe import AnchoredNumber
 from kidx.java_numbers import LONG_MAX, LONG_MIN, to_long
 from kidx.layout import TIME_INDEX
 
-_LAST = Aim("last", 0)
+_LAST = AnchoredNumber("last", 0)
 """The last entry: its column 0 is the timestamp, its column 1 the offset."""
 
 
@@ -53,10 +53,10 @@ class TimeMachine(MappedIndexMachine):
 
     @rule(
         timestamp=strategies.targets(),
-        offset=strategies.aimed_offsets(),
+        offset=strategies.anchored_offsets(),
         skip_full_check=st.sampled_from((False, True)),
     )
-    def maybe_append_anywhere(self, timestamp: Aim, offset: Aim, skip_full_check: bool) -> None:
+    def maybe_append_anywhere(self, timestamp: AnchoredNumber, offset: AnchoredNumber, skip_full_check: bool) -> None:
         """Append an entry that is likely to be rejected or ignored."""
         self.do("maybe_append", self.probe.column(timestamp, 0), self.probe.column(offset, 1), skip_full_check)
 

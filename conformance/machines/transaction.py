@@ -8,10 +8,10 @@ from hypothesis.stateful import initialize, rule
 from conformance.machines.index import IndexMachine, calls_on_closed, closings, damages_of
 from conformance.operations import Operation
 from conformance.strategies import index as strategies
-from conformance.strategies.index_probe import Aim
+from conformance.strategies.index_probe import AnchoredNumber
 from kidx.java_numbers import LONG_MAX
 
-_LAST = Aim("last", 0)  # the last record, by its last offset
+_LAST = AnchoredNumber("last", 0)  # the last record, by its last offset
 _DISTANCES = st.sampled_from((1, 1, 2, 5, 0, 100, LONG_MAX // 2))
 
 
@@ -43,13 +43,15 @@ class TransactionMachine(IndexMachine):
         last=strategies.targets(),
         stable=strategies.targets(),
     )
-    def append_anywhere(self, producer_id: int, first: Aim, last: Aim, stable: Aim) -> None:
+    def append_anywhere(
+        self, producer_id: int, first: AnchoredNumber, last: AnchoredNumber, stable: AnchoredNumber
+    ) -> None:
         """Append a transaction with arbitrary offsets, which is likely to be rejected."""
-        offsets = (_offset(self.probe.column(aim, 0)) for aim in (first, last, stable))
+        offsets = (_offset(self.probe.column(number, 0)) for number in (first, last, stable))
         self.do("append_aborted", producer_id, *offsets)
 
     @rule(fetch=strategies.targets(), upper=strategies.targets())
-    def collect_aborted(self, fetch: Aim, upper: Aim) -> None:
+    def collect_aborted(self, fetch: AnchoredNumber, upper: AnchoredNumber) -> None:
         """Collect the aborted transactions in a range that begins and ends at, or near, offsets of transactions."""
         self.do("collect_aborted", _offset(self.probe.column(fetch, 0)), _offset(self.probe.column(upper, 1)))
 

@@ -2,8 +2,8 @@
 
 A value that occurs twice in a list of ``sampled_from`` is drawn twice as often. Examples shrink to the first value.
 
-An :class:`Aim` is a number near an anchor, such as the last key of the index. The anchor ``warm`` is the first entry of
-the warm section, ``last_relative`` the largest offset that an entry can store.
+An :class:`AnchoredNumber` is a number near an anchor, such as the last key of the index. The anchor ``warm`` is the
+first entry of the warm section, ``last_relative`` the largest offset that an entry can store.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from hypothesis import strategies as st
 
 from conformance.operations import Operation
-from conformance.strategies.index_probe import Aim
+from conformance.strategies.index_probe import AnchoredNumber
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX
 from kidx.layout import WARM_SECTION_BYTES
 
@@ -21,27 +21,27 @@ NEAR: Final = (0, 1, -1, 2, -2)
 """Distances from a key, to find off-by-one errors."""
 
 
-def _aims(anchors: tuple[str, ...], deltas: tuple[int, ...]) -> st.SearchStrategy[Aim]:
-    return st.sampled_from([Aim(anchor, delta) for anchor in anchors for delta in deltas])
+def _anchored(anchors: tuple[str, ...], deltas: tuple[int, ...]) -> st.SearchStrategy[AnchoredNumber]:
+    return st.sampled_from([AnchoredNumber(anchor, delta) for anchor in anchors for delta in deltas])
 
 
-def targets() -> st.SearchStrategy[Aim]:
+def targets() -> st.SearchStrategy[AnchoredNumber]:
     """Draw keys to look up.
 
     Followers fetch from the last key. At the first entry of the warm section, the search changes to the other half. The
     remaining keys are the limits of 32- and 64-bit arithmetic.
     """
     anchors = ("last", "last", "first", "warm", "warm", "middle", "base", "last_relative")
-    return _aims(anchors, NEAR) | _aims(("zero", "int_max", "long_max", "long_min"), (0, 1, -1))
+    return _anchored(anchors, NEAR) | _anchored(("zero", "int_max", "long_max", "long_min"), (0, 1, -1))
 
 
-def aimed_offsets() -> st.SearchStrategy[Aim]:
+def anchored_offsets() -> st.SearchStrategy[AnchoredNumber]:
     """Draw offsets to append, most of which are rejected, by different checks (OI-3, OI-5, AI-8)."""
     anchors = ("last", "last", "base", "last_relative", "last_relative")
-    return _aims(anchors, NEAR) | _aims(("zero", "int_max", "unsigned_max", "long_max", "long_min"), (0, 1, -1))
+    return _anchored(anchors, NEAR) | _anchored(("zero", "int_max", "unsigned_max", "long_max", "long_min"), (0, 1, -1))
 
 
-def cut_points() -> st.SearchStrategy[Aim]:
+def cut_points() -> st.SearchStrategy[AnchoredNumber]:
     """Draw offsets to truncate to: near keys, and out of range.
 
     Most are near the last key, as when a follower truncates. Most other truncations empty a large index, and there are
@@ -60,7 +60,7 @@ def cut_points() -> st.SearchStrategy[Aim]:
         "long_min",
         "long_max",
     )
-    return _aims(anchors, NEAR)
+    return _anchored(anchors, NEAR)
 
 
 def gaps() -> st.SearchStrategy[int]:
@@ -148,15 +148,15 @@ def bulk_counts() -> st.SearchStrategy[int]:
     return st.sampled_from((2, 3, 5, 10, 41, 700))
 
 
-def sizes() -> st.SearchStrategy[Aim]:
+def sizes() -> st.SearchStrategy[AnchoredNumber]:
     """Draw new sizes: the used size, more, less (AI-11), 0, the maximum, and no multiple of an entry."""
     anchors = ("used", "used", "max", "max", "length", "half", "nothing")
-    return _aims(anchors, (0, 1, -1, 12, 8, 24, -12, -24))
+    return _anchored(anchors, (0, 1, -1, 12, 8, 24, -12, -24))
 
 
-def slots() -> st.SearchStrategy[Aim]:
+def slots() -> st.SearchStrategy[AnchoredNumber]:
     """Draw slots to read: first, last, past the end, negative, and slots whose position exceeds 32 bits (AI-41)."""
-    return _aims(("used", "nothing", "half", "warm"), NEAR) | _aims(("wrap", "int_min"), (0, 1, 2, -1))
+    return _anchored(("used", "nothing", "half", "warm"), NEAR) | _anchored(("wrap", "int_min"), (0, 1, 2, -1))
 
 
 def damages(entry_size: int, st: Any = st) -> Any:

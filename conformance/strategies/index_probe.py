@@ -1,8 +1,8 @@
 """Reader of the state of the tested index, so that strategies can draw numbers near its keys and sizes.
 
-Hypothesis draws values before the state of the index is known. So a strategy draws an :class:`Aim`: an anchor such as
-"the last key", and a small distance from it. The rule computes the number with an :class:`IndexProbe`. An aim shrinks
-towards "last key, distance 0".
+Hypothesis draws values before the state of the index is known. So a strategy draws an :class:`AnchoredNumber`: an
+anchor such as "the last key", and a small distance from it. The rule computes the number with an :class:`IndexProbe`.
+An anchored number shrinks towards "last key, distance 0".
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from conformance.lockstep import Lockstep
 
 
-class Aim(NamedTuple):
+class AnchoredNumber(NamedTuple):
     """Number that is computed when the rule runs: the number that ``anchor`` names, plus ``delta``."""
 
     anchor: str
@@ -95,21 +95,21 @@ class IndexProbe:
             return max(0, entries - 1 - self.warm_entries)
         return entries - 1
 
-    def column(self, aim: Aim, column: int) -> int:
-        """Return the number of an aim as a Java ``long``, from a column: 0 is the key, 1 the value."""
-        return to_long(self._anchor(aim.anchor, column) + aim.delta)
+    def column(self, number: AnchoredNumber, column: int) -> int:
+        """Return an anchored number as a Java ``long``, from a column of the entries: 0 is the key, 1 the value."""
+        return to_long(self._anchor(number.anchor, column) + number.delta)
 
-    def offset(self, aim: Aim) -> int:
-        """Return the offset of an aim as a Java ``long``."""
-        return self.column(aim, 1 if self._kind == "time" else 0)
+    def offset(self, number: AnchoredNumber) -> int:
+        """Return an anchored offset as a Java ``long``."""
+        return self.column(number, 1 if self._kind == "time" else 0)
 
-    def size(self, aim: Aim) -> int:
-        """Return the size in bytes of an aim, possibly negative; the anchor is a number of entries, the delta bytes."""
-        return to_int(self._entries(aim.anchor) * self.entry_size + aim.delta)
+    def size(self, number: AnchoredNumber) -> int:
+        """Return an anchored size in bytes, possibly negative; the anchor is a number of entries, the delta bytes."""
+        return to_int(self._entries(number.anchor) * self.entry_size + number.delta)
 
-    def count(self, aim: Aim) -> int:
-        """Return the slot number of an aim as a Java ``int``."""
-        return to_int(self._entries(aim.anchor) + aim.delta)
+    def count(self, number: AnchoredNumber) -> int:
+        """Return an anchored slot number as a Java ``int``."""
+        return to_int(self._entries(number.anchor) + number.delta)
 
     def _anchor(self, anchor: str, column: int) -> int:
         if anchor in _FIXED:

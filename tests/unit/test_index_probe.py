@@ -6,7 +6,7 @@ import pytest
 
 from conformance.lockstep import Lockstep
 from conformance.operations import Operation
-from conformance.strategies.index_probe import Aim, IndexProbe
+from conformance.strategies.index_probe import AnchoredNumber, IndexProbe
 from kidx.java_numbers import INT_MAX, LONG_MAX, LONG_MIN
 
 
@@ -36,20 +36,22 @@ def test_an_offset_index_is_seen_with_absolute_offsets(probe_of):
     assert probe.entry(5) == (1000, 0), "a slot after the entries, still in the file"
     assert probe.entry(10) is None
     assert probe.entry(-1) is None
-    keys = {anchor: probe.column(Aim(anchor, 0), 0) for anchor in ("first", "middle", "last", "warm", "base")}
+    keys = {
+        anchor: probe.column(AnchoredNumber(anchor, 0), 0) for anchor in ("first", "middle", "last", "warm", "base")
+    }
     assert keys == {"first": 1007, "middle": 1027, "last": 1047, "warm": 1007, "base": 1000}
-    assert probe.column(Aim("last", 2), 0) == 1049
-    assert probe.column(Aim("last", -2), 1) == 448
-    assert probe.offset(Aim("last", 0)) == 1047
-    assert probe.column(Aim("last_relative", 1), 0) == 1000 + INT_MAX + 1
+    assert probe.column(AnchoredNumber("last", 2), 0) == 1049
+    assert probe.column(AnchoredNumber("last", -2), 1) == 448
+    assert probe.offset(AnchoredNumber("last", 0)) == 1047
+    assert probe.column(AnchoredNumber("last_relative", 1), 0) == 1000 + INT_MAX + 1
 
 
 def test_a_time_index_is_seen_with_its_timestamps_first(probe_of):
     probe = probe_of("time", 1000, 60, ("maybe_append", 5, 1001, False), ("maybe_append", 9, 1004, False))
     assert probe.entry(1) == (9, 1004)
-    assert probe.column(Aim("last", 0), 0) == 9
-    assert probe.offset(Aim("last", 0)) == 1004
-    assert probe.offset(Aim("first", -1)) == 1000
+    assert probe.column(AnchoredNumber("last", 0), 0) == 9
+    assert probe.offset(AnchoredNumber("last", 0)) == 1004
+    assert probe.offset(AnchoredNumber("first", -1)) == 1000
 
 
 def test_a_transaction_is_seen_from_its_last_offset(probe_of):
@@ -61,19 +63,19 @@ def test_a_transaction_is_seen_from_its_last_offset(probe_of):
 def test_the_warm_anchor_is_the_first_slot_of_the_warm_section(probe_of):
     probe = probe_of("offset", 0, 1100 * 8, ("bulk_append", 0, 0, 1, 1, 1030))
     assert probe.slot("warm") == 1030 - 1 - 1024
-    assert probe.column(Aim("warm", 0), 0) == 5
-    assert probe.count(Aim("warm", 1)) == 6
+    assert probe.column(AnchoredNumber("warm", 0), 0) == 5
+    assert probe.count(AnchoredNumber("warm", 1)) == 6
 
 
 def test_sizes_and_slots_are_counted_in_entries(probe_of):
     probe = probe_of("offset", 0, 83, ("bulk_append", 1, 0, 1, 1, 4))
-    sizes = {anchor: probe.size(Aim(anchor, 0)) for anchor in ("used", "half", "length", "max", "nothing")}
+    sizes = {anchor: probe.size(AnchoredNumber(anchor, 0)) for anchor in ("used", "half", "length", "max", "nothing")}
     assert sizes == {"used": 32, "half": 16, "length": 80, "max": 80, "nothing": 0}
-    assert probe.size(Aim("used", 3)) == 35
-    assert probe.size(Aim("nothing", -24)) == -24
-    assert probe.count(Aim("used", -1)) == 3
-    assert probe.count(Aim("int_min", 0)) == -INT_MAX - 1
-    assert probe.count(Aim("wrap", 1)) * 8 & 0xFFFFFFFF == 8
+    assert probe.size(AnchoredNumber("used", 3)) == 35
+    assert probe.size(AnchoredNumber("nothing", -24)) == -24
+    assert probe.count(AnchoredNumber("used", -1)) == 3
+    assert probe.count(AnchoredNumber("int_min", 0)) == -INT_MAX - 1
+    assert probe.count(AnchoredNumber("wrap", 1)) * 8 & 0xFFFFFFFF == 8
 
 
 @pytest.mark.parametrize(
@@ -82,18 +84,18 @@ def test_sizes_and_slots_are_counted_in_entries(probe_of):
 )
 def test_fixed_anchors_and_wrapping_around_as_java_does(probe_of, anchor, value):
     probe = probe_of("offset", 0, 80)
-    assert probe.column(Aim(anchor, 0), 0) == value
-    assert probe.column(Aim("long_max", 1), 0) == LONG_MIN
-    assert probe.column(Aim("long_min", -1), 0) == LONG_MAX
+    assert probe.column(AnchoredNumber(anchor, 0), 0) == value
+    assert probe.column(AnchoredNumber("long_max", 1), 0) == LONG_MIN
+    assert probe.column(AnchoredNumber("long_min", -1), 0) == LONG_MAX
 
 
 def test_in_an_empty_index_every_anchor_is_the_base(probe_of):
     probe = probe_of("offset", 1000, 80, ("trim",))
-    assert {probe.column(Aim(anchor, 0), 0) for anchor in ("first", "last", "middle", "warm")} == {1000}
+    assert {probe.column(AnchoredNumber(anchor, 0), 0) for anchor in ("first", "last", "middle", "warm")} == {1000}
 
 
 def test_without_any_party_every_anchor_is_the_base(tmp_path):
     probe = IndexProbe(Lockstep([], tmp_path), "time")
     probe.base_offset = 7
     assert (probe.entries, probe.length, probe.entry(0)) == (0, 0, None)
-    assert probe.column(Aim("last", 1), 0) == 8
+    assert probe.column(AnchoredNumber("last", 1), 0) == 8

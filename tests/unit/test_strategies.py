@@ -10,7 +10,7 @@ from thorough_params import thorough_param
 from conformance.lockstep import Lockstep
 from conformance.operations import FILE_OPERATIONS, Operation
 from conformance.strategies import index as strategies
-from conformance.strategies.index_probe import _COUNTS, _FIXED, Aim, IndexProbe
+from conformance.strategies.index_probe import _COUNTS, _FIXED, AnchoredNumber, IndexProbe
 from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN
 
 KEYS = {"first", "middle", "warm", "last", "base", "last_relative", *_FIXED}
@@ -41,17 +41,17 @@ def simplest(strategy):
             strategies.targets(),
             {"last", "first", "warm", "middle", "base", "last_relative", "zero", "int_max", "long_max", "long_min"},
         ),
-        (strategies.aimed_offsets(), {"last", "base", "last_relative", *_FIXED}),
+        (strategies.anchored_offsets(), {"last", "base", "last_relative", *_FIXED}),
         (strategies.cut_points(), {"last", "middle", "first", "warm", "base", "last_relative", "long_min", "long_max"}),
     ],
-    ids=["targets", "aimed_offsets", "cut_points"],
+    ids=["targets", "anchored_offsets", "cut_points"],
 )
 def test_every_anchor_of_a_key_is_reached_with_its_neighbours(strategy, anchors):
-    aims = set(drawn(strategy))
-    assert {aim.anchor for aim in aims} == anchors
+    numbers = set(drawn(strategy))
+    assert {number.anchor for number in numbers} == anchors
     assert anchors <= KEYS
-    assert {aim.delta for aim in aims if aim.anchor == "last"} == set(strategies.NEAR)
-    assert simplest(strategy) == Aim("last", 0)
+    assert {number.delta for number in numbers if number.anchor == "last"} == set(strategies.NEAR)
+    assert simplest(strategy) == AnchoredNumber("last", 0)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +63,9 @@ def test_every_anchor_of_a_key_is_reached_with_its_neighbours(strategy, anchors)
     ids=["sizes", "slots"],
 )
 def test_every_anchor_of_a_size_is_reached(strategy, anchors):
-    assert {aim.anchor for aim in drawn(strategy)} == anchors
+    assert {number.anchor for number in drawn(strategy)} == anchors
     assert anchors <= SIZES
-    assert simplest(strategy) == Aim("used", 0)
+    assert simplest(strategy) == AnchoredNumber("used", 0)
 
 
 @pytest.mark.parametrize("anchor", sorted(KEYS | SIZES))
@@ -78,8 +78,8 @@ def test_the_view_knows_every_anchor(tmp_path, anchor):
     lockstep.perform(Operation("open", ("offset", "0.index", 1000, 88, True)))
     lockstep.perform(Operation("bulk_append", (1010, 5, 3, 7, 7)))
     if anchor in KEYS:
-        last = probe.column(Aim("last", 0), 0)
-        assert (probe.column(Aim(anchor, 0), 0) == last) == (anchor == "last")
+        last = probe.column(AnchoredNumber("last", 0), 0)
+        assert (probe.column(AnchoredNumber(anchor, 0), 0) == last) == (anchor == "last")
     else:
         assert (probe._entries(anchor) == 0) == (anchor in ("nothing", "warm"))
     lockstep.end()
@@ -155,4 +155,6 @@ def test_every_damage_is_done(entry_size):
 
 def test_values_are_within_the_types_of_java():
     assert all(INT_MIN <= size <= INT_MAX for size in drawn(strategies.fetch_sizes(), 200))
-    assert all(isinstance(aim, Aim) for aim in drawn(st.one_of(strategies.sizes(), strategies.slots()), 200))
+    assert all(
+        isinstance(number, AnchoredNumber) for number in drawn(st.one_of(strategies.sizes(), strategies.slots()), 200)
+    )
