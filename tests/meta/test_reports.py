@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
+from conformance.clauses import load_clauses
+from conformance.experiments.interleave import table as interleave_table
+from conformance.experiments.power_loss import table as power_loss_table
 from conformance.experiments.start_damage import table
 from tests.bench import brokers
 
@@ -21,6 +25,30 @@ def test_the_page_of_corrupt_directories_is_written_from_its_results():
     """`conformance damage --report reports` writes it."""
     outcomes = table.merged(REPORTS / "damage.json", [])
     assert (REPORTS / "damage.md").read_text("utf-8").endswith(f"\n\n{table.markdown(outcomes)}")
+
+
+@pytest.mark.parametrize("page", sorted(REPORTS.glob("power_loss*.md")), ids=lambda page: page.name)
+def test_the_words_of_a_page_of_power_failures_are_those_of_its_command(page):
+    text = page.read_text("utf-8")
+    (command,) = re.findall(r"`(conformance power-loss [^`]*)`", text)
+    if "--planted" in command:
+        assert text.startswith(power_loss_table.planted_table([], command).partition("0 of 0")[0])
+        return
+    assert text.startswith(power_loss_table.table([], command))
+    assert re.search(r"^## \w", text, re.MULTILINE)
+    for clause, title in re.findall(r"^\| (PF-\w+) \| (.*?) \| ", text, re.MULTILINE):
+        known = load_clauses()[clause]
+        assert title == known.title + (f" ({known.ticket})" if known.ticket else "")
+
+
+@pytest.mark.parametrize("page", sorted(REPORTS.glob("interleave*.md")), ids=lambda page: page.name)
+def test_the_words_of_a_page_of_interleavings_are_those_of_its_command(page):
+    text = page.read_text("utf-8")
+    (command,) = re.findall(r"`(conformance interleave [^`]*)` prints", text)
+    assert text.startswith(interleave_table.table([], command).partition("\n\n| | ")[0])
+    for clause, title in re.findall(r"^- (IV-\w+): (.*)\.$", text, re.MULTILINE):
+        assert title == load_clauses()[clause].title
+    assert "| new |" not in text
 
 
 @pytest.mark.parametrize("page", sorted(REPORTS.glob("*.md")), ids=lambda page: page.name)
