@@ -8,9 +8,11 @@ import re
 import pytest
 
 from conformance.clauses import load_clauses
+from conformance.experiments.index_corruption import table as hands_table
 from conformance.experiments.interleave import table as interleave_table
 from conformance.experiments.power_loss import table as power_loss_table
 from conformance.experiments.start_damage import table
+from conformance.experiments.tiers import table as tiers_table
 from tests.bench import brokers
 
 REPORTS = brokers.PAGE.parent
@@ -25,6 +27,17 @@ def test_the_page_of_corrupt_directories_is_written_from_its_results():
     """`conformance damage --report reports` writes it."""
     outcomes = table.merged(REPORTS / "damage.json", [])
     assert (REPORTS / "damage.md").read_text("utf-8").endswith(f"\n\n{table.markdown(outcomes)}")
+
+
+def test_the_page_of_tiers_is_written_from_its_results():
+    """`conformance tiers --report reports` writes it."""
+    results = json.loads((REPORTS / "tiered.json").read_text("utf-8"))
+    assert (REPORTS / "tiered.md").read_text("utf-8").endswith(f"\n\n{tiers_table.markdown(results)}")
+
+
+def test_the_page_of_corrupt_index_files_has_the_legend_of_its_template():
+    """`conformance corrupt --report reports` writes it."""
+    assert hands_table.markdown([]).partition("\n|")[0] in (REPORTS / "hands.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("page", sorted(REPORTS.glob("power_loss*.md")), ids=lambda page: page.name)
