@@ -107,7 +107,7 @@ def scoreboard_command(
 
 
 def _split_label(name: str) -> tuple[str, str]:
-    """Split an argument into label and NAME; an IMPL or an existing path has no label.
+    """Split an argument into label and NAME; a value of ``-i`` or an existing path has no label.
 
     Raises:
         ToolError: One part is empty.

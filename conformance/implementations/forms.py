@@ -49,7 +49,7 @@ FORMS: Final = {
 
 
 def form_of(text: str) -> Form | None:
-    """Return the form of an IMPL, or None if it has none."""
+    """Return the form of a value of ``-i IMPL``, such as ``exec:COMMAND``; None if it has no known form."""
     name, colon, rest = text.partition(":")
     form = FORMS.get(name)
     if form is None or (form.optional and bool(colon) != bool(rest)):
@@ -58,7 +58,7 @@ def form_of(text: str) -> Form | None:
 
 
 def is_server(text: str) -> bool:
-    """Return True if an IMPL is a server, which has a separate machine and is tested with one release at a time."""
+    """Return True if a value of ``-i`` names a server: it has its own machine, and each run tests one release."""
     form = form_of(text)
     if form is not None and form.name == "subject":
         subject = load_subjects().get(text.partition(":")[2])
@@ -67,13 +67,13 @@ def is_server(text: str) -> bool:
 
 
 def is_program(text: str) -> bool:
-    """Return True if an IMPL is a program that speaks the line protocol; it is started once for each release."""
+    """Return True if a value of ``-i`` names a program of the line protocol, which is started once for each release."""
     form = form_of(text)
     return form is not None and form.name == "exec"
 
 
 def machine_of(text: str) -> str:
-    """Return the machine of an IMPL that is a server; empty for any other."""
+    """Return the machine of a value of ``-i`` that names a server; empty for any other value."""
     form = form_of(text)
     return form.machine if form is not None and is_server(text) else ""
 

@@ -52,7 +52,7 @@ class Spec(NamedTuple):
 
 
 def parse_spec(text: str) -> Spec:
-    """Parse an IMPL, without starting or importing anything.
+    """Parse a value of ``-i IMPL``, without starting or importing anything.
 
     Raises:
         ToolError: The text has none of the forms.
@@ -80,10 +80,10 @@ def parse_spec(text: str) -> Spec:
 
 
 def implementation_factory(text: str, *, deadline: float = DEADLINE) -> ImplementationFactory:
-    """Return a factory for the implementations that an IMPL names, one for each release.
+    """Return a factory for the implementations that a value of ``-i`` names, one for each release.
 
     Args:
-        text: The IMPL.
+        text: The value of ``-i``, such as ``exec:./my-index``.
         deadline: The time in seconds that a program (``exec:``) has for each reply.
 
     Raises:

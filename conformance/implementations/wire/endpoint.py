@@ -38,7 +38,7 @@ def open_endpoint(text: str, start_command: str = "") -> Iterator[Endpoint]:
     """Yield the endpoint of a broker; a process that is started here runs until the end of the block.
 
     Args:
-        text: The IMPL.
+        text: The value of ``-i``, such as ``wire:localhost:9092``.
         start_command: The command that starts a ``wire:`` broker in the foreground; empty if the broker runs already.
 
     Raises:

@@ -36,7 +36,7 @@ def require_class_name(name: str, taken: Collection[str] = ()) -> None:
         taken: The names of other classes in the test.
 
     Raises:
-        ToolError: It cannot.
+        ToolError: The name is not an identifier of Java in ASCII, or is taken.
     """
     if not name.isidentifier() or not name.isascii() or name in _RESERVED or name in taken:
         raise ToolError(
