@@ -19,6 +19,7 @@ from conformance.experiments.power_loss.failures import Failure, crash_points, l
 from conformance.experiments.power_loss.signatures import Finding, signature_of
 from conformance.implementations.jvm.bytecode import jars_of
 from conformance.implementations.jvm.java_compiler import compile_java
+from conformance.implementations.jvm.tiered import tiered_jars
 from conformance.kafka.jar_fetch import tool_jar
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
@@ -82,11 +83,9 @@ def said(source, release, directory, fixed=()):
         directory: an empty directory.
         fixed: numbers of the findings whose fixes are applied to the release's class files.
     """
-    jars = (
-        [*patched_jars(release, fixed, directory), tool_jar("junit")]
-        if fixed
-        else [*jars_of(release), tool_jar("junit")]
-    )
+    of_tiers = "LocalTieredStorage" in source.read_text("utf-8")
+    kafkas = patched_jars(release, fixed, directory) if fixed else (tiered_jars if of_tiers else jars_of)(release)
+    jars = [*kafkas, tool_jar("junit")]
     compile_java([source], jars, directory / "classes")
     results = run_tests([directory / "classes", *jars], directory / "classes", directory)
     return results[f"{source.stem}.trace"]
@@ -101,6 +100,8 @@ def is_difference(text):
     ("machine", "name", "release", "other"),
     [
         ("log", "97e3b596615b", "3.7.2", "3.8.1"),
+        thorough_param("tiered", "616ef7613ce7", "3.9.0", "3.9.1"),
+        thorough_param("tiered", "39638d39d56d", "4.4.0", "3.7.2"),
         thorough_param("segment", "21c4575f95c1", "4.0.0", "4.0.1"),
         thorough_param("cleaned", "87a83200f3cc", "4.4.0", "2.8.2"),
         thorough_param("segment", "1f6060d3ffa2", "3.6.2", "3.7.2"),

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 _JAVA = files(__package__) / "java"
 SOURCES = _JAVA / "conformance"
+BESIDE_KAFKA = _JAVA / "tiers"
+"""Sources of classes that Kafka's class loader loads, because they use members of Kafka's package."""
 ASM = ("asm", "asm-tree")
 """Jars that our Java package is compiled against, in addition to Java's own classes."""
 
@@ -110,13 +112,13 @@ def compiled_classes() -> Path:
     return _compiled(SOURCES)
 
 
-def compiled_against(jars: Sequence[Path], name: str) -> Path:
-    """Return the directory with the classes of another of our Java directories, compiled against jars.
+def compiled_against(jars: Sequence[Path]) -> Path:
+    """Return the directory with the classes that Kafka's class loader loads, compiled against jars.
 
     Raises:
         ToolError: As :func:`driver_class`.
     """
-    return _compiled(_JAVA / name, jars)
+    return _compiled(BESIDE_KAFKA, jars)
 
 
 def _compiled(directory: Traversable, jars: Sequence[Path] = ()) -> Path:

@@ -37,15 +37,25 @@ _STORAGE_OF: Final = {
 _OPERATIONS: Final = performed(TIERED_OPS)
 
 
-@cache
-def _loader(release: str) -> Any:
-    """Return the class loader of a release, of its remote storage, and of our metadata manager."""
+def tiered_jars(release: str) -> list[Path]:
+    """Return the class path of a release's log and ``LocalTieredStorage``.
+
+    Raises:
+        ToolError: A jar cannot be fetched.
+    """
     series = release.rpartition(".")[0]
     storage = _STORAGE_OF[series]
     jars = [*class_path(release, "log"), tool_jar(f"tiers-{storage}")]
     if not storage.startswith(series):  # the storage needs a class that has moved since
         jars += [jar for jar in class_path("4.3.1", "log") if jar.name.startswith("kafka-clients-")]
-    return class_loader([*jars, compiled_against(jars, "tiers")])
+    return jars
+
+
+@cache
+def _loader(release: str) -> Any:
+    """Return the class loader of a release, of its remote storage, and of our metadata manager."""
+    jars = tiered_jars(release)
+    return class_loader([*jars, compiled_against(jars)])
 
 
 class JvmTiered(JvmClasses[TieredObservation]):

@@ -12,8 +12,9 @@ from importlib.resources import files
 from typing import Final
 
 from conformance.errors import ToolError
-from conformance.implementations.jvm.driver import SOURCES
+from conformance.implementations.jvm.driver import BESIDE_KAFKA, SOURCES
 
+_PACKAGE: Final = re.compile(r"^package ([\w.]+);\n", re.MULTILINE)
 _IMPORT: Final = re.compile(r"^import [\w.]+;$", re.MULTILINE)
 _IMPORTS: Final = re.compile(r"(?:^import (?!static)[\w.]+;\n)+", re.MULTILINE)
 _TOP_LEVEL: Final = re.compile(r"^(?:public )?(final class|abstract class)", re.MULTILINE)
@@ -22,8 +23,10 @@ _WORD: Final = re.compile(r"\b[A-Z]\w+\b")
 
 
 def source_of(name: str) -> str:
-    """Return the source of a class of the harness."""
-    return (SOURCES / f"{name}.java").read_text("utf-8")
+    """Return the source of a class of the harness, or of one that is loaded with Kafka's classes."""
+    return next(
+        source.read_text("utf-8") for each in (SOURCES, BESIDE_KAFKA) if (source := each / f"{name}.java").is_file()
+    )
 
 
 def template_of(file: str, test: str, names: Sequence[str], public: Iterable[str] = ()) -> tuple[str, str]:
@@ -51,15 +54,21 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 
 
 def _nested(names: Sequence[str], public: Iterable[str]) -> tuple[list[str], str]:
-    """Return the imports of classes of the harness, and the classes as nested ones."""
+    """Return the imports of classes of the harness, and the classes as nested ones.
+
+    Where a class of the harness has the name of one that Kafka loads, the nested class has the name of the nested one.
+    """
     imports: set[str] = set()
     classes = []
-    for name in names:
-        source = source_of(name)
+    sources = {name: source_of(name) for name in names}
+    full = {f'"{_PACKAGE.findall(source)[0]}.{name}"': name for name, source in sources.items()}
+    for name, source in sources.items():
         imports.update(_IMPORT.findall(source))
-        body = _IMPORT.sub("", source).replace("package conformance;\n", "", 1).strip()
+        body = _PACKAGE.sub("", _IMPORT.sub("", source), count=1).strip()
         access = "public" if name in public else "private"
         inner = _TOP_LEVEL.sub(rf"{access} static \1", body, count=1)
+        for literal, loaded in full.items():
+            inner = inner.replace(literal, f"{loaded}.class.getName()")
         classes.append("\n".join(f"    {line}" if line else "" for line in inner.split("\n")))
     return sorted(imports), "\n\n".join(classes)
 

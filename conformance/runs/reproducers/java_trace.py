@@ -1,4 +1,4 @@
-"""Export of a trace about a segment, a log or a cache as a JUnit 5 test of Kafka's own class, in one file.
+"""Export of a trace about a segment, a log, a tiered log or a cache as a JUnit 5 test of Kafka's class, in one file.
 
 The signatures of Kafka's methods differ between releases. The test therefore contains the classes of the harness that
 find the methods (``conformance/implementations/jvm/java``), and runs with every release.
@@ -38,6 +38,11 @@ _LOG_STATE: Final = (
     "Log start offset, log end offset, high watermark, last stable offset, recovery point; number of segments, base"
     " offset and size of each; then the state of producers."
 )
+_TIERED_STATE: Final = _LOG_STATE + (
+    " Then local start offset, highest remote offset, number of remote segments, and of each: number, first and last"
+    " offset, state, largest timestamp, size, 1 if it has no transactions, number of leader epochs, epoch and start"
+    " offset of each, CRC-32 of all files."
+)
 _SEGMENT_STATE: Final = (
     "Size, bytes since the last index entry, creation time; rolling timestamp, largest timestamp and its offset, each"
     " 0, or after 1 if it is known; then the three indexes in the same way."
@@ -52,16 +57,20 @@ class _Form:
         driver: The class that executes steps.
         classes: The other classes of the harness that the test needs.
         state: A comment that explains the numbers of the state.
+        package: The package of the test.
+        loaded: Those of the classes that Kafka loads.
     """
 
     driver: str
     classes: tuple[str, ...]
     state: str
+    package: str = "org.apache.kafka.storage.internals.log"
+    loaded: tuple[str, ...] = ()
 
 
-_LOG: Final = _Form(
-    "LogDriver", ("LogAdapter", "LogParts", "LogProducers", "LogCleaning", "LogAnswer", "LogEnvironment"), _LOG_STATE
-)
+_OF_LOGS: Final = ("LogAdapter", "LogParts", "LogProducers", "LogCleaning", "LogAnswer", "LogEnvironment")
+_OF_TIERS: Final = ("FailingStorage", "MetadataInMemory")
+_LOG: Final = _Form("LogDriver", _OF_LOGS, _LOG_STATE)
 _FORMS: Final = {
     "segment": _Form(
         "SegmentDriver",
@@ -78,6 +87,13 @@ _FORMS: Final = {
     ),
     "log": _LOG,
     "cleaned": _LOG,
+    "tiered": _Form(
+        "TieredDriver",
+        ("TieredAdapter", *_OF_LOGS, "Mappings", *_OF_TIERS),
+        _TIERED_STATE,
+        "org.apache.kafka.server.log.remote.metadata.storage",
+        _OF_TIERS,
+    ),
     "cache": _Form(
         "CacheDriver",
         ("CacheAdapter", "AbortedTransactions", "StoredIndexes", "Mappings"),
@@ -119,13 +135,14 @@ def trace_test(trace: Trace, release: str, name: str) -> str:
     """
     form = _FORMS[trace.machine]
     parts = (form.driver, *form.classes, *_MEMBERS)
-    template, classes = template_of("TraceTest.java", name, parts)
+    template, classes = template_of("TraceTest.java", name, parts, form.loaded)
     subject = MACHINES[trace.machine].subject("jvm", release)
     values = {
         "title": java_comment(trace.title or f"Trace {trace.id}"),
         "release": release,
         "count": str(len(trace.operations)),
         "name": name,
+        "package": form.package,
         "driver": form.driver,
         "state": "\n     * ".join(wrap(form.state, 110)),
         "steps": _methods(list(_expected(trace, release, subject)), subject),

@@ -1,4 +1,4 @@
-package org.apache.kafka.storage.internals.log;
+package @package@;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
@@ -163,6 +163,14 @@ public class @name@ {
 
         void add(long value) {
             added.add(value);
+        }
+
+        int mark() {
+            return added.size();
+        }
+
+        void replace(int mark, long value) {
+            added.set(mark, value);
         }
 
         void failed(Throwable exception) {

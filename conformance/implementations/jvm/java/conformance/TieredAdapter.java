@@ -27,7 +27,7 @@ import java.util.zip.CRC32;
  */
 final class TieredAdapter {
     private static final String STORAGE = "org.apache.kafka.server.log.remote.storage.";
-    private static final String FAILING = STORAGE + "FailingStorage";
+    private static final String FAILING = "org.apache.kafka.server.log.remote.metadata.storage.FailingStorage";
     private static final String METADATA = "org.apache.kafka.server.log.remote.metadata.storage.MetadataInMemory";
     private static final String[] SUFFIXES =
         {".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".leader_epoch_checkpoint"};

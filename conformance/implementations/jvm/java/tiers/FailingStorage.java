@@ -1,9 +1,15 @@
-package org.apache.kafka.server.log.remote.storage;
+package org.apache.kafka.server.log.remote.metadata.storage;
 
 import java.io.IOException;
 import java.io.InputStream;
 import java.util.Map;
 import java.util.Optional;
+
+import org.apache.kafka.server.log.remote.storage.LocalTieredStorage;
+import org.apache.kafka.server.log.remote.storage.LogSegmentData;
+import org.apache.kafka.server.log.remote.storage.RemoteLogSegmentMetadata;
+import org.apache.kafka.server.log.remote.storage.RemoteStorageException;
+import org.apache.kafka.server.log.remote.storage.RemoteStorageManager;
 
 /** LocalTieredStorage whose operations fail on demand: a copy after its files were written, the others before. */
 public final class FailingStorage implements RemoteStorageManager {
