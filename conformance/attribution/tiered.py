@@ -90,7 +90,7 @@ def _asks_times(step: TieredStep) -> bool:
 # fmt: off
 ROWS: tuple[Row, ...] = (
     Row("TL-1", "open_tiers", "ok", "the log start", _starts_remotely),
-    Row("TL-2", "delete_records", "ok", "the local start", _local_moved),
+    Row("TL-2", "delete_records truncate_fully", "ok", "the local start", _local_moved),
     Row("TL-3", "copy_segments", "ok", "what later lookups and tasks find", _covered, "only after a truncation"),
     Row("TL-4", "copy_segments follow_remote", "ok", "the highest remote offset", _learned),
     Row("TL-5", "apply_retention", "ok", "segments and local start", _local_moved),
@@ -113,6 +113,7 @@ ROWS: tuple[Row, ...] = (
     Row("TL-21b", "copy_segments", "ok", "the metadata", _left(2), "only if the deletion fails, too"),
     Row("TL-22", "expire_remote", "remote", "the metadata"),
     Row("TL-23", "fetch_remote list_offsets", "remote", "the error"),
+    Row("TL-24", "list_offsets", "ok", "the answer", _asks_times),
     Row("LO-1", "list_offsets", "ok", "the answer", _asks(-2)),
     Row("LO-3a", "list_offsets", "ok", "the answer", _asks(-4)),
     Row("LO-4", "list_offsets", "ok", "the answer", _asks(-5)),

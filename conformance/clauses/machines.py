@@ -43,7 +43,7 @@ MACHINES: Final = {
     "log": MachineUse(examples_factor=0.15),
     "cleaned": MachineUse("log", examples_factor=0.1),
     "cache": MachineUse(by_default=False, examples_factor=0.3, since="3.6.0"),
-    "tiered": MachineUse(by_default=False, examples_factor=0.1, builds=False, since="3.7.0"),
+    "tiered": MachineUse(by_default=False, examples_factor=0.1, builds=False, since="3.6.0"),
     "broker": MachineUse(server=True),
     "wire": MachineUse("broker", server=True),
 }

@@ -46,7 +46,7 @@ TOOLS = {
     # Kafka's own storage in a local directory, which its tests and its quick start of tiered storage use.
     **{
         f"tiers-{release}": f"org.apache.kafka:kafka-storage:{release}:test"
-        for release in ("3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1")
+        for release in ("3.6.2", "3.7.2", "3.8.1", "3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1")
     },
     # Runs the JUnit tests that replay --export writes, as the reader of a bug report would.
     "junit": "org.junit.platform:junit-platform-console-standalone:1.11.4",

@@ -90,7 +90,7 @@ class RemoteSegmentState(NamedTuple):
         size: The size of the log in bytes.
         has_no_transactions: True if the transaction index is empty.
         epochs: The start offset of each leader epoch within the segment.
-        content: A checksum of all copied files; 0 if the segment is not copied.
+        content: A checksum of all files in storage; 0 without any.
     """
 
     number: int

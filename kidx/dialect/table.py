@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from copy import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from kidx.dialect.behaviour import Behaviour, Section
+
+if TYPE_CHECKING:
+    from kidx.dialect.libraries import Compressor, Decompressor
 
 NO_LIMIT: Final = (1 << 63) - 1
 
@@ -18,29 +21,6 @@ index, segment, log = Section("index"), Section("segment"), Section("log")
 producers, leader, cleaning = Section("producers"), Section("leader"), Section("cleaning")
 protocol, remote = Section("protocol"), Section("remote")
 dumping, running = Section("dumping"), Section("running")
-
-
-class Compressor(Protocol):
-    """Codec libraries that compress."""
-
-    def __call__(self, codec: Any, data: bytes, magic: int) -> bytes:
-        """Return the compressed bytes for a batch of this magic; the codec is a ``kidx.records.Codec``."""
-
-
-class Decompressor(Protocol):
-    """Codec libraries that decompress."""
-
-    def __call__(self, codec: Any, data: bytes, magic: int, *, mode: Any) -> Any:
-        """Return the output for a batch of this magic as a ``kidx.records.codecs.DecompressedStream``.
-
-        The result is None if the output has more bytes than these libraries accept.
-
-        Args:
-            codec: a ``kidx.records.Codec``.
-            data: the compressed bytes.
-            magic: format of the batch.
-            mode: a ``kidx.records.codecs.ReadMode``: the number of bytes requested per read (LG-64).
-        """
 
 
 # fmt: off
@@ -324,12 +304,32 @@ class Dialect:
         "The name in the error of a closed cache: ``Instance`` or ``RemoteIndexCache``.")
     metadata_knows_empty_transactions = remote.flag(">=4.0.0", "TL-14",
         "The metadata of a remote segment says that its transaction index is empty (KAFKA-16780).")
+    copies_find_highest_offset = remote.flag(">=3.7.0", "TL-4",
+        "The first run of a copy task also sets the highest remote offset of the log, not only its own.")
+    highest_remote_offset_is_in_epoch = remote.flag(">=3.7.0", "TL-4",
+        "The highest remote offset is at most the last offset of its leader epoch in the log.")
+    local_retention_knows_log_start = remote.flag(">=3.7.0", "TL-5",
+        "Local retention also deletes segments below the log start that are not copied.")
+    local_retention_may_be_total = remote.flag(">=3.7.2", "TL-5",
+        "A local retention of -2 is the retention of both tiers; before, it is no limit.")
+    local_retention_rolls = remote.flag(">=3.7.0", "TL-6",
+        "Local retention rolls an active segment that it would delete.")
+    truncation_moves_local_start = remote.flag(">=3.7.0", "TL-2",
+        "A full truncation moves the local log start offset to the new start.")
+    remote_segments_may_begin_before_epochs = remote.flag(">=3.7.1", "TL-24",
+        "A remote segment belongs to a log that has forgotten the segment's first leader epochs or the start of one.")
+    lookup_omits_unfinished_copies = remote.flag(">=3.6.1", "TL-24",
+        "A lookup by time omits remote segments whose copy failed or whose deletion has started.")
+    expires_older_epochs_last = remote.flag(">=3.6.1", "TL-13",
+        "An expiration task deletes segments of forgotten epochs last, and each other one once.")
     expires_at_exact_age = remote.flag("<=4.2.2", "TL-11",
         "An expiration task also deletes a segment whose age is exactly ``retention.ms``.")
     rejects_age_before_1970 = remote.flag("<=3.9.0", "TL-11",
         "An expiration task fails if ``retention.ms`` is longer than the time since 1970.")
     remote_fetch_begins_at_batch = remote.flag(">=3.9.1", "TL-18",
         "A remote fetch has the offset and the position of its first batch, not of the lookup.")
+    failed_copies_leave_files = remote.flag("<=3.7.2", "TL-21",
+        "The files of a failed copy remain in storage.")
     cleans_up_remotely = remote.flag(">=4.0.0", "TL-21",
         "A failed copy is deleted with its metadata, and failed deletions are repeated (KAFKA-17062).")
     remote_size = remote.choice({"all": "<=3.7.2", "copied": "3.8.0..4.3.1", "exact": ">=4.4.0"}, "TL-8",

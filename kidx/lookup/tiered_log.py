@@ -106,7 +106,7 @@ class TieredLog(ReadOnlyLog):
         lineage = with_records({entry.epoch: entry.start_offset for entry in self.epochs.entries})
         end = self.end_offset
         self._epochs = {each: epochs_of(each, lineage) for each in copied}
-        own = [each for each in copied if is_within(self._epochs[each], each.end_offset, lineage, end)]
+        own = [each for each in copied if is_within(self._epochs[each], each.end_offset, lineage, end, self.dialect)]
         self.remote = {each: RemoteFileSegment(each, self.dialect, self.scratch) for each in own}
         self.highest_remote = max((each.end_offset for each in own), default=0) - 1
         first = min([first_local, *(each.base_offset for each in own)])

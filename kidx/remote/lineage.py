@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError
 from kidx.java_numbers import LONG_MAX
 
@@ -28,7 +29,13 @@ def with_records(epochs: Mapping[int, int]) -> dict[int, int]:
     return dict([*kept, *ordered[-1:]])
 
 
-def is_within(segment_epochs: Mapping[int, int], end_offset: int, lineage: Mapping[int, int], log_end: int) -> bool:
+def is_within(
+    segment_epochs: Mapping[int, int],
+    end_offset: int,
+    lineage: Mapping[int, int],
+    log_end: int,
+    dialect: Dialect | None = None,
+) -> bool:
     """Return True if a remote segment belongs to a log (``isRemoteSegmentWithinLeaderEpochs``).
 
     Args:
@@ -36,13 +43,17 @@ def is_within(segment_epochs: Mapping[int, int], end_offset: int, lineage: Mappi
         end_offset: offset after the last record of the segment.
         lineage: start offset of each leader epoch of the log that has records.
         log_end: end offset of the log.
+        dialect: behaviour of a release; None for the newest one.
     """
     oldest = min(lineage, default=0)
-    own = {epoch: start for epoch, start in with_records(segment_epochs).items() if epoch >= oldest}
+    may_begin_before = dialect_of(dialect).remote_segments_may_begin_before_epochs
+    own = with_records(segment_epochs)
+    if may_begin_before:
+        own = {epoch: start for epoch, start in own.items() if epoch >= oldest}
     if not own or not own.keys() <= lineage.keys() or end_offset > log_end:
         return False
     first, *later = own
-    if first != oldest and own[first] < lineage[first]:
+    if (first != oldest or not may_begin_before) and own[first] < lineage[first]:
         return False
     # The epochs of the segment follow each other as the epochs of the log do.
     of_log = [epoch for epoch in lineage if epoch > first]

@@ -47,11 +47,15 @@ class Expiration:
         if log.dialect.rejects_age_before_1970 and log.clock() < log.config.retention_ms:
             raise InvalidArgumentError("cleanupUntilMs must be non-negative")
         selected, new_start = self._selected(lineage)
+        epochs = {epoch for segment in everything for epoch in segment.epochs}
+        if not log.dialect.expires_older_epochs_last:
+            self._delete_older_epochs(epochs)
         if new_start is not None:
             log.delete_records(new_start)
         for segment in selected:
             log.remote.delete(segment)
-        self._delete_older_epochs({epoch for segment in everything for epoch in segment.epochs})
+        if log.dialect.expires_older_epochs_last:
+            self._delete_older_epochs(epochs)
 
     def _selected(self, lineage: dict[int, int]) -> tuple[list[CopiedSegment], int | None]:
         """Return the segments to delete, and the log start after it or None."""
@@ -62,7 +66,7 @@ class Expiration:
             if segment.state == DELETE_STARTED and self.log.dialect.cleans_up_remotely:
                 selected.append(segment)
                 continue
-            if segment in selected:
+            if segment in selected and self.log.dialect.expires_older_epochs_last:
                 continue
             deletes = self.is_below_start(segment, log_start, lineage)
             valid = False

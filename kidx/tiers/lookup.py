@@ -52,7 +52,8 @@ class RemoteLookup:
 
     def is_valid(self, segment: CopiedSegment, lineage: dict[int, int]) -> bool:
         """Return True if a remote segment belongs to the log."""
-        return is_within(segment.epochs, segment.end_offset + 1, lineage, self._log.end_offset)
+        log = self._log
+        return is_within(segment.epochs, segment.end_offset + 1, lineage, log.end_offset, log.dialect)
 
     def find(self, timestamp: int, starting_offset: int) -> TimestampAndOffset | None:
         """Return the first record with that timestamp or a later one, or None.
@@ -75,7 +76,7 @@ class RemoteLookup:
                     segment.max_timestamp < timestamp
                     or segment.end_offset < starting_offset
                     or not self.is_valid(segment, lineage)
-                    or segment.state != COPY_FINISHED
+                    or (segment.state != COPY_FINISHED and log.dialect.lookup_omits_unfinished_copies)
                 ):
                     continue
                 is_local = segment.start_offset >= log.segments.first.base_offset

@@ -137,9 +137,17 @@ class RemoteMetadata:
             RemoteStorageError: storage fails; the deletion remains started.
         """
         self.update(segment, DELETE_STARTED)
+        self.delete_files(segment)
+        self.update(segment, DELETE_FINISHED)
+
+    def delete_files(self, segment: CopiedSegment) -> None:
+        """Delete the files of a segment, but not its metadata.
+
+        Raises:
+            RemoteStorageError: storage fails.
+        """
         self.require("delete")
         segment.files = {}
-        self.update(segment, DELETE_FINISHED)
 
     def of_epoch(self, epoch: int) -> list[CopiedSegment]:
         """Return the segments with records of a leader epoch, by start offset."""

@@ -59,7 +59,8 @@ class RemoteTasks:
             except OffsetOutOfRangeError:
                 return
             self._copied = log.highest_copied_offset()
-            log.highest_remote_offset = max(log.highest_remote_offset, self._copied)
+            if log.dialect.copies_find_highest_offset:
+                log.highest_remote_offset = max(log.highest_remote_offset, self._copied)
         stable = log.last_stable_offset
         if not self._copied < stable:
             return
@@ -114,9 +115,11 @@ class RemoteTasks:
         try:
             log.remote.require("copy")
         except RemoteStorageError:
-            if log.dialect.cleans_up_remotely:
-                with suppress(RemoteStorageError):
+            with suppress(RemoteStorageError):
+                if log.dialect.cleans_up_remotely:
                     log.remote.delete(copied)
+                elif not log.dialect.failed_copies_leave_files:
+                    log.remote.delete_files(copied)
             return False
         log.remote.update(copied, COPY_FINISHED)
         self._copied = copied.end_offset

@@ -53,16 +53,6 @@ class TieredConfig(LogConfig):
             local_retention_bytes=int(settings.get("local.retention.bytes", _AS_TOTAL)),
         )
 
-    @property
-    def local_ms(self) -> int:
-        """Age in milliseconds at which a copied segment is deleted locally; negative for never."""
-        return self.retention_ms if self.local_retention_ms == _AS_TOTAL else self.local_retention_ms
-
-    @property
-    def local_bytes(self) -> int:
-        """Local size in bytes above which copied segments are deleted; negative for never."""
-        return self.retention_bytes if self.local_retention_bytes == _AS_TOTAL else self.local_retention_bytes
-
 
 class TieredLog(UnifiedLog):
     """Log of one partition whose inactive segments are copied to remote storage.
@@ -111,7 +101,8 @@ class TieredLog(UnifiedLog):
         super().delete_records(offset)
 
     def _truncate_fully(self, offset: int) -> None:
-        self.local_start_offset = offset
+        if self.dialect.truncation_moves_local_start:
+            self.local_start_offset = offset
         super()._truncate_fully(offset)
 
     # -- local retention -----------------------------------------------------------------------------------------
@@ -134,6 +125,8 @@ class TieredLog(UnifiedLog):
         """
         if 0 < upper <= self.highest_remote_offset + 1:
             return True
+        if not self.dialect.local_retention_knows_log_start:
+            return False
         return following is not None and self.start_offset >= following.base_offset
 
     def remove_oldest(self, segments: list[LogSegment]) -> None:
@@ -159,7 +152,7 @@ class TieredLog(UnifiedLog):
         for entry in reversed(self.epochs.entries):
             highest = self.remote.highest_offset(entry.epoch)
             if highest is not None:
-                return min(highest, end - 1)
+                return min(highest, end - 1) if self.dialect.highest_remote_offset_is_in_epoch else highest
             end = entry.start_offset
         return -1
 
@@ -223,11 +216,16 @@ def _before_start(log: TieredLog) -> Predicate:
 
 
 def _by_size(log: TieredLog) -> Predicate:
-    return by_size(log, log.config.local_bytes)
+    return by_size(log, _local_limit(log, log.config.local_retention_bytes, log.config.retention_bytes))
 
 
 def _by_time(log: TieredLog) -> Predicate:
-    return by_time(log, log.config.local_ms)
+    return by_time(log, _local_limit(log, log.config.local_retention_ms, log.config.retention_ms))
+
+
+def _local_limit(log: TieredLog, local: int, total: int) -> int:
+    """Return a limit of the local log; negative for none."""
+    return total if local == _AS_TOTAL and log.dialect.local_retention_may_be_total else local
 
 
 def _selected(log: TieredLog, predicate: Predicate) -> list[LogSegment]:
@@ -244,6 +242,6 @@ def _selected(log: TieredLog, predicate: Predicate) -> list[LogSegment]:
         if is_empty or not log.is_removable(following, upper):
             break
         selected.append(segment)
-    if rolls:
+    if rolls and log.dialect.local_retention_rolls:
         log.roll_active()
     return selected

@@ -252,11 +252,10 @@ class _PartitionChecks:
             epochs = epochs_of(segment, lineage)
         except OSError:
             return True
-        if is_within(epochs, verdict.last_offset + 1, lineage, _LOG_END_UNKNOWN):
-            return True
-        logged = dict(reversed(verdict.epochs))
-        if is_within(logged, verdict.last_offset + 1, lineage, _LOG_END_UNKNOWN):
-            return True  # its checkpoint is wrong, which is a finding; its batches are not
+        # If the checkpoint is wrong, which is a finding, the batches are not.
+        for each in (epochs, dict(reversed(verdict.epochs))):
+            if is_within(each, verdict.last_offset + 1, lineage, _LOG_END_UNKNOWN, dialect_of(self.release)):
+                return True
         message = "its leader epochs differ from the local log: it is from a diverged log, and no broker reads it"
         self._add(segment, LOG, "sound", message)
         return False

@@ -1,7 +1,7 @@
 """Page of a long run: ``python -m tests.bench.run_page DIR PAGE``, with the ``--report DIR`` of ``conformance run``.
 
 It has the command, the numbers of examples and steps, and for each clause the steps that exercised it in the newest
-release of the run.
+release of the run that has the clause.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ def main(directory: Path, page: Path) -> None:
     """Write the page."""
     (stream,) = read_streams([directory])
     results = [result for result in stream.results if not result.unsupported]
-    newest = max(results, key=lambda result: version_of(result.release))
+    by_age = sorted(results, key=lambda result: version_of(result.release))
+    newest = by_age[-1]
     assert stream.footer is not None
     introduction = f"""Made by `{stream.header.command} --report {directory}`, then
 `python3 bootstrap.py python -m tests.bench.run_page {directory} {page}`.
@@ -32,8 +33,9 @@ def main(directory: Path, page: Path) -> None:
 examples; {stream.footer.seconds:,.0f} seconds; commit {commit()}. Unique divergences: {len(stream.divergences)}.
 
 {machine("hypothesis", "jpype1")}."""
-    heads = ("clause", f"steps that exercised it in {newest.release}")
-    rows = [(clause, f"{count:,}") for clause, count in sorted(newest.clauses.items())]
+    heads = ("clause", "newest release with it", "steps that exercised it")
+    found = {clause: result for result in by_age for clause in result.clauses}
+    rows = [(clause, result.release, f"{result.clauses[clause]:,}") for clause, result in sorted(found.items())]
     write_page(page, TITLES[newest.machine], introduction, heads, rows)
 
 

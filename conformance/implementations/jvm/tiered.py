@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
 
 _STORAGE_OF: Final = {
+    "3.6": "3.6.2",
     "3.7": "3.7.2",
     "3.8": "3.8.1",
     "3.9": "3.9.2",
@@ -62,7 +63,7 @@ class JvmTiered(JvmClasses[TieredObservation]):
     """Tiered log of one release; the base class explains the attributes.
 
     Args:
-        release: A release from 3.7.0 on.
+        release: A release from 3.6.0 on.
         progress: A callback that is called while jars are downloaded.
         build: None.
 

@@ -115,10 +115,10 @@ class ReferenceTiered(ReferenceLog):
         return answers
 
     def _segment(self, segment: CopiedSegment) -> RemoteSegmentState:
-        content = 0
-        if segment.state == 1:
-            known = self._contents.get(segment.number)
-            content = self._contents[segment.number] = checksum(segment) if known is None else known
+        known = self._contents.get(segment.number) if segment.files else 0
+        content = checksum(segment) if known is None else known
+        if content:
+            self._contents[segment.number] = content
         latest = segment.max_timestamp
         return RemoteSegmentState(
             segment.number,

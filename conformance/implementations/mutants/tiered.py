@@ -72,7 +72,7 @@ plant(
     Row("LO-19", "searches-the-next-segment", "A remote segment without the record does not end the search.",
         "remote_lookup.find", "return self.find_in(segment, timestamp, starting_offset)",
         "found = self.find_in(segment, timestamp, starting_offset)\nif found: return found\ncontinue"),
-    Row("LO-19", "ignores-the-lineage", "Remote segments that do not belong to the log are searched.",
+    Row("TL-24", "ignores-the-lineage", "Remote segments that do not belong to the log are searched.",
         "remote_lookup.is_valid", START, "return True"),
 )
 # fmt: on

@@ -56,7 +56,7 @@ def fill(template: str, values: Mapping[str, str]) -> str:
 def _nested(names: Sequence[str], public: Iterable[str]) -> tuple[list[str], str]:
     """Return the imports of classes of the harness, and the classes as nested ones.
 
-    Where a class of the harness has the name of one that Kafka loads, the nested class has the name of the nested one.
+    The name of a class that Kafka loads is replaced by the name of its nested class.
     """
     imports: set[str] = set()
     classes = []

@@ -58,7 +58,7 @@ class _Form:
         classes: The other classes of the harness that the test needs.
         state: A comment that explains the numbers of the state.
         package: The package of the test.
-        loaded: Those of the classes that Kafka loads.
+        loaded: The classes that Kafka loads.
     """
 
     driver: str

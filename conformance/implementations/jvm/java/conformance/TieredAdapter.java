@@ -22,7 +22,7 @@ import java.util.function.Function;
 import java.util.zip.CRC32;
 
 /**
- * Adapter of one release's RemoteLogManager (3.7 and later), with LocalTieredStorage and a metadata manager in memory. Its
+ * Adapter of one release's RemoteLogManager (3.6 and later), with LocalTieredStorage and a metadata manager in memory. Its
  * tasks and its lookups by time run in the calling thread; a broker runs them in thread pools.
  */
 final class TieredAdapter {
@@ -73,6 +73,7 @@ final class TieredAdapter {
         partition = Members.create(
             Members.constructor(Members.type(loader, "org.apache.kafka.common.TopicIdPartition"), 2), topicId,
             topicPartition);
+        failStorage(0);  // the storage is the one of another adapter with this loader
     }
 
     /** Makes operations of the storage fail; 0 ends it. */
@@ -336,13 +337,13 @@ final class TieredAdapter {
             reply.add(((Number) each.getKey()).longValue());
             reply.add(((Number) each.getValue()).longValue());
         }
-        reply.add(state.ordinal() == 1 ? content(segment) : 0);
+        reply.add(content(segment, state.ordinal() == 1));
     }
 
-    /** Returns a checksum of all files of a copied segment; they never change. */
-    private long content(Object segment) throws Throwable {
+    /** Returns a checksum of all files of a segment, or 0 without any. The files of a copied segment never change. */
+    private long content(Object segment, boolean copied) throws Throwable {
         Object id = field(segment.getClass(), "remoteLogSegmentId").read(segment);
-        Long known = contents.get(id);
+        Long known = copied ? contents.get(id) : null;
         if (known == null) {
             known = checksum(field(segment.getClass(), "startOffset").readLong(segment),
                 field(id.getClass(), "id").read(id).toString());
@@ -353,14 +354,16 @@ final class TieredAdapter {
 
     private long checksum(long start, String id) throws IOException {
         CRC32 sum = new CRC32();
+        boolean found = false;
         for (File directory : files.listFiles())
             for (String suffix : SUFFIXES) {
                 File file = new File(directory, String.format("%020d-%s%s", start, id, suffix));
+                found |= file.exists();
                 byte[] content = file.exists() ? Files.readAllBytes(file.toPath()) : new byte[0];
                 sum.update(ByteBuffer.allocate(8).putLong(file.exists() ? content.length : -1).flip());
                 sum.update(content);
             }
-        return sum.getValue();
+        return found ? sum.getValue() : 0;
     }
 
     /** Closes the manager without changing the log. */
