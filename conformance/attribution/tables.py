@@ -1,4 +1,4 @@
-"""Tables of all machines: the clauses that the operations of each machine can exercise."""
+"""Tables of all machines (generators of operations): the clauses that the operations of each can exercise."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from conformance.clauses import Clause
 
 _MODULES: Final = {machine: import_module(f"conformance.attribution.{machine}") for machine in MACHINES}
+"""The module of each machine: it has either rows (``ROWS``) or the ids of all clauses (``CLAUSES``)."""
 
 
 @cache

@@ -37,9 +37,9 @@ class Scope(Generic[ObservationT, Files]):
     """Definition of a kind of object for a lockstep; instances have no state and may be shared."""
 
     participant: Callable[[Any, Path], Participant]
-    """The participant of an implementation and its directory."""
+    """A function or class that returns the participant of an implementation and its directory."""
     reference: Callable[[str], Any]
-    """kidx as an implementation, for a release."""
+    """A function or class that returns kidx as an implementation, for a release."""
     operations: ClassVar[Mapping[str, Op]] = {}
     """The declarations of the operations, by name."""
     empty_observation: ObservationT

@@ -1,4 +1,4 @@
-"""Base class of the scopes (kinds of object that a lockstep tests) with all files of a directory: a log and a cache."""
+"""Base class of the scopes (kinds of object that a lockstep tests) with all files of a directory: logs and caches."""
 
 from __future__ import annotations
 
