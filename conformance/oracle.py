@@ -85,7 +85,7 @@ def _records_of_batch(batch: bytes, segment: int) -> list[ConsumerRecord]:
     for _ in range(count):
         size, at = _varint(body, at)
         if size < 0:
-            raise IndexError("a record of negative size")
+            raise IndexError("a record has a negative size")
         timestamp_delta, inner = _varint(body, at + 1)
         offset_delta, _ = _varint(body, inner)
         timestamp = largest if attributes & _LOG_APPEND_TIME else first + timestamp_delta

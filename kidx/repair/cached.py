@@ -33,7 +33,7 @@ def delete_copy(fault: CacheFault, *, dry_run: bool) -> int:
         OSError: the path is not a regular file, or cannot be deleted.
     """
     if fault.path.is_symlink() or not fault.path.is_file():
-        raise OSError("it is not a regular file")
+        raise OSError("only a regular file is deleted, not a link or a directory")
     size = fault.path.stat().st_size
     if not dry_run:
         fault.path.unlink()

@@ -111,7 +111,9 @@ def test_without_settings_one_line_says_what_to_pass(address):
 
 def test_a_wrong_password_is_one_line(address, certificate, tmp_path):
     connect = command_config(tmp_path, certificate, "wrong")
-    with pytest.raises(ToolError, match="cannot be reached: it rejects the authentication: SASL_AUTHENTICATION_FAILED"):
+    with pytest.raises(
+        ToolError, match="cannot be reached: the broker rejects the authentication: SASL_AUTHENTICATION_FAILED"
+    ):
         WireBroker(address, connect=connect)
 
 

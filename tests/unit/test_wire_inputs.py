@@ -64,7 +64,7 @@ def test_a_broker_that_hangs_is_one_line():
 def test_a_broker_that_closes_is_one_line(sent):
     with server(lambda connection, _: connection.sendall(sent), WHOLE) as address:
         said = refused(address)
-    assert "does not answer MetadataRequest: it has closed the connection; for TLS or SASL" in said
+    assert "does not answer MetadataRequest: the broker has closed the connection; for TLS or SASL" in said
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_log_in_with_a_password_is_sent_as_kafkas_tools_send_it(tmp_path, erro
     connect = read_command_config(path)
     if error:
         said = refused(address, connect=connect)
-        assert "cannot be reached: it rejects the authentication: SASL_AUTHENTICATION_FAILED" in said
+        assert "cannot be reached: the broker rejects the authentication: SASL_AUTHENTICATION_FAILED" in said
     else:
         connect(*address, 1.0).close()
     thread.join()
@@ -214,7 +214,7 @@ def test_a_malformed_log_in_response_is_one_line(tmp_path):
             connection.sendall(frame(number, struct.pack(">hi", 0, 0) if key == 17 else b"\0\0nothing"))
 
     address, thread = serving(answer)
-    assert "cannot be reached: cannot read its response to the authentication" in refused(
+    assert "cannot be reached: cannot read the broker's response to the authentication" in refused(
         address, connect=read_command_config(path)
     )
     thread.join()

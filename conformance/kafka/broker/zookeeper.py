@@ -74,7 +74,7 @@ class LocalZooKeeper:
             connection.sendall(command.encode("ascii"))
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
         if not answer:
-            raise ConnectionError("no response")
+            raise ConnectionError("the connection ended without a response")
         return answer.decode("utf-8", errors="replace")
 
     def await_session_expiry(self, path: str) -> None:

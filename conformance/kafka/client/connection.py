@@ -175,7 +175,7 @@ class Connection:
             self._socket.settimeout(max(deadline.left, 0.001))
             block = self._socket.recv(min(size - len(data), _BLOCK))
             if not block:
-                raise ConnectionError("it has closed the connection")
+                raise ConnectionError("the broker has closed the connection")
             if not deadline.left:
                 raise TimeoutError
             data += block
@@ -189,7 +189,7 @@ class Connection:
         form = request.header.get_response_class()
         try:
             if request.name != "FetchRequest" and _ENDLESS.search(reply):
-                raise ValueError("a number without an end")
+                raise ValueError("a variable-length number does not end")
             return _decode(form, request.API_VERSION, reply)
         except _DECODING as error:
             what = f"gives an answer to {request.name} version {request.API_VERSION} that cannot be decoded"

@@ -77,7 +77,9 @@ def read_command_config(path: Path) -> Connect:
                 try:
                     login.log_in(opened)
                 except (struct.error, ValueError) as error:
-                    raise ConnectionError(f"cannot read its response to the authentication: {error}") from error
+                    raise ConnectionError(
+                        f"cannot read the broker's response to the authentication: {error}"
+                    ) from error
             stack.pop_all()
             return opened
 
@@ -146,12 +148,12 @@ class _Login:
         name = self._mechanism.encode()
         answer = _exchange(opened, _HANDSHAKE, 1, struct.pack(">h", len(name)) + name)
         if error := error_name(struct.unpack_from(">h", answer)[0]):
-            raise PermissionError(f"it does not know SASL {self._mechanism}: {error}")
+            raise PermissionError(f"the broker does not know SASL {self._mechanism}: {error}")
         while not sasl.is_done():
             token = sasl.auth_bytes()
             answer = _exchange(opened, _AUTHENTICATE, 0, struct.pack(">i", len(token)) + token)
             if error := error_name(struct.unpack_from(">h", answer)[0]):
-                raise PermissionError(f"it rejects the authentication: {error}")
+                raise PermissionError(f"the broker rejects the authentication: {error}")
             at = 4 + max(0, struct.unpack_from(">h", answer, 2)[0])
             (size,) = struct.unpack_from(">i", answer, at)
             sasl.receive(bytes(answer[at + 4 : at + 4 + max(size, 0)]))
@@ -163,7 +165,7 @@ def _exchange(opened: socket.socket, key: int, version: int, body: bytes) -> byt
     opened.sendall(struct.pack(">i", len(message)) + message)
     (size,) = struct.unpack(">i", _exactly(opened, 4))
     if not 6 <= size <= _MAX_RESPONSE_BYTES:
-        raise ConnectionError(f"it answers the authentication with {size} bytes")
+        raise ConnectionError(f"the broker's response to the authentication has {size} bytes")
     return _exactly(opened, size)[4:]
 
 
@@ -172,6 +174,6 @@ def _exactly(opened: Any, size: int) -> bytes:
     while len(data) < size:
         block = opened.recv(size - len(data))
         if not block:
-            raise ConnectionError("it has closed the connection during the authentication")
+            raise ConnectionError("the broker has closed the connection during the authentication")
         data += block
     return data
