@@ -76,8 +76,9 @@ class Layout:
 
 # fmt: off
 OFFSET_INDEX: Final = Layout(".index", (
-    Field(0, 4, "relative_offset", "offset - base_offset of the last record of the batch (OI-1, SEG-5)"),
-    Field(4, 4, "position",        "byte position of that batch in the .log file"),
+    Field(0, 4, "relative_offset", "offset - base_offset of the last record of the batch (OI-1, SEG-5); "
+                                   "up to 3.9.0 and in 4.0.0, of the append (SEG-3)"),
+    Field(4, 4, "position",        "byte position in the .log file where that batch, or append, starts"),
 ), "OffsetIndex.java")
 
 TIME_INDEX: Final = Layout(".timeindex", (
