@@ -112,7 +112,7 @@ def test_a_server_that_closes_before_the_response_is_complete_has_its_own_error(
 
     with (
         server(close) as address,
-        pytest.raises(ClosedError, match="does not answer ListOffsetsRequest: it has closed"),
+        pytest.raises(ClosedError, match="does not answer ListOffsetsRequest: the broker has closed"),
     ):
         asked(address)
 
