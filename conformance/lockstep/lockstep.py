@@ -48,6 +48,7 @@ class Lockstep(Generic[ObservationT, Files]):
 
     Attributes:
         journal: A callback that receives each operation before it is executed, and None when an example begins.
+        watched: The name of the compared files after the last step (:meth:`Scope.named`).
     """
 
     scope: Scope[Any, Any]
@@ -70,7 +71,7 @@ class Lockstep(Generic[ObservationT, Files]):
         self.journal: Callable[[Operation | None], None] = lambda _: None
         self._comparing: Participant | None = None
         self.failure: DivergenceError | None = None
-        self._failed, self._name = False, scope.no_file_name  # the name of the compared files, see Scope.named
+        self._failed, self.watched = False, scope.no_file_name
         self._seen: list[tuple[ObservationT, Files]] = []  # of each group after the last step
         participants = [scope.participant(subject, scratch / str(number)) for number, subject in enumerate(subjects)]
         self.groups: list[Group[ObservationT, Files]] = grouped(scope, participants, releases, scratch, model=model)
@@ -168,7 +169,7 @@ class Lockstep(Generic[ObservationT, Files]):
         """Begin an example, with every participant in an empty directory."""
         self.operations = []
         self.journal(None)
-        self._failed, self._name = False, self.scope.no_file_name
+        self._failed, self.watched = False, self.scope.no_file_name
         self.statistics.examples += 1
         for participant in self._subjects:
             participant.begin()
@@ -234,18 +235,18 @@ class Lockstep(Generic[ObservationT, Files]):
         self.journal(operation)
         self.statistics.steps += 1
         if operation.name in self.scope.file_selecting_operations:
-            name = self.scope.named(operation, self._name)
-            self._watch(name, reread=name != self._name and operation.effect is Effect.OPENS)
+            name = self.scope.named(operation, self.watched)
+            self._watch(name, reread=name != self.watched and operation.effect is Effect.OPENS)
         before = self._seen
         is_corruption = operation.name in self.scope.corrupting_operations
         if is_corruption:
             for group in self.groups:
-                self.scope.corrupt(group, operation, self._name)
+                self.scope.corrupt(group, operation, self.watched)
             self._references.propagate_files()
         else:
             self._run_references(operation)
         self._snapshot()
-        step = Step(len(self.operations) - 1, operation, self._name, before, self._seen, is_corruption=is_corruption)
+        step = Step(len(self.operations) - 1, operation, self.watched, before, self._seen, is_corruption=is_corruption)
         if self._batched.kinds:
             self._batched.add(step)
         else:
@@ -267,7 +268,7 @@ class Lockstep(Generic[ObservationT, Files]):
 
     def _watch(self, name: Any, *, reread: bool) -> None:
         """Compare the files of another name from now on; read them again if the operation opens existing files."""
-        self._name = name
+        self.watched = name
         for participant in self.participants:
             if not participant.batched:
                 participant.watch(name)
@@ -370,7 +371,7 @@ class Lockstep(Generic[ObservationT, Files]):
                     self._diverged(participant, "kidx", {"bytes": (expected, actual)}, ())
         if self._batched.kinds:
             last = len(self.operations) - 1
-            self._batched.add(Step(last, self.operations[last], self._name, (), (), listings, clauses=()))
+            self._batched.add(Step(last, self.operations[last], self.watched, (), (), listings, clauses=()))
 
     def _diverged(
         self,

@@ -33,12 +33,14 @@ class FileDifference(NamedTuple):
         expected: expected content at the difference.
         actual: actual content at the difference.
         more: names of other files that differ.
+        where: file and part of the file with the difference.
     """
 
     title: str
     expected: str
     actual: str
     more: tuple[str, ...] = ()
+    where: str = ""
 
 
 def first_difference(machine: str, expected: Any, actual: Any) -> FileDifference | None:
@@ -100,7 +102,7 @@ def _of_file(machine: str, name: str, expected: bytes | None, actual: bytes | No
     label = f"{name}: " if name else ""
     if expected is None or actual is None:
         one, other = ("no file" if data is None else f"a file of {len(data)} bytes" for data in (expected, actual))
-        return FileDifference(f"{label}one side has no file", one, other)
+        return FileDifference(f"{label}one side has no file", one, other, where=name)
     pairs = enumerate(zip(expected, actual, strict=False))
     at = next((place for place, (a, b) in pairs if a != b), min(len(expected), len(actual)))
     if name.endswith(".log") or ".log." in name:
@@ -111,7 +113,7 @@ def _of_file(machine: str, name: str, expected: bytes | None, actual: bytes | No
         layout = _LAYOUTS.get(_suffix(name)) if name else _OF_MACHINE.get(machine)
         where, sides = _entries(layout, expected, actual, at)
     title = f"{label}expected {len(expected)} bytes, actual {len(actual)}; first difference at byte {at}, in {where}"
-    return FileDifference(title, sides[0], sides[1])
+    return FileDifference(title, sides[0], sides[1], where=f"{label}{where}")
 
 
 def _suffix(name: str) -> str:

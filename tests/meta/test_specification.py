@@ -9,7 +9,8 @@ import pytest
 from conformance.clauses import load_chapters, load_clauses
 from conformance.commands.site import SitePart, site_command
 from conformance.experiments.specification.bar import release_bar
-from conformance.experiments.specification.shown import smallest_traces
+from conformance.experiments.specification.shown import Evidence, smallest_traces
+from conformance.operations.trace_file import load_traces
 from conformance.runs.regression_traces import load_regression_traces
 from kidx.dialect import PUBLISHED, ROWS
 from kidx.dialect.release_range import ReleaseRange
@@ -53,6 +54,25 @@ def test_no_answer_has_a_path_of_this_machine():
     assert not [answer for answer in answers if "/kidx-" in answer]
 
 
+def test_a_trace_separates_releases_by_their_files_if_their_answers_are_equal():
+    """SEG-8a and SEG-8b are about the offset in the time index, which no answer to an append has."""
+    (trace,) = (each for each in load_regression_traces("log") if each.id == "0e4887fd6689")
+    shown = smallest_traces({"x": trace})["SEG-8a"]
+    assert shown.evidence is Evidence.SEPARATES
+    (until, one), (since, other) = shown.answers
+    assert (until, since) == ("<=3.6.2", ">=3.7.0")
+    assert one.partition(".timeindex: ")[0] == other.partition(".timeindex: ")[0]
+    assert "relative_offset=1 " in one
+    assert "relative_offset=2 " in other
+
+
+def test_a_recorded_divergence_shows_a_clause_that_holds_in_every_release():
+    kills = {trace.id: trace for trace in load_traces(ROOT / "tests/meta/kills.ndjson") if trace.machine == "time"}
+    shown = smallest_traces(kills)["TI-3d"]
+    assert shown.evidence is Evidence.RECORDED
+    assert shown.violator.startswith("mutant:")
+
+
 def test_a_bar_shows_the_releases_of_its_range():
     held = ReleaseRange.parse("2.4.1, 3.9.2, 4.0.1..")
     bar = ET.fromstring(release_bar(held, "a <label>"))  # noqa: S314 -- ours
@@ -87,7 +107,7 @@ def test_a_shorter_trace_is_preferred(pages):
 def test_the_tables_are_those_of_the_code(pages):
     assert "| 8–11 | 4 | `relative_offset` |" in pages["formats"]
     assert all(f"### `{name}` {{ #{name} }}" in pages["changes"] for name in ROWS)
-    assert re.search(r"\| 3\.5\.0 \| .*`scala_texts`\]\(#scala_texts\) becomes no", pages["changes"])
+    assert re.search(r"\| 3\.5\.0 \| .*`scala_texts`\]\(#scala_texts\) is no longer so", pages["changes"])
 
 
 def test_runs_add_how_often_a_clause_was_exercised(in_process, tmp_path):

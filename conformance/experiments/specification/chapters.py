@@ -9,6 +9,7 @@ from conformance.attribution.tables import machines_of, rows_of
 from conformance.clauses import EVIDENCE, LEVELS, family, load_chapters, load_clauses
 from conformance.clauses.machines import MACHINES
 from conformance.experiments.specification.bar import release_bar
+from conformance.experiments.specification.shown import Evidence
 from conformance.implementations.mutants import MUTANTS
 from conformance.operations.shortened import shortened
 from conformance.report.markdown_escape import table, text
@@ -44,6 +45,12 @@ runs compare the reference with Kafka's own classes.
 
 {entries}
 """
+
+_EVIDENCE = {
+    Evidence.SEPARATES: "in which other releases differ",
+    Evidence.RECORDED: "that shows it ({} diverges at the last step)",
+    Evidence.EXERCISED: "that exercises it",
+}
 
 
 def chapter_pages(shown: Mapping[str, Shown], exercised: Mapping[str, int]) -> dict[str, str]:
@@ -143,7 +150,8 @@ def _steps(shown: Shown) -> list[str]:
         for releases, answer in shown.answers
     )
     count = f"{shown.steps} step{'s' if shown.steps > 1 else ''}"
-    head = f"Smallest trace that shows it: {count} of the {shown.trace.machine} machine"
+    evidence = _EVIDENCE[shown.evidence].format(escape(shown.violator))
+    head = f"Smallest trace {evidence}: {count} of the {shown.trace.machine} machine"
     columns = f"<tr><th>releases</th><th>answer to step {shown.steps}, and the state after it</th></tr>"
     replay = f"<p><code>conformance replay {escape(shown.name)}</code></p>"
     table_of_answers = f"<table><thead>{columns}</thead><tbody>{answers}</tbody></table>"

@@ -1,48 +1,71 @@
-"""Smallest trace that exercises each clause, with the result of each release, found by executing all traces."""
+"""Smallest trace that shows or exercises each clause, with the results of the releases, found by executing traces."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from conformance.clauses import load_clauses
 from conformance.clauses.machines import driven_releases
 from conformance.lockstep.divergence import plain
 from conformance.machines import MACHINES
 from conformance.report.divergence import format_value
 from conformance.report.fields import fields_of_state, fields_of_value, in_one_line
+from conformance.report.file_entries import first_difference
 from conformance.scratch import scratch_directory
 from kidx.dialect import PUBLISHED
 from kidx.dialect.release_range import range_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from conformance.clauses import Clause
     from conformance.lockstep import Lockstep
+    from conformance.lockstep.scope import Group
     from conformance.operations import Observation, Operation
     from conformance.operations.trace import Trace
 
 _RELEASES = PUBLISHED.split()
 
 
+class Evidence(IntEnum):
+    """Evidence of a trace's last step about a clause, the strongest first."""
+
+    SEPARATES = 0
+    """The releases in which the clause holds respond or write differently from all others."""
+    RECORDED = 1
+    """An implementation that violates the clause diverged at this step."""
+    EXERCISED = 2
+    """The step exercises the clause."""
+
+
 class Shown(NamedTuple):
     """Steps that exercise a clause.
 
     Attributes:
+        evidence: what the last of these steps says about the clause.
         steps: number of steps up to the step that exercises the clause.
         name: name of the trace for ``conformance replay``.
         trace: the trace that begins with these steps.
         answers: results of the last of these steps, each as (range of releases, result).
     """
 
+    evidence: Evidence
     steps: int
     name: str
     trace: Trace
     answers: tuple[tuple[str, str], ...]
 
+    @property
+    def violator(self) -> str:
+        """Name of the implementation that diverged in the trace; empty if none did."""
+        return str((self.trace.failure or {}).get("participant", "")).partition(" ")[0]
+
 
 def smallest_traces(traces: Mapping[str, Trace]) -> dict[str, Shown]:
-    """Return the shortest beginning of a trace that exercises each clause, by the id of the clause.
+    """Return the shortest beginning of a trace with the best evidence for each clause, by the id of the clause.
 
     The reference executes the traces in the dialect of every published release.
 
@@ -63,7 +86,7 @@ def smallest_traces(traces: Mapping[str, Trace]) -> dict[str, Shown]:
 
 
 def _execute(lockstep: Lockstep, scratch: Path, name: str, trace: Trace, found: dict[str, Shown]) -> None:
-    """Execute a trace, and add it for each clause that no shorter trace exercises."""
+    """Execute a trace, and add it for each clause for which no trace before it is better."""
     lockstep.begin()
     counted = [dict(group.exercised) for group in lockstep.groups]
     for steps, operation in enumerate(trace.operations, 1):
@@ -72,23 +95,92 @@ def _execute(lockstep: Lockstep, scratch: Path, name: str, trace: Trace, found: 
         for group, before in zip(lockstep.groups, counted, strict=True):
             exercised |= {clause for clause, times in group.exercised.items() if times != before.get(clause)}
             before.update(group.exercised)
-        if better := [clause for clause in exercised if clause not in found or steps < found[clause].steps]:
-            shown = Shown(steps, name, trace, _answers(lockstep, scratch, trace.machine, operation))
-            found.update(dict.fromkeys(better, shown))
+        results = _Results(lockstep, scratch, trace.machine, operation)
+        for id_ in exercised:
+            clause = load_clauses()[id_]
+            evidence = results.evidence(clause)
+            if evidence > Evidence.RECORDED and _diverged(trace, steps, id_):
+                evidence = Evidence.RECORDED
+            if id_ not in found or (evidence, steps) < found[id_][:2]:
+                answers = results.answers(with_files=evidence is Evidence.SEPARATES and not results.tells_apart(clause))
+                found[id_] = Shown(evidence, steps, name, trace, answers)
     lockstep.end()
 
 
-def _answers(lockstep: Lockstep, scratch: Path, machine: str, operation: Operation) -> tuple[tuple[str, str], ...]:
-    """Return the results of the last operation, each as (range of releases, result)."""
-    rules = lockstep.scope.rules
-    observations = {rules(group.dialect.release): group.observation for group in lockstep.groups}
-    releases: dict[str, list[str]] = {}
-    place = re.compile(rf"{re.escape(str(scratch))}/kidx-[\d.]+/")  # an error text may have the path of a file
-    driven = driven_releases(machine, _RELEASES)
-    for release in driven:
-        answer = place.sub("", _answer(machine, operation, observations[rules(release)]))
-        releases.setdefault(answer, []).append(release)
-    return tuple((range_of(members, driven), answer) for answer, members in releases.items())
+def _diverged(trace: Trace, steps: int, clause: str) -> bool:
+    """Return True if an implementation other than Kafka itself violated the clause at a step of the trace."""
+    failure = trace.failure or {}
+    is_kafka = str(failure.get("participant", "")).startswith("jvm")
+    return not is_kafka and failure.get("step") == steps - 1 and clause in failure.get("clauses", ())
+
+
+class _Results:
+    """Results of all releases after one step.
+
+    Args:
+        lockstep: the references, which have executed the step.
+        scratch: the directory of their files, which an error text may name.
+        machine: the machine of the trace.
+        operation: the step.
+    """
+
+    def __init__(self, lockstep: Lockstep, scratch: Path, machine: str, operation: Operation) -> None:
+        self.machine, self.operation = machine, operation
+        self.place = re.compile(rf"{re.escape(str(scratch))}/kidx-[\d.]+/")
+        rules, self.by_name, self.names = lockstep.scope.rules, lockstep.scope.by_name, lockstep.watched
+        groups = {rules(group.dialect.release): group for group in lockstep.groups}
+        self.groups = {release: groups[rules(release)] for release in driven_releases(machine, _RELEASES)}
+
+    def evidence(self, clause: Clause) -> Evidence:
+        """Return SEPARATES if releases in which the clause holds and all others have different results."""
+        return Evidence.SEPARATES if self._separates(clause, self._result) else Evidence.EXERCISED
+
+    def tells_apart(self, clause: Clause) -> bool:
+        """Return True if the answers alone, without the files, separate the releases."""
+        return self._separates(clause, self._answer)
+
+    def _separates(self, clause: Clause, result: Callable[[Group[Any, Any]], object]) -> bool:
+        inside = {id(group): group for release, group in self.groups.items() if clause.applies_to(release)}
+        outside = {id(group): group for release, group in self.groups.items() if not clause.applies_to(release)}
+        if not inside or not outside or inside.keys() & outside.keys():
+            return False
+        others = [result(group) for group in outside.values()]
+        return not any(result(group) in others for group in inside.values())
+
+    def _result(self, group: Group[Any, Any]) -> tuple[str, Any]:
+        return self._answer(group), group.files
+
+    def _answer(self, group: Group[Any, Any]) -> str:
+        return self.place.sub("", _answer(self.machine, self.operation, group.observation))
+
+    def answers(self, *, with_files: bool) -> tuple[tuple[str, str], ...]:
+        """Return the results, each as (range of releases, result).
+
+        Args:
+            with_files: True to tell results apart, too, whose files differ, and to append the first difference.
+        """
+        rows: list[tuple[str, Any, list[str]]] = []
+        for release, group in self.groups.items():
+            answer, files = self._answer(group), self._files(group) if with_files else None
+            alike = next((row for row in rows if row[:2] == (answer, files)), None)
+            if alike is None:
+                rows.append(alike := (answer, files, []))
+            alike[2].append(release)
+        first = rows[0][1]
+        other = next((files for _, files, _ in rows if files != first), first)
+        return tuple(
+            (range_of(members, _RELEASES), answer + self._content(files, other if files == first else first))
+            for answer, files, members in rows
+        )
+
+    def _files(self, group: Group[Any, Any]) -> Any:
+        """Return the names and contents of the files, as a divergence has them."""
+        return plain(sorted(self.by_name(group.files, self.names).items()))
+
+    def _content(self, files: Any, other: Any) -> str:
+        """Return the content of the files where they differ from others, to be appended to an answer."""
+        difference = None if files == other else first_difference(self.machine, files, other)
+        return "" if difference is None else f"; {difference.where}: {difference.expected}"
 
 
 def _answer(machine: str, operation: Operation, seen: Observation) -> str:

@@ -28,6 +28,7 @@ _CHANGES = """# What changed from release to release
 {count} behaviours differ between Kafka's releases from {first} to {last}. Releases are in the order of their numbers.
 A patch release may have what a later minor release lacks: 3.9.2 appeared after 4.0.0.
 """
+_CHANGED = {"True": "is new", "False": "is no longer so"}
 
 
 def formats_page() -> str:
@@ -49,8 +50,8 @@ def changes_page() -> str:
     for before, release in pairwise(_RELEASES):
         for name, row in ROWS.items():
             if row.value_in(before) != row.value_in(release):
-                value = _value(row.value_in(release))
-                changed.setdefault(release, []).append(f"[`{name}`](#{name}) becomes {value}: {_sentence(row)}")
+                change = _CHANGED.get(str(row.value_in(release))) or f"becomes {_value(row.value_in(release))}"
+                changed.setdefault(release, []).append(f"[`{name}`](#{name}) {change}: {_sentence(row)}")
     rows = [[release, "<br>".join(changes)] for release, changes in changed.items()]
     lines = [
         _CHANGES.format(count=len(ROWS), first=_RELEASES[0], last=_RELEASES[-1]),
@@ -82,4 +83,5 @@ def _sentence(row: Behaviour[object]) -> str:
 
 
 def _value(value: object) -> str:
-    return {"True": "yes", "False": "no"}.get(str(value), text(str(value)))
+    shown = str(value) if str(value).isidentifier() else repr(value)
+    return {"True": "yes", "False": "no"}.get(shown, f"<code>{text(shown)}</code>")
