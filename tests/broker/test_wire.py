@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 import wire_proxy
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
+from machine_runs import run_machine
 from server_runs import results_of
 from thorough_params import thorough_except, thorough_param
 from wire_scenarios import REBUILT, SCENARIO, SCENARIOS
@@ -59,17 +58,7 @@ def lockstep_after(address, scratch, level, *scenarios, versions=(1, 8)):
 def test_kafka_itself_conforms_in_every_version(address, tmp_path, level):
     with WireBroker(address) as broker:
         lockstep = WireLockstep(broker, RELEASE, tmp_path, level=level)
-        run_state_machine_as_test(
-            seed(5)(WireMachine.bind(lockstep)),
-            settings=settings(
-                max_examples=2,
-                stateful_step_count=6,
-                deadline=None,
-                database=None,
-                phases=(Phase.generate,),
-                suppress_health_check=list(HealthCheck),
-            ),
-        )
+        run_machine(WireMachine, lockstep, 2, seed=5, steps=6)
         assert broker.versions == tuple(range(1, 12))
     assert lockstep.differences == {}
     assert lockstep.statistics.abandoned == 0

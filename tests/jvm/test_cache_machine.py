@@ -6,8 +6,7 @@ import struct
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import seed
-from hypothesis.stateful import run_state_machine_as_test
+from machine_runs import run_machine
 from thorough_params import thorough_param
 
 from conformance.implementations.jvm.cache import JvmCache
@@ -15,7 +14,6 @@ from conformance.kafka.releases import RELEASES
 from conformance.lockstep import DivergenceError
 from conformance.machines.cache import CacheLockstep, CacheMachine
 from conformance.operations import Operation
-from conformance.runs.profiles import Profile
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.replay import replay_operations
 from kidx.dialect import dialect_of
@@ -138,9 +136,8 @@ def test_a_difference_is_found(scratch):
 def test_the_machine_is_clean(releases, scratch):
     lockstep = CacheLockstep([JvmCache(release) for release in releases], scratch)
     examples = 10 if len(releases) == 2 else 60
-    machine = seed(4)(CacheMachine.bind(lockstep))
     try:
-        run_state_machine_as_test(machine, settings=Profile("search", examples, 20, 1).settings(examples))
+        run_machine(CacheMachine, lockstep, examples, seed=4)
     except DivergenceError as error:
         pytest.fail(str(error.divergence))
     assert lockstep.statistics.steps > 100

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import seed
-from hypothesis.stateful import run_state_machine_as_test
+from machine_runs import run_machine
 from thorough_params import thorough_param
 
 from conformance.implementations.jvm.log import JvmLog
@@ -13,7 +12,6 @@ from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.log import LogLockstep
 from conformance.machines.cleaned import CleanedMachine
 from conformance.operations import Operation
-from conformance.runs.profiles import Profile
 from conformance.runs.regression_traces import load_regression_traces
 
 pytestmark = pytest.mark.jvm
@@ -96,9 +94,8 @@ def test_files_of_a_killed_cleaner_are_resolved_on_opening(place, scratch):
 def test_the_machine_is_clean(releases, scratch):
     lockstep = LogLockstep([JvmLog(release) for release in releases], scratch)
     examples = 10 if len(releases) == 2 else 60
-    machine = seed(4)(CleanedMachine.bind(lockstep))
     try:
-        run_state_machine_as_test(machine, settings=Profile("search", examples, 20, 1).settings(examples))
+        run_machine(CleanedMachine, lockstep, examples, seed=4)
     except DivergenceError as error:
         pytest.fail(str(error.divergence))
     assert lockstep.statistics.steps > 100

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import seed
-from hypothesis.stateful import run_state_machine_as_test
 from log_oracles import OracleLockstep
 from log_participants import CheckedAgainst, Follower
+from machine_runs import run_machine
 from thorough_params import thorough_except, thorough_param
 
 from conformance.implementations.jvm.log import JvmLog
@@ -17,7 +16,6 @@ from conformance.lockstep import DivergenceError
 from conformance.lockstep.scopes.log import LogLockstep
 from conformance.machines.log import LogMachine
 from conformance.operations import Operation
-from conformance.runs.profiles import Profile
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.shrinking import shrink
 
@@ -35,9 +33,8 @@ SETTINGS = {"segment.bytes": 300, "segment.index.bytes": 120, "index.interval.by
 
 def search(lockstep, *, examples, steps=20, number=1):
     """Run the machine; return the first divergence, or None."""
-    machine = seed(number)(LogMachine.bind(lockstep))
     try:
-        run_state_machine_as_test(machine, settings=Profile("search", examples, steps, 1).settings(examples))
+        run_machine(LogMachine, lockstep, examples, seed=number, steps=steps)
     except DivergenceError as error:
         return error
     return None

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis import seed as seeded
-from hypothesis.stateful import run_state_machine_as_test
+from machine_runs import run_machine
 from thorough_params import thorough_except
 
 from conformance.kafka.releases import RELEASES
@@ -24,18 +22,7 @@ SOME = ("2.4.0", "2.4.1", "3.6.2", "3.9.0", "3.9.2", "4.0.0", "4.1.2", "4.4.0")
 
 
 def run(lockstep: SegmentLockstep, examples: int, seed: int = 0) -> None:
-    machine = seeded(seed)(SegmentMachine.bind(lockstep))
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=30,
-            deadline=None,
-            database=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(SegmentMachine, lockstep, examples, seed=seed, steps=30)
 
 
 def perform(lockstep: SegmentLockstep, operations: tuple[Operation, ...]) -> None:

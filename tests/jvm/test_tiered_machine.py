@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import seed
-from hypothesis.stateful import run_state_machine_as_test
+from machine_runs import run_machine
 from thorough_params import thorough_param
 
 from conformance.clauses.machines import driven_releases
@@ -13,7 +12,6 @@ from conformance.kafka.releases import RELEASES as LOCKED
 from conformance.lockstep import DivergenceError
 from conformance.machines.tiered import TieredLockstep, TieredMachine
 from conformance.operations import Operation
-from conformance.runs.profiles import Profile
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.replay import replay_operations
 from conformance.scratch import scratch_directory
@@ -98,9 +96,8 @@ def test_a_difference_is_found(scratch):
 def test_the_machine_is_clean(releases, scratch):
     lockstep = TieredLockstep([JvmTiered(release) for release in releases], scratch)
     examples = 10 if len(releases) == 1 else 20
-    machine = seed(4)(TieredMachine.bind(lockstep))
     try:
-        run_state_machine_as_test(machine, settings=Profile("search", examples, 20, 1).settings(examples))
+        run_machine(TieredMachine, lockstep, examples, seed=4)
     except DivergenceError as error:
         pytest.fail(str(error.divergence))
     assert lockstep.statistics.steps > 100

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import run_state_machine_as_test
+from machine_runs import run_machine
 from thorough_params import thorough_except, thorough_param
 
 from conformance.errors import NotDrivenError
@@ -80,20 +80,6 @@ def held(log: ProcessLog, path: Path) -> LogLockstep:
     return lockstep
 
 
-def run(lockstep: LogLockstep, number: int, examples: int) -> None:
-    run_state_machine_as_test(
-        seed(number)(LogMachine.bind(lockstep)),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=20,
-            deadline=None,
-            database=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
-
-
 # -- a program that behaves --------------------------------------------------------------------------------------
 
 
@@ -130,7 +116,7 @@ def test_the_reference_behind_pipes_conforms(start, tmp_path, release):
     """No step differs; long runs of it are not part of the tests."""
     log = start(release=release)
     lockstep = LogLockstep([log], tmp_path)
-    run(lockstep, 2, settings.default.max_examples * 30 // 100)
+    run_machine(LogMachine, lockstep, settings.default.max_examples * 30 // 100, seed=2)
     assert lockstep.statistics.steps > 100
     assert not lockstep.statistics.unsupported
     assert set(log.excused) <= {KILLED}
@@ -146,7 +132,7 @@ def test_a_log_that_lacks_a_capability_conforms_in_the_rest(start, tmp_path, cap
     log = start("--without", capability)
     assert log.capabilities == frozenset(CAPABILITIES) - {capability}
     lockstep = LogLockstep([log], tmp_path)
-    run(lockstep, 1, settings.default.max_examples * 20 // 100)
+    run_machine(LogMachine, lockstep, settings.default.max_examples * 20 // 100, seed=1)
     assert lockstep.statistics.steps > 100
     assert not lockstep.statistics.unsupported
 

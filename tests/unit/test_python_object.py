@@ -6,8 +6,7 @@ import struct
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
+from machine_runs import run_machine
 from thorough_params import thorough_param
 
 from conformance.errors import ToolError
@@ -81,23 +80,9 @@ def test_a_factory_with_a_release_parameter_receives_it():
 @pytest.mark.parametrize("release", [thorough_param("3.9.1"), "4.4.0"])
 def test_kidx_through_its_own_methods_agrees_with_the_reference(make, tmp_path, machine, release):
     lockstep = Lockstep([make("open_index", release)], tmp_path / "scratch")
-    drive(lockstep, machine, 60)
+    run_machine(machine, lockstep, 60, seed=0)
     assert lockstep.statistics.steps > 1000
     assert not lockstep.statistics.unsupported
-
-
-def drive(lockstep: Lockstep, machine, examples: int) -> None:
-    run_state_machine_as_test(
-        seed(0)(machine.bind(lockstep)),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=20,
-            deadline=None,
-            database=None,
-            phases=(Phase.generate,),
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
 
 
 @pytest.mark.parametrize(
@@ -107,7 +92,7 @@ def drive(lockstep: Lockstep, machine, examples: int) -> None:
 def test_a_defect_is_found_and_shrunk(make, tmp_path, factory, operation, actual):
     lockstep = Lockstep([make(factory)], tmp_path / "scratch")
     with pytest.raises(DivergenceError) as error:
-        drive(lockstep, OffsetMachine, 300)
+        run_machine(OffsetMachine, lockstep, 300, seed=0)
     shortest = shrink_divergence(lockstep, error.value)
     assert shortest.divergence.operation.name == operation
     assert shortest.divergence.actual[0] == actual

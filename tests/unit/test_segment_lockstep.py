@@ -6,9 +6,7 @@ import json
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis import seed as seeded
-from hypothesis.stateful import run_state_machine_as_test
+from machine_runs import run_machine
 
 from conformance.attribution.tables import rows_of
 from conformance.clauses import load_clauses
@@ -35,17 +33,7 @@ OPEN = Operation("open_segment", (0, 0, 96, 0, False, 0, False, "", 1000))
 
 
 def run(lockstep, examples: int, seed: int = 1) -> None:
-    run_state_machine_as_test(
-        seeded(seed)(SegmentMachine.bind(lockstep)),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=30,
-            deadline=None,
-            database=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(SegmentMachine, lockstep, examples, seed=seed, steps=30)
 
 
 class Forgetful(LogSegment):

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, seed, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis import settings
+from machine_runs import run_machine
 from thorough_params import thorough_except, thorough_param
 
 from conformance.errors import ToolError
@@ -155,17 +155,7 @@ def test_it_conforms(adapter, machine, releases, examples, tmp_path):
     assert parse_spec(adapter).form == "exec"
     subjects = [kind.subject(adapter, release) for release in releases]
     lockstep = kind.new_lockstep(subjects, tmp_path)
-    run_state_machine_as_test(
-        seed(1)(kind.bind(lockstep)),
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=20,
-            deadline=None,
-            database=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    run_machine(kind, lockstep, examples, seed=1)
     assert lockstep.statistics.steps > 2 * examples
     for subject in subjects:
         assert not subject.failures_between_examples
