@@ -6,7 +6,7 @@ import struct
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from machine_runs import run_machine
+from machine_runs import no_divergence, observe, run_machine
 from thorough_params import thorough_param
 
 from conformance.implementations.jvm.cache import JvmCache
@@ -34,19 +34,6 @@ OPENED = Operation("open_cache", (1 << 20, -1, 0))
 FETCHED = Operation("fetch_entry", (ID, 100, False))
 
 
-def perform(lockstep, *operations):
-    """Execute operations with every release; return the newest release's outcome of each."""
-    lockstep.begin()
-    try:
-        seen = [lockstep.perform(operation).outcome for operation in operations]
-        lockstep.flush()
-    except DivergenceError as error:
-        pytest.fail(str(error.divergence))
-    finally:
-        lockstep.end()
-    return seen
-
-
 @pytest.mark.parametrize("releases", [FEW, thorough_param(HAVING)], ids=["few", "all"])
 def test_foreign_names_and_damaged_files_end_the_start(releases, scratch):
     """The exception is corruption that the checks of the indexes do not detect."""
@@ -55,7 +42,7 @@ def test_foreign_names_and_damaged_files_end_the_start(releases, scratch):
     whole = {}
     for name in ("README", ".DS_Store", "lost+found", ".nfs0001", "0_notauuid.index"):
         foreign = Operation("damage_cached_file", (name, "write_file", ("",)))
-        whole[name] = perform(lockstep, OPENED, foreign, closed, OPENED)[-1].error
+        whole[name] = observe(lockstep, OPENED, foreign, closed, OPENED)[-1].outcome.error
     assert set(whole.values()) == {"out_of_bounds", "invalid_argument"}
     kinds = {}
     for kind, how, arguments in (
@@ -67,7 +54,8 @@ def test_foreign_names_and_damaged_files_end_the_start(releases, scratch):
         (".txnindex", "zero_range", (0, 34)),
     ):
         damage = Operation("damage_cached_file", (f"100_{ID}{kind}", how, arguments))
-        kinds[kind, how, arguments] = perform(lockstep, *STORED, OPENED, FETCHED, closed, damage, OPENED)[-1].error
+        *_, start = observe(lockstep, *STORED, OPENED, FETCHED, closed, damage, OPENED)
+        kinds[kind, how, arguments] = start.outcome.error
     opened = [damage for damage, error in kinds.items() if error is None]
     assert opened == [(".index", "pad_file", (8, 0)), (".txnindex", "cut_file", (10,))]
     assert {error for error in kinds.values() if error} == {"corrupt"}
@@ -83,10 +71,10 @@ def test_a_corrupt_file_from_remote_storage(kind, bad, heals, releases, scratch)
     lockstep = CacheLockstep([JvmCache(release) for release in releases], scratch)
     bad = Operation("store_index", (ID, kind, "gives", bad.hex()))
     before = (*STORED, bad, OPENED, FETCHED, *STORED)
-    _, *_, start = perform(lockstep, *before, Operation("crash_cache"), OPENED)
-    assert start.error == (None if heals else "corrupt")
-    _, *_, start = perform(lockstep, *before, FETCHED, Operation("crash_cache"), OPENED)
-    assert start.error is None
+    _, *_, start = observe(lockstep, *before, Operation("crash_cache"), OPENED)
+    assert start.outcome.error == (None if heals else "corrupt")
+    _, *_, start = observe(lockstep, *before, FETCHED, Operation("crash_cache"), OPENED)
+    assert start.outcome.error is None
 
 
 @pytest.mark.parametrize("trace", load_regression_traces("cache"), ids=lambda trace: trace.id)
@@ -136,9 +124,7 @@ def test_a_difference_is_found(scratch):
 def test_the_machine_is_clean(releases, scratch):
     lockstep = CacheLockstep([JvmCache(release) for release in releases], scratch)
     examples = 10 if len(releases) == 2 else 60
-    try:
+    with no_divergence():
         run_machine(CacheMachine, lockstep, examples, seed=4)
-    except DivergenceError as error:
-        pytest.fail(str(error.divergence))
     assert lockstep.statistics.steps > 100
     assert sum(clause.startswith("RC-") for clause in lockstep.statistics.exercised("4.4.0")) >= 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from machine_runs import run_machine
+from machine_runs import no_divergence, run_machine
 from thorough_params import thorough_param
 
 from conformance.implementations.jvm.log import JvmLog
@@ -94,9 +94,7 @@ def test_files_of_a_killed_cleaner_are_resolved_on_opening(place, scratch):
 def test_the_machine_is_clean(releases, scratch):
     lockstep = LogLockstep([JvmLog(release) for release in releases], scratch)
     examples = 10 if len(releases) == 2 else 60
-    try:
+    with no_divergence():
         run_machine(CleanedMachine, lockstep, examples, seed=4)
-    except DivergenceError as error:
-        pytest.fail(str(error.divergence))
     assert lockstep.statistics.steps > 100
     assert sum(clause.startswith("CL-") for clause in lockstep.statistics.exercised("4.4.0")) >= 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from machine_runs import run_machine
+from machine_runs import no_divergence, observe, run_machine
 from thorough_params import thorough_param
 
 from conformance.clauses.machines import driven_releases
@@ -35,26 +35,13 @@ def appended(time):
     return Operation("append_as_leader", ([{"records": [[0, time]]}], 0))
 
 
-def perform(lockstep, *operations):
-    """Execute operations with every release; return the newest release's observation of each."""
-    lockstep.begin()
-    try:
-        seen = [lockstep.perform(operation) for operation in operations]
-        lockstep.flush()
-    except DivergenceError as error:
-        pytest.fail(str(error.divergence))
-    finally:
-        lockstep.end()
-    return seen
-
-
 @pytest.mark.parametrize("releases", [("4.3.1",), thorough_param(RELEASES)], ids=["one", "all"])
 def test_offsets_across_tiers(releases, scratch):
     """Six of eight records are copied, and deleted locally; the first one is deleted in both tiers."""
     lockstep = TieredLockstep([JvmTiered(release) for release in releases], scratch)
     appends = [appended(1000 + number) for number in range(8)]
     deleted = Operation("delete_records", (1,))
-    *_, state, listed = perform(lockstep, OPENED, *appends, *COPIED, deleted, TARGETS)
+    *_, state, listed = observe(lockstep, OPENED, *appends, *COPIED, deleted, TARGETS)
     assert [(each.start_offset, each.end_offset) for each in state.state.remote] == [(0, 1), (2, 3), (4, 5)]
     assert (state.state.log.start_offset, state.state.local_start_offset, state.state.highest_remote_offset) == (
         1,
@@ -96,10 +83,8 @@ def test_a_difference_is_found(scratch):
 def test_the_machine_is_clean(releases, scratch):
     lockstep = TieredLockstep([JvmTiered(release) for release in releases], scratch)
     examples = 10 if len(releases) == 1 else 20
-    try:
+    with no_divergence():
         run_machine(TieredMachine, lockstep, examples, seed=4)
-    except DivergenceError as error:
-        pytest.fail(str(error.divergence))
     assert lockstep.statistics.steps > 100
     exercised = lockstep.statistics.exercised("4.3.1")
     assert {"TL-4", "TL-7", "LO-4", "LO-19"} <= set(exercised)
@@ -137,7 +122,7 @@ def test_a_fetch_of_remote_records_has_the_aborted_transactions(releases, end, w
         Operation("fetch_remote", (2, 1000, True, False)),
         Operation("fetch_remote", (6, 1000, True, True)),
     ]
-    seen = [each.outcome for each in perform(lockstep, OPENED, *writes, *COPIED, *fetches)]
+    seen = [each.outcome for each in observe(lockstep, OPENED, *writes, *COPIED, *fetches)]
     *_, first, second, empty, third, missing = seen
     assert first.value[:4] == (0, 0, 0, 70)
     assert first.value[5:] == (1, 1, 0), where
