@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from kidx.dialect import Dialect, dialect_of
+from kidx.files import unlink
 from kidx.index.abstract import AbstractIndex
 from kidx.index.offset import OffsetIndex
 from kidx.index.time import TimeIndex
@@ -105,11 +106,7 @@ class LazyIndex(Generic[Index]):
         """Delete the file without opening it first. Return True if it existed."""
         if self._index is not None:
             return self._index.delete_if_exists()
-        try:
-            self._path.unlink()
-        except FileNotFoundError:
-            return False
-        return True
+        return unlink(self._path)
 
     def rename_to(self, path: str | os.PathLike[str]) -> None:
         """Move the file. If the index was never opened, a missing file is not an error (LZ-3).

@@ -16,7 +16,7 @@ from typing import Self
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import CorruptIndexError, InvalidArgumentError, ReadOnlyError, UnsupportedVersionError
-from kidx.files import open_regular
+from kidx.files import open_regular, unlink
 from kidx.index.entries import AbortedTxn, TxnIndexSearchResult
 from kidx.layout import ABORTED_TXN
 
@@ -244,11 +244,7 @@ class TransactionIndex:
             True if the file existed.
         """
         self.close()
-        try:
-            os.unlink(self._file)  # noqa: PTH108 -- as above
-        except FileNotFoundError:
-            return False
-        return True
+        return unlink(self._file)
 
     def rename_to(self, path: str | os.PathLike[str]) -> None:
         """Move the file if it exists; the index uses ``path`` from then on in any case (TX-13).

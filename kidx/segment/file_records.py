@@ -10,7 +10,7 @@ from typing import Final
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.errors import InvalidArgumentError
-from kidx.files import open_regular
+from kidx.files import open_regular, unlink
 from kidx.java_numbers import INT_MAX
 from kidx.producers.truncated_records import records_of
 from kidx.records import Buffer, RecordBatch, RecordStreamError, TruncatedFileError, iter_batches
@@ -188,11 +188,7 @@ class FileRecords:
     def delete_if_exists(self) -> bool:
         """Close and delete the file. Return True if it existed."""
         self.close_handlers()
-        try:
-            self.path.unlink()
-        except FileNotFoundError:
-            return False
-        return True
+        return unlink(self.path)
 
     def rename_to(self, path: str | os.PathLike[str]) -> None:
         """Move the file. This object uses ``path`` from then on, even if the move fails.

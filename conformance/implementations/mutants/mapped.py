@@ -69,7 +69,7 @@ plant(
     Row("AI-19e", "forgets-itself-when-closed", "A closed index reports no entries.",
         "close", "self.close_handler()", "self.close_handler(); self.entries = 0"),
     Row("AI-20b", "forgets-to-delete", "Deleting unmaps the file, but does not delete it.",
-        "delete_if_exists", "os.unlink(self._file)", "os.stat(self._file)"),
+        "delete_if_exists", "unlink(self._file)", "os.path.exists(self._file)"),
     Row("AI-20b", "always-says-it-deleted", "Deleting reports that a file existed even if it did not.",
         "delete_if_exists", "return False", "return True"),
     Row("OI-11", "refuses-an-empty-file",
