@@ -20,7 +20,15 @@ if TYPE_CHECKING:
 
 
 def run_machine(machine: type[Machine], lockstep: Any, examples: int, *, seed: int, steps: int = 20) -> None:
-    """Run a machine's examples, each with at most so many steps; raise the first divergence that counts."""
+    """Run examples of a machine; raise the first divergence that counts.
+
+    Args:
+        machine: The machine.
+        lockstep: The lockstep that it is bound to.
+        examples: The number of examples.
+        seed: The seed.
+        steps: The maximum number of steps in an example.
+    """
     settings = Profile("test", examples, steps, seed).settings(examples)
     run_state_machine_as_test(seeded(seed)(machine.bind(lockstep)), settings=settings)
 

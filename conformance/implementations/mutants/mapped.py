@@ -71,7 +71,7 @@ plant(
     Row("AI-20b", "forgets-to-delete", "Deleting unmaps the file, but does not delete it.",
         "delete_if_exists", "unlink(self._file)", "os.path.exists(self._file)"),
     Row("AI-20b", "always-says-it-deleted", "Deleting reports that a file existed even if it did not.",
-        "delete_if_exists", "return False", "return True"),
+        "delete_if_exists", "return unlink(self._file)", "unlink(self._file); return True"),
     Row("OI-11", "refuses-an-empty-file",
         "The sanity check rejects a length of zero, as the text of its error suggests.",
         "sanity_check", START,

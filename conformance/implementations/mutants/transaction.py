@@ -84,7 +84,7 @@ plant(
     Row("TX-12a", "forgets-to-sanity-check", "The sanity check accepts everything.",
         "sanity_check", START, "return"),
     Row("TX-13b", "never-says-it-deleted", "Deleting returns False even if the file existed.",
-        "delete_if_exists", "return True", "return False"),
+        "delete_if_exists", "return unlink(self._file)", "unlink(self._file); return False"),
     Row("TX-13a", "moves-only-its-name", "A rename does not move the file.",
         "rename_to", "os.path.exists(self._file)", "False"),
 )
