@@ -95,7 +95,7 @@ def test_a_failed_copy_leaves_its_metadata(release, has_files, scratch):
     """TL-21a: releases before 4.0 leave the metadata, and up to 3.7 the files, too."""
     lockstep = TieredLockstep([JvmTiered(release)], scratch)
     appends = [*map(appended, range(1000, 1004)), Operation("update_high_watermark", (4,))]
-    *_, seen = perform(lockstep, OPENED, *appends, Operation("fail_storage", ("copy",)), Operation("copy_segments"))
+    *_, seen = observe(lockstep, OPENED, *appends, Operation("fail_storage", ("copy",)), Operation("copy_segments"))
     (segment,) = seen.state.remote
     assert (segment.state, segment.content != 0) == (0, has_files)
     assert lockstep.statistics.exercised(release)["TL-21a"] == 1
