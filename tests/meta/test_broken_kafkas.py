@@ -41,7 +41,7 @@ def sound(tmp_path_factory):
 def build(sound, name, tmp_path, monkeypatch):
     """Make the broken build of a test; its class loader is closed and released afterwards."""
     loaders = {}
-    monkeypatch.setattr(virtual_machine, "_BUILDS", loaders)
+    monkeypatch.setattr(virtual_machine, "_BUILD_LOADERS", loaders)
     yield broken(sound, BROKEN[name].change, tmp_path / "build")
     for loader in loaders.values():
         loader.close()
