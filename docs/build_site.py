@@ -19,10 +19,11 @@ from conformance.clauses import family, load_clauses
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "tests/README.md")
+READERS = "tests/vectors"
 _SKIPPED = re.compile(
     r"```.*?```|<pre>.*?</pre>|`[^`\n]*`|\[[^\]]*\]\([^)]*\)|\{ #[^}\n]* \}|<[^>]*>|^#+ .*?$", re.DOTALL | re.MULTILINE
 )
-_ID = re.compile(r"\b(?:AI|OI|TI|TX|LZ|SEG|LO|LG|CL|FR|FE|RB|DL|RC|PF|IV)-\d+[a-z]?\b")
+_ID = re.compile(rf"\b(?:{'|'.join(sorted({each.partition('-')[0] for each in load_clauses()}))})-\d+[a-z]?\b")
 
 
 def addresses() -> dict[str, str]:
@@ -59,6 +60,7 @@ def copy_pages(pages: Path) -> None:
         shutil.copy(ROOT / name, pages / name)
     for name in ("docs", "reports", "findings"):
         shutil.copytree(ROOT / name, pages / name, ignore=shutil.ignore_patterns("*.py", "__pycache__"))
+    shutil.copytree(ROOT / READERS, pages / READERS, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def main() -> None:

@@ -40,7 +40,9 @@ def listing() -> list[str]:
     rows = ["| | finding | cost to a user | affected | not affected |", "|--:|---|---|---|---|"]
     for each in sorted(findings(), key=lambda each: each.rank):
         title = f"[{each.title}]({each.page.name})" + (" (a curiosity)" if each.curiosity else "")
-        rows.append(f"| {each.rank} | {title} | {each.cost} | {_span(each.affected)} | {_span(each.unaffected)} |")
+        rows.append(
+            f"| {each.page.name[:2]} | {title} | {each.cost} | {_span(each.affected)} | {_span(each.unaffected)} |"
+        )
     return rows
 
 
