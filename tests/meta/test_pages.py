@@ -19,6 +19,9 @@ from typer.main import get_command
 
 from conformance.clauses import family, load_clauses
 from conformance.cli import app as conformance_app
+from conformance.operations.index import INDEX_OPS
+from conformance.operations.log import LOG_OPS
+from conformance.operations.segment import SEGMENT_OPS
 from conformance.runs.profiles import PROFILES
 from kidx.cli import app as kidx_app
 
@@ -308,6 +311,16 @@ def test_profiles_cost_as_much_as_the_page_says():
     found = re.findall(r"\| `(\w+)` \| ([\d,]+) × (\d+) \|", PAGES[TESTING])
     rows = {name: (examples, steps) for name, examples, steps in found}
     assert rows == {each.name: (f"{each.examples:,}", str(each.steps)) for each in PROFILES.values()}
+
+
+def test_queries_of_vectors_have_the_declared_numbers():
+    table = PAGES["docs/vectors.md"].partition("| query | its numbers |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| `(\w+)` \| ([^|]+) \|", table, re.MULTILINE)
+    declared = INDEX_OPS | SEGMENT_OPS | LOG_OPS
+    assert len(rows) == 8
+    assert {name: words.count(", ") + (words != "–") for name, words in rows} == {
+        name: len(declared[name].arguments) for name, _ in rows
+    }
 
 
 def test_pictures_load_nothing_from_servers():
