@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 RELEASES: Final = ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1")
-"""Releases whose test jar is locked, by coordinates and SHA-256."""
+"""The last release of each series from 3.9 on whose test jar is published."""
 
 _INTERVAL_MS: Final = 500
 _STORAGE: Final = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
