@@ -18,7 +18,7 @@ A cell states what the broker does with the file (*kept* unchanged, *rebuilt* fr
 *gone*), or that it *does not start*. What the worst lookup costs the consumer follows: records that it never reads
 after `offsetsForTimes` (*missed*), records before the correct position (*reread*), offsets at which a fetch returns
 something other than the next record (*bad fetches*). No cost: every response was correct. *appends* is the error that a
-producer gets. **Bold**: kidx had not predicted it.
+producer gets. *Sealed*: an inactive segment. **Bold**: kidx had not predicted it.
 """
 
 
