@@ -274,5 +274,5 @@ def _read_expectation(where: str, entry: Mapping[str, str]) -> Expectation:
         entry.get("signature", ""),
     )
     if expectation.clause and not any(expectation.covers_clause(clause) for clause in load_clauses()):
-        raise ExpectationError(f"{where}: unknown clause {entry['clause']!r}; conformance clauses lists all")
+        raise ExpectationError(f"{where}: unknown clause {entry['clause']!r}; `conformance clauses` lists all")
     return expectation

@@ -45,7 +45,8 @@ _OLD_HEADERS: Final[tuple[dict[str, int], ...]] = (
 _STREAMS: Final = ("none", "gzip", "lz4", "zstd")
 """Codecs whose compressed bytes are corrupted anywhere."""
 _SNAPPY_HEADER: Final = 17
-"""Position after the high byte of the first block's size in a snappy stream: releases up to 3.4 allocate this size."""
+"""First byte of a snappy stream that is corrupted: the byte before it is the high one of the first block's size, and
+releases up to 3.4 allocate this size."""
 CLAIMED: Final = ((0x64, 167), (0x70, 173), (0x74, 189))
 """Flags of an lz4 frame with checksums, each with the matching checksum of the frame's header."""
 _IN_BLOCKS: Final = ("lz4", "snappy")  # codecs whose libraries divide the same data into different blocks
@@ -82,7 +83,9 @@ class Sent(NamedTuple):
             batch["header"] = {"record_count": count, "last_offset_delta": count - 1, **batch.get("header", {})}
         elif any(distance for _, distance in self.gaps):
             batch.setdefault("header", {"last_offset_delta": len(records) - 1} if batch.get("magic", 2) >= 2 else {})
-        if batch.get("magic", 2) < 2 or not KEYS & batch.keys():  # no builder writes these with a negative timestamp
+        if (
+            batch.get("magic", 2) < 2 or not KEYS & batch.keys()
+        ):  # batches with corrupt parts have no negative timestamps
             batch["records"] = [[offset, max(-1, timestamp), *sizes] for offset, timestamp, *sizes in records]
         return batch
 
@@ -90,8 +93,9 @@ class Sent(NamedTuple):
 def recompressible(batch: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
     """Return the batch, with another codec if a leader may have to recompress it with lz4 or snappy (LG-58).
 
-    Only programs need this: their libraries produce other blocks of these codecs than the reference, and may treat
-    corruption differently (LG-64). With Kafka's classes, the reference uses their libraries.
+    An implementation under test that is not Kafka has other libraries than kidx. They may divide the same data into
+    other blocks of lz4 or snappy, and treat corruption differently (LG-64). With Kafka's classes, kidx calls their
+    libraries, and no batch has to be changed.
     """
     if is_corrupt_stream(batch):
         return batch | {"codec": "gzip"}

@@ -102,9 +102,9 @@ class ReadOnlyLog:
             result = self._fetch(target)
         finally:
             self._close_oldest()
-        # A cached offset of a log without records is not visible to clients (LO-12).
-        bounds = target in (LATEST, EARLIEST, EARLIEST_LOCAL) and supports_target(self.dialect, target)
-        return result if result is None or bounds or result.offset < self.end_offset else None
+        # A time index may name a record that the log no longer has; clients do not get its offset (LO-12).
+        is_start_or_end = target in (LATEST, EARLIEST, EARLIEST_LOCAL) and supports_target(self.dialect, target)
+        return result if result is None or is_start_or_end or result.offset < self.end_offset else None
 
     def _fetch(self, target: int) -> TimestampAndOffset | None:
         return fetch_offset(self, target)

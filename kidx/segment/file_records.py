@@ -36,8 +36,9 @@ class FileRecords:
     """Open ``.log`` file.
 
     Args:
-        path: the file; created if it does not exist.
-        file_already_exists: False to start with an empty file of ``init_file_size`` bytes if ``preallocate`` is True.
+        path: the file; created if it does not exist and ``writable`` is True.
+        file_already_exists: False to reserve ``init_file_size`` bytes of zeros if ``preallocate`` is True; the file
+            counts as empty.
         init_file_size: bytes to reserve for a new file.
         preallocate: True to reserve them.
         writable: False to open an existing file without write permission (not in Kafka; :mod:`kidx.rebuild` does).
@@ -268,7 +269,8 @@ class FileRecords:
         for batch in self.batches(start):
             last = batch.last_offset
             if last >= target_offset:
-                # In an old format the first offset must be read from the records, which may fail.
+                # The header of an old format has the last offset only: the first must be read from the records, which
+                # may fail. A batch of one record in the new format has one offset.
                 alike = batch.magic >= 2 and batch.base_offset == last
                 offset = batch.base_offset if not alike and self.dialect.translates_to_base_offset else last
                 return LogOffsetPosition(offset, batch.position, batch.size_in_bytes)

@@ -137,7 +137,7 @@ class ServerProcess:
             reader.join(END)
 
     def _end(self, number: signal.Signals) -> bool:
-        """Send a signal to the process group; return True if all its processes ended without SIGKILL."""
+        """Send a signal to the process group; return True if the program ended within the limit."""
         process, self._process = self._process, None
         if process is None:
             return True
