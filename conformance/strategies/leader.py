@@ -83,9 +83,8 @@ class Sent(NamedTuple):
             batch["header"] = {"record_count": count, "last_offset_delta": count - 1, **batch.get("header", {})}
         elif any(distance for _, distance in self.gaps):
             batch.setdefault("header", {"last_offset_delta": len(records) - 1} if batch.get("magic", 2) >= 2 else {})
-        if (
-            batch.get("magic", 2) < 2 or not KEYS & batch.keys()
-        ):  # batches with corrupt parts have no negative timestamps
+        # Batches with corrupt parts have no negative timestamps.
+        if batch.get("magic", 2) < 2 or not KEYS & batch.keys():
             batch["records"] = [[offset, max(-1, timestamp), *sizes] for offset, timestamp, *sizes in records]
         return batch
 

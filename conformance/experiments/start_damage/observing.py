@@ -44,7 +44,7 @@ class Partition:
         start: The earliest offset, or None if the broker does not return it.
         end: The latest offset, or None if the broker does not return it.
         error: The error if an offset is missing.
-        segments: The bytes of each ``.log`` by base offset, by log directory.
+        segments: The size of each ``.log`` in bytes by base offset, by log directory.
         strays: The log directories in which the partition has a ``-stray`` directory.
     """
 
@@ -143,7 +143,7 @@ def _answers(broker: LocalBroker, numbers: Sequence[int]) -> dict[int, _Answer]:
         except BrokerError:
             time.sleep(_PAUSE)
             continue
-        # A broker that does not respond at all is often about to exit.
+        # A broker that returns an error for every partition is often about to exit.
         same = same + 1 if found == last and not all(error for _, _, error in found.values()) else 0
         last = found
         if same >= (_EQUAL_WITH_ERRORS if any(error for _, _, error in found.values()) else _EQUAL_ROUNDS):

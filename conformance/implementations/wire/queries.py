@@ -77,7 +77,8 @@ def targets(timestamps: Sequence[int], *, every: bool = False) -> list[int]:
 def queries(topic: str, wanted: Iterable[int], versions: Iterable[int]) -> Iterator[Query]:
     """Yield each target in each version, with each isolation level and each kind of reader that the version supports.
 
-    Version 0 returns modification times of files, except for the latest and the earliest offset.
+    Version 0 searches by the modification times of the segment files: only the latest and earliest offset are
+    requested.
     """
     for version in versions:
         for target in wanted:

@@ -81,7 +81,7 @@ def java_reproducer(trace: Trace, release: str, implementation: str, name: str) 
         choices = ", ".join((*KINDS, *MACHINES_WITH_TESTS))
         raise ToolError(f"no Java test can be written of a trace of the {trace.machine} machine; only of {choices}")
     if implementation != "jvm":
-        raise ToolError(f"a Java test is one of Kafka's own classes, not of {implementation}; write a .py instead")
+        raise ToolError(f"a Java test is for Kafka's own classes, not for {implementation}; write a .py instead")
     require_class_name(name, _TAKEN)
     if trace.machine not in KINDS:
         return trace_test(trace, release, name)
