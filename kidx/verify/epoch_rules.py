@@ -99,7 +99,8 @@ def _check_beginning(
 ) -> None:
     """Report a log that begins after its first epoch: a broker that deletes segments updates the epoch, too.
 
-    Partitions with a log start in the checkpoint, as with remote storage, and KRaft's own log are not checked.
+    Partitions with a log start in the checkpoint and KRaft's own log are not checked. With remote storage, a broker
+    writes that checkpoint within a minute of deleting the first local segment.
     """
     partition = reporter.partition
     first = min((verdict.segment.base_offset for verdict in verdicts), default=0)
@@ -109,7 +110,7 @@ def _check_beginning(
             message = (
                 f"epoch {epoch} of {partition.name} begins at offset {start}, but its log at {first}: the segments"
             )
-            effect = "before are missing, although no broker has deleted them, and their records are lost here"
+            effect = "before are missing; unless remote storage has them, their records are lost here"
             reporter.add(path, "LG-5", "sound", f"{message} {effect}", offset=start)
 
 
