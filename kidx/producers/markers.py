@@ -36,7 +36,7 @@ def read_marker(record: Record, dialect: Dialect) -> EndTransactionMarker:
     if record.value is None:
         raise MissingBytesError("a transaction marker without a value", None)
     if len(record.value) < _MARKER_SIZE and dialect.markers_parsed_by_generated_code and not _is_negative(record.value):
-        raise ShortMarkerError(f"a transaction marker of {len(record.value)} bytes", None)
+        raise ShortMarkerError(f"a transaction marker of {len(record.value)} bytes, which needs {_MARKER_SIZE}", None)
     return EndTransactionMarker.parse(record)
 
 

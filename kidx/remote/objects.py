@@ -80,7 +80,9 @@ class ObjectStore(Store):
             path = f"{stem}.{MANIFEST}"
             with super().open(path) as reader:
                 if reader.size > MAX_SIZE:
-                    raise ManifestError(f"{self.name_of(path)} is too large for a manifest: it has {reader.size} bytes")
+                    raise ManifestError(
+                        f"{self.name_of(path)} has {reader.size} bytes; a manifest has at most {MAX_SIZE}"
+                    )
                 self._manifests[stem] = parse_manifest(reader.read(0, reader.size), self.name_of(path))
         return self._manifests[stem]
 

@@ -235,6 +235,6 @@ def _read_all(source: ChunkReader, batch: RecordBatch) -> bytes:
         size += len(piece)
         if size > _LARGEST:
             raise LargeBatchError(
-                f"the records of the batch at position {batch.position} are more than {_LARGEST} bytes"
+                f"the batch at position {batch.position} has more than {_LARGEST} bytes of records, which is the limit"
             )
     return b"".join(pieces)

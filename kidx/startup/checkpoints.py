@@ -92,7 +92,7 @@ def topic_id_of(directory: Path) -> str | None:
     except OSError as error:
         raise UnreadableError(error.strerror or str(error)) from error
     if not lines:
-        raise UnreadableError("it is empty (NullPointerException)", fatal=True)
+        raise UnreadableError("the file is empty (NullPointerException)", fatal=True)
     try:
         version = _number(_field(lines[0]), INT_MAX)
     except ValueError as error:

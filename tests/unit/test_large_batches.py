@@ -149,5 +149,5 @@ def test_columns_of_a_batch_are_bounded(monkeypatch):
     batch = next(iter_batches(build_batch([SimpleRecord(1, None, bytes(5000))], codec=Codec.GZIP)))
     assert len(decode_batch(batch).rows) == 1
     monkeypatch.setattr("kidx.scan.records._LARGEST", 4000)
-    with pytest.raises(LargeBatchError, match="at position 0 are more than 4000 bytes"):
+    with pytest.raises(LargeBatchError, match="at position 0 has more than 4000 bytes of records"):
         decode_batch(batch)

@@ -100,7 +100,7 @@ def _keeps_long_numbers(session: LogSession, directory: Path) -> None:
     if found is None or found[0] != FIRST_LOST:
         double = found is not None and found[0] in {int(float(FIRST_LOST)), int(math.nextafter(FIRST_LOST, 0))}
         hint = ": it looks as if your JSON library uses doubles" if double or found is None else ""
-        raise CheckFailedError(f"A lookup of the timestamp {FIRST_LOST} returned {found}{hint}.")
+        raise CheckFailedError(f"A lookup of the timestamp {FIRST_LOST} returned {found}, not its record{hint}.")
 
 
 def _finds_by_time(session: LogSession) -> bool:

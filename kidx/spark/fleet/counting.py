@@ -23,7 +23,8 @@ def count(settled: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the rows of a partition for the summary: rows for :data:`WAYS`, and for the statistics of the run.
 
     Args:
-        settled: a row of :data:`kidx.spark.fleet.tables.SETTLED` without its counts.
+        settled: the final verdicts on all replicas of one partition: its files, its findings, the differences between
+            replicas, and how much was read; a row of :data:`kidx.spark.fleet.tables.SETTLED` without its counts.
     """
     counts: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0])
     now = datetime.now(UTC)
