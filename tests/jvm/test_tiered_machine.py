@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from machine_runs import no_divergence, observe, run_machine
-from thorough_params import thorough_param
+from thorough_params import thorough_except, thorough_param
 
 from conformance.clauses.machines import driven_releases
 from conformance.implementations.jvm.tiered import JvmTiered
+from conformance.kafka.lock_file import published_release
 from conformance.kafka.releases import RELEASES as LOCKED
 from conformance.lockstep import DivergenceError
 from conformance.machines.tiered import TieredLockstep, TieredMachine
@@ -52,8 +53,21 @@ def test_offsets_across_tiers(releases, scratch):
     assert offsets == [8, 1, 7, 6, 5, 6, 1, 1, 3, 4, 7, None]
 
 
-@pytest.mark.parametrize("trace", load_regression_traces("tiered"), ids=lambda trace: trace.id)
+TRACES = load_regression_traces("tiered")
+OF_LOCKED = [trace for trace in TRACES if trace.release in LOCKED]
+
+
+@pytest.fixture
+def own_locks(tmp_path_factory, monkeypatch):
+    """Keep the locks that a test writes out of the user's configuration."""
+    monkeypatch.setenv("KIDX_CONFIG", str(tmp_path_factory.getbasetemp() / "configuration"))
+
+
+@pytest.mark.usefixtures("own_locks")
+@pytest.mark.parametrize("trace", thorough_except(OF_LOCKED, TRACES), ids=lambda trace: trace.id)
 def test_regression_traces(trace, scratch):
+    """A release without a lock, such as 3.6.0, is locked first, as ``--kafka 3.6.0`` does."""
+    published_release(trace.release)
     lockstep = TieredLockstep([JvmTiered(trace.release)], scratch)
     replay_operations(lockstep, trace.operations)
     assert lockstep.statistics.steps == len(trace.operations)

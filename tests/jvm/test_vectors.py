@@ -122,7 +122,7 @@ def test_the_page_shows_how_vectors_are_written_proved_and_read(tmp_path, in_pro
 def test_the_page_has_the_lines_of_each_reader():
     page = (ROOT / PAGE).read_text("utf-8")
     for path in READERS.glob("[Rr]eader.*"):
-        assert f"`{path.name}` | {len(path.read_text('utf-8').splitlines())} |" in page
+        assert f"`{path.name}`](../tests/vectors/{path.name}) | {len(path.read_text('utf-8').splitlines())} |" in page
 
 
 def test_planted_wrong_answers_are_told_one_a_line(tmp_path, in_process):
