@@ -168,7 +168,7 @@ def unfinished(directory):
     return program
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.parametrize(
     ("index", "red"),
     [

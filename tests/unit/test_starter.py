@@ -191,7 +191,7 @@ def planted_start(name: str, page: str) -> str:
     return f"exec:env PLANTED={name} {start[1]}"
 
 
-@pytest.mark.in_turn(2)
+@pytest.mark.in_turn(3)
 @pytest.mark.thorough
 @pytest.mark.timeout(960)  # nine implementations times three machines, on a machine that does other things as well
 def test_nine_planted_defects_are_nine_differences(written, tmp_path):
