@@ -9,6 +9,7 @@ from kafka_findings import ROOT, findings, locked
 
 from conformance.clauses import load_clauses
 from conformance.runs.replay import find_trace
+from conformance.subjects import load_subject
 from tests.meta.findings import pages
 
 SECTIONS = ["Summary", "Steps", "Expected", "Actual", "Cost", "Cause", "Proposed fix", "Known reports"]
@@ -44,6 +45,16 @@ def test_a_page_about_another_implementation_is_complete(page):
 def test_every_trace_of_another_implementation_is_named():
     named = {trace for page in FOREIGN for trace in TRACE.findall(page.read_text("utf-8"))}
     assert {path.stem for path in (ROOT / "foreign/traces").iterdir()} <= named
+
+
+def test_every_go_test_is_linked_and_runs_the_locked_kfake():
+    go, subject = ROOT / "foreign" / "go", load_subject("kfake")
+    named = re.findall(r"^- \*\*Go test:\*\* \[(\w+)\]", (ROOT / "foreign/kfake.md").read_text("utf-8"), re.MULTILINE)
+    assert named == re.findall(
+        r"^func (Test\w+)\(t \*testing\.T\)", (go / "kfake_test.go").read_text("utf-8"), re.MULTILINE
+    )
+    assert (go / "go.sum").read_bytes() == (subject.folder / "go.sum").read_bytes()
+    assert f"/kfake {subject.version}\n" in (go / "go.mod").read_text("utf-8")
 
 
 @pytest.mark.parametrize("finding", findings(), ids=lambda each: each.name)
