@@ -70,7 +70,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if not hasattr(config, "workerinput"):
         unpack_golden()
-    config.addinivalue_line("markers", "in_turn(n): --thorough runs one in n of the cases; the seed decides which")
+    config.addinivalue_line("markers", "in_turn(n, of=NAME): --thorough runs one in n of the cases, or of the files")
     drawn = "" if config.getoption("--hypothesis-seed") is None else "-drawn"
     settings.load_profile(f"kidx{'-thorough' if config.getoption('--thorough') else ''}{drawn}")
 
@@ -139,12 +139,22 @@ def waiting_for_their_turn(items: list[pytest.Item], seed: int) -> set[pytest.It
     """Return the cases that do not run this time. The cases of a test take turns.
 
     The turns of different files begin at different cases. Tests of one file may share what is set up for a case.
+    With ``of=NAME``, the files with that name take turns, each with all of its tests.
     """
     cases: dict[str, list[pytest.Item]] = {}
+    files: dict[str, dict[str, list[pytest.Item]]] = {}
     for item in items:
-        if item.get_closest_marker("in_turn") is not None:
+        if (marker := item.get_closest_marker("in_turn")) is not None and "of" in marker.kwargs:
+            files.setdefault(marker.kwargs["of"], {}).setdefault(relative_path(item.nodeid), []).append(item)
+        elif marker is not None:
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     waiting = set()
+    for members in files.values():
+        for number, (_, its) in enumerate(sorted(members.items()), start=seed):
+            marker = its[0].get_closest_marker("in_turn")
+            assert marker is not None
+            if number % marker.args[0]:
+                waiting.update(its)
     for test, its in cases.items():
         for number, item in enumerate(its, start=crc32(test.partition("::")[0].encode()) + seed):
             marker = item.get_closest_marker("in_turn")

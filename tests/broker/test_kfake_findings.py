@@ -15,7 +15,7 @@ import pytest
 from conformance.subjects import load_subject
 
 # Building kfake from nothing takes Go longer than the tests take.
-pytestmark = [pytest.mark.go, pytest.mark.thorough]
+pytestmark = [pytest.mark.go, pytest.mark.thorough, pytest.mark.in_turn(3, of="foreign implementations")]
 KFAKE = load_subject("kfake")
 MODULE = "github.com/twmb/franz-go/pkg/kfake"
 SOURCES = Path(__file__).parents[2] / "findings" / "foreign" / "go"

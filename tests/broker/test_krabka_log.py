@@ -10,7 +10,7 @@ from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.replay import replay
 
 # Its build takes two minutes of a processor.
-pytestmark = [pytest.mark.cargo, pytest.mark.thorough]
+pytestmark = [pytest.mark.cargo, pytest.mark.thorough, pytest.mark.in_turn(3, of="foreign implementations")]
 RELEASE = "4.3.1"
 NAME = "subject:krabka-log"
 MOST_STEPS = 12
