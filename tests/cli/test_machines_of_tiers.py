@@ -28,6 +28,7 @@ def test_a_release_without_tiers_is_refused_in_one_line(typed, machine, since):
     assert driven_releases(machine, ("3.5.2", "4.4.0")) == ("4.4.0",)
 
 
+@pytest.mark.thorough
 def test_a_planted_defect_is_found_shrunk_and_can_be_replayed(typed):
     """A release without tiers is unsupported next to one with them, and does not change the verdict."""
     defect = ("-i", "mutant:counts-from-one")

@@ -76,6 +76,7 @@ def of_log(scenario, kind, first, others):
     return next(case for case in scenario.cases(kind) if case.names == (first, others))
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("first", "others", "clause"),
     [

@@ -166,6 +166,7 @@ def segment_explorer(request, tmp_path_factory):
     return SegmentExplorer(request.param, tmp_path_factory.mktemp("segment") / "scratch")
 
 
+@pytest.mark.thorough
 def test_drawn_power_failures_of_a_segment_show_both_tickets_before_4_4(segment_explorer):
     """KAFKA-20979 (PF-2, PF-4a) and KAFKA-21000 (PF-3), and nothing else."""
     explored = segment_explorer.explore(LockstepPlan(examples=20, losses=4))

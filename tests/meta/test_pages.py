@@ -230,6 +230,7 @@ def test_commands_and_options_of_a_page_exist(page):
         require_command(line)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("folder", ["reports", "findings"])
 def test_commands_and_options_of_reports_and_findings_exist(folder):
     named = re.compile(r"`((?:python3 bootstrap\.py )?(?:conformance|kidx|python -m) [^`]*)`")
