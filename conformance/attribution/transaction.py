@@ -1,9 +1,7 @@
 """Rows about transaction indexes (clauses TX).
 
-A row, ``Row(clause, operations, results, why, holds, rare)``, states which steps exercise a clause: those that execute
-one of the operations, have one of the results (``ok`` or an error kind), and satisfy the condition ``holds``, if any.
-The id of a family, such as ``OI-4``, means its variants, ``OI-4a`` and ``OI-4b``. ``why`` is what a violation would
-have changed. ``rare`` is the reason why a run in CI may have no such step.
+A row names a clause, the operations and results (``ok`` or an error kind) that exercise it, and what a violation would
+have changed, perhaps with a condition: :class:`~conformance.attribution.rules.Row` explains the columns.
 
 In a condition, ``s.was`` and ``s.now`` are the states before and after the step. ``s.before`` has what no state reports
 (:class:`~conformance.attribution.tracked_state.TrackedIndex`).
