@@ -35,7 +35,7 @@ MESSAGES = {
     ),
     "TestLastStableOffsetAfterDeleteRecords": (r"got error <nil>, offset 1, want no error, offset 3 \(KIP-98: ",),
 }
-"""What each test prints on the locked version: the actual result, the expected result and its source."""
+"""Messages of each test on the locked version: the actual result, the expected result and its source."""
 
 
 def go(work, *words):
@@ -66,7 +66,7 @@ def module(tmp_path):
 def test_each_fails_on_the_locked_version(module):
     results, outputs = results_of_tests(module)
     passed = [name for name, result in results.items() if result == "pass"]
-    assert not passed, f"mended in kfake {KFAKE.version}: remove {passed}, and its section of findings/foreign/kfake.md"
+    assert not passed, f"fixed in kfake {KFAKE.version}: remove {passed}, and its section of findings/foreign/kfake.md"
     assert results == dict.fromkeys(MESSAGES, "fail")
     for name, messages in MESSAGES.items():
         printed = re.findall(r"kfake_test\.go:\d+: (.+)", outputs[name])
