@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from conformance.clauses import load_clauses
@@ -18,7 +19,7 @@ from kidx.dialect import PUBLISHED
 from kidx.dialect.release_range import range_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from conformance.clauses import Clause
@@ -89,22 +90,37 @@ def _execute(lockstep: Lockstep, scratch: Path, name: str, trace: Trace, found: 
     """Execute a trace, and add it for each clause for which no trace before it is better."""
     lockstep.begin()
     counted = [dict(group.exercised) for group in lockstep.groups]
+    members = _members(lockstep, trace.machine)
     for steps, operation in enumerate(trace.operations, 1):
         lockstep.perform(operation)
         exercised = set[str]()
         for group, before in zip(lockstep.groups, counted, strict=True):
             exercised |= {clause for clause, times in group.exercised.items() if times != before.get(clause)}
             before.update(group.exercised)
-        results = _Results(lockstep, scratch, trace.machine, operation)
+        results = _Results(lockstep, members, scratch, trace.machine, operation)
         for id_ in exercised:
+            if id_ in found and found[id_][:2] <= (Evidence.SEPARATES, steps):
+                continue  # this step cannot be better evidence
             clause = load_clauses()[id_]
-            evidence = results.evidence(clause)
-            if evidence > Evidence.RECORDED and _diverged(trace, steps, id_):
-                evidence = Evidence.RECORDED
+            by_answers = results.separates(clause, with_files=False)
+            by_files = not by_answers and results.separates(clause, with_files=True)
+            if by_answers or by_files:
+                evidence = Evidence.SEPARATES
+            else:
+                evidence = Evidence.RECORDED if _diverged(trace, steps, id_) else Evidence.EXERCISED
             if id_ not in found or (evidence, steps) < found[id_][:2]:
-                answers = results.answers(with_files=evidence is Evidence.SEPARATES and not results.tells_apart(clause))
-                found[id_] = Shown(evidence, steps, name, trace, answers)
+                found[id_] = Shown(evidence, steps, name, trace, results.answers(with_files=by_files))
     lockstep.end()
+
+
+def _members(lockstep: Lockstep, machine: str) -> dict[Group[Any, Any], list[str]]:
+    """Return the releases of each group, oldest first, in the order of the groups' first releases."""
+    rules = lockstep.scope.rules
+    groups = {rules(group.dialect.release): group for group in lockstep.groups}
+    members: dict[Group[Any, Any], list[str]] = {}
+    for release in driven_releases(machine, _RELEASES):
+        members.setdefault(groups[rules(release)], []).append(release)
+    return members
 
 
 def _diverged(trace: Trace, steps: int, clause: str) -> bool:
@@ -119,39 +135,48 @@ class _Results:
 
     Args:
         lockstep: the references, which have executed the step.
+        members: the releases of each group.
         scratch: the directory of their files, which an error text may name.
         machine: the machine of the trace.
         operation: the step.
     """
 
-    def __init__(self, lockstep: Lockstep, scratch: Path, machine: str, operation: Operation) -> None:
-        self.machine, self.operation = machine, operation
-        self.place = re.compile(rf"{re.escape(str(scratch))}/kidx-[\d.]+/")
-        rules, self.by_name, self.names = lockstep.scope.rules, lockstep.scope.by_name, lockstep.watched
-        groups = {rules(group.dialect.release): group for group in lockstep.groups}
-        self.groups = {release: groups[rules(release)] for release in driven_releases(machine, _RELEASES)}
+    def __init__(
+        self,
+        lockstep: Lockstep,
+        members: Mapping[Group[Any, Any], Sequence[str]],
+        scratch: Path,
+        machine: str,
+        operation: Operation,
+    ) -> None:
+        self.members, self.scratch, self.machine, self.operation = members, scratch, machine, operation
+        self.by_name, self.names = lockstep.scope.by_name, lockstep.watched
 
-    def evidence(self, clause: Clause) -> Evidence:
-        """Return SEPARATES if releases in which the clause holds and all others have different results."""
-        return Evidence.SEPARATES if self._separates(clause, self._result) else Evidence.EXERCISED
+    @cached_property
+    def answer_of(self) -> dict[Group[Any, Any], str]:
+        """Answer of each group, without the files."""
+        place = re.compile(rf"{re.escape(str(self.scratch))}/kidx-[\d.]+/")
+        return {
+            group: place.sub("", _answer(self.machine, self.operation, group.observation)) for group in self.members
+        }
 
-    def tells_apart(self, clause: Clause) -> bool:
-        """Return True if the answers alone, without the files, separate the releases."""
-        return self._separates(clause, self._answer)
+    def separates(self, clause: Clause, *, with_files: bool) -> bool:
+        """Return True if releases in which the clause holds and all others have different results.
 
-    def _separates(self, clause: Clause, result: Callable[[Group[Any, Any]], object]) -> bool:
-        inside = {id(group): group for release, group in self.groups.items() if clause.applies_to(release)}
-        outside = {id(group): group for release, group in self.groups.items() if not clause.applies_to(release)}
-        if not inside or not outside or inside.keys() & outside.keys():
+        Args:
+            clause: the clause.
+            with_files: True to tell results apart, too, whose files differ.
+        """
+        inside = [group for group, releases in self.members.items() if any(map(clause.applies_to, releases))]
+        outside = [group for group, releases in self.members.items() if not all(map(clause.applies_to, releases))]
+        if not inside or not outside or set(inside) & set(outside):
             return False
-        others = [result(group) for group in outside.values()]
-        return not any(result(group) in others for group in inside.values())
 
-    def _result(self, group: Group[Any, Any]) -> tuple[str, Any]:
-        return self._answer(group), group.files
+        def result(group: Group[Any, Any]) -> tuple[str, Any]:
+            return self.answer_of[group], group.files if with_files else None
 
-    def _answer(self, group: Group[Any, Any]) -> str:
-        return self.place.sub("", _answer(self.machine, self.operation, group.observation))
+        others = [result(group) for group in outside]
+        return not any(result(group) in others for group in inside)
 
     def answers(self, *, with_files: bool) -> tuple[tuple[str, str], ...]:
         """Return the results, each as (range of releases, result).
@@ -159,27 +184,20 @@ class _Results:
         Args:
             with_files: True to tell results apart, too, whose files differ, and to append the first difference.
         """
-        rows: list[tuple[str, Any, list[str]]] = []
-        for release, group in self.groups.items():
-            answer, files = self._answer(group), self._files(group) if with_files else None
-            alike = next((row for row in rows if row[:2] == (answer, files)), None)
-            if alike is None:
-                rows.append(alike := (answer, files, []))
-            alike[2].append(release)
-        first = rows[0][1]
-        other = next((files for _, files, _ in rows if files != first), first)
+        rows: dict[tuple[str, tuple[tuple[str, bytes | None], ...]], list[str]] = {}
+        for group, releases in self.members.items():
+            files = tuple(sorted(self.by_name(group.files, self.names).items())) if with_files else ()
+            rows.setdefault((self.answer_of[group], files), []).extend(releases)
+        (_, first), *others = rows
+        other = next((files for _, files in others if files != first), first)
         return tuple(
-            (range_of(members, _RELEASES), answer + self._content(files, other if files == first else first))
-            for answer, files, members in rows
+            (range_of(releases, _RELEASES), answer + self._content(files, other if files == first else first))
+            for (answer, files), releases in rows.items()
         )
-
-    def _files(self, group: Group[Any, Any]) -> Any:
-        """Return the names and contents of the files, as a divergence has them."""
-        return plain(sorted(self.by_name(group.files, self.names).items()))
 
     def _content(self, files: Any, other: Any) -> str:
         """Return the content of the files where they differ from others, to be appended to an answer."""
-        difference = None if files == other else first_difference(self.machine, files, other)
+        difference = None if files == other else first_difference(self.machine, plain(files), plain(other))
         return "" if difference is None else f"; {difference.where}: {difference.expected}"
 
 
