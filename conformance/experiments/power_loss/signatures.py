@@ -11,6 +11,8 @@ from conformance.experiments.power_loss.histories import History
 from conformance.operations.shortened import shortened
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from conformance.experiments.power_loss.guarantees import Guarantee
     from conformance.implementations.jvm.journal import Event
     from conformance.operations import Operation
@@ -78,13 +80,15 @@ class PowerFailureFinding(Generic[HistoryType]):
 
     def lines(self) -> list[str]:
         """Return the lines of a report: evidence, operations and losses."""
+        return self._lines(self.history.operations[: self.failure.crash_point.step + 1])
+
+    def _lines(self, operations: Sequence[Operation], writes: str = "") -> list[str]:
         crash_point = self.failure.crash_point
-        steps = enumerate(self.history.operations[: crash_point.step + 1], start=1)
         return [
             f"shows        {self.text}",
             "steps",
-            *(f"{number:>5}  {shortened(step)}" for number, step in steps),
-            f"power fails  {'after' if crash_point.done else 'during'} step {crash_point.step + 1}",
+            *(f"{number:>5}  {shortened(step)}" for number, step in enumerate(operations, start=1)),
+            f"power fails  {'after' if crash_point.done else 'during'} step {crash_point.step + 1}{writes}",
             *(f"lost         {lost}" for lost in self.failure.described()),
         ]
 
@@ -101,19 +105,12 @@ class Finding(PowerFailureFinding[History]):
 
     def lines(self) -> list[str]:
         """Return the lines of a report: evidence, operations, losses and restart."""
-        crash_point, restart = self.failure.crash_point, self.failure.restart
+        restart = self.failure.restart
         start = f"clean={restart.clean}, recovery point {restart.recovery_point}, start {restart.start}"
         if restart.cleaned_to >= 0:
             start += f", cleaned up to {restart.cleaned_to}"
-        done = "after" if crash_point.done else "during"
-        return [
-            f"shows        {self.text}",
-            "steps",
-            *(f"{number:>5}  {shortened(step)}" for number, step in enumerate(self.history.operations, start=1)),
-            f"power fails  {done} step {crash_point.step + 1}; {crash_point.disk.event} writes, renames and syncs",
-            *(f"lost         {lost}" for lost in self.failure.described()),
-            f"start        {start}",
-        ]
+        writes = f"; {self.failure.crash_point.disk.event} writes, renames and syncs"
+        return [*self._lines(self.history.operations, writes), f"start        {start}"]
 
 
 def kind_of(disk: Disk, item: Item) -> str:
