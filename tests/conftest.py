@@ -22,7 +22,7 @@ from golden_archives import unpack_golden
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 # The entry point may be missing in an older editable installation.
 pytest_plugins = ["conformance.plugin"]
@@ -148,20 +148,21 @@ def waiting_for_their_turn(items: list[pytest.Item], seed: int) -> set[pytest.It
             files.setdefault(marker.kwargs["of"], {}).setdefault(relative_path(item.nodeid), []).append(item)
         elif marker is not None:
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    waiting = set()
+    waiting = set[pytest.Item]()
     for members in files.values():
-        for number, (_, its) in enumerate(sorted(members.items()), start=seed):
-            marker = its[0].get_closest_marker("in_turn")
-            assert marker is not None
-            if number % marker.args[0]:
-                waiting.update(its)
+        waiting.update(not_in_turn([its for _, its in sorted(members.items())], seed))
     for test, its in cases.items():
-        for number, item in enumerate(its, start=crc32(test.partition("::")[0].encode()) + seed):
-            marker = item.get_closest_marker("in_turn")
-            assert marker is not None
-            if number % marker.args[0]:
-                waiting.add(item)
+        waiting.update(not_in_turn([[item] for item in its], crc32(test.partition("::")[0].encode()) + seed))
     return waiting
+
+
+def not_in_turn(members: list[list[pytest.Item]], start: int) -> Iterator[pytest.Item]:
+    """Yield the items that do not run this time. One in n of the members runs, each with all of its items."""
+    for number, its in enumerate(members, start):
+        marker = its[0].get_closest_marker("in_turn")
+        assert marker is not None
+        if number % marker.args[0]:
+            yield from its
 
 
 def has(marker: str) -> Callable[[pytest.Item], bool]:
