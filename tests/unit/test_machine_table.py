@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from pkgutil import resolve_name
 
+import pytest
+
+from conformance import machines
 from conformance.attribution.tables import clauses_for
 from conformance.clauses.machines import FILE_MACHINES, MACHINES, SERVER_MACHINES
 from conformance.implementations.forms import FORMS
@@ -15,6 +18,14 @@ from conformance.runs.servers import _RUNS
 def test_every_machine_has_a_class_and_clauses():
     assert list(CLASSES) == list(MACHINES)
     assert all(clauses_for(machine, "4.4.0") for machine in MACHINES)
+
+
+def test_a_suite_of_ones_own_imports_a_machine_from_the_package():
+    assert machines.OffsetMachine is CLASSES["offset"]
+    assert machines.CleanedMachine is CLASSES["cleaned"]
+    assert issubclass(machines.OffsetMachine, machines.IndexMachine)
+    with pytest.raises(AttributeError, match="has no attribute 'NoMachine'"):
+        _ = machines.NoMachine
 
 
 def test_every_machine_of_servers_has_a_run_and_a_form():
