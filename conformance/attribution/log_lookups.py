@@ -10,9 +10,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from conformance.attribution.log import ROWS, promised, rules_of_log, visible
+from conformance.attribution.log import promised, rules_of_log, visible
 from conformance.attribution.log_step import Files, LogStep, TrackedLog
-from conformance.attribution.rules import Conditions, each_variant
+from conformance.attribution.rules import Conditions
+from conformance.attribution.tables import rows_of
 from conformance.clauses import load_clauses
 from kidx.log.lookup import MAX_TIMESTAMP
 
@@ -33,7 +34,7 @@ _DESPITE_CORRUPTION: Final = frozenset({"LG-70"})
 @cache
 def _of_answers() -> frozenset[str]:
     """Return the clauses about results; the others that a ``list_offsets`` exercises are about the state after it."""
-    return frozenset(row.clause for row in each_variant(ROWS) if "list_offsets" in row.operations.split())
+    return frozenset(row.clause for row in rows_of("log") if "list_offsets" in row.operations.split())
 
 
 def implicated_clauses(
