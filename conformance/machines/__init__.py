@@ -8,14 +8,14 @@ A test, a run or your own suite binds a machine to a lockstep::
     TestOffsetIndex = OffsetMachine.bind(lockstep).TestCase
 """
 
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Final
 
 from conformance.clauses import machines
 from conformance.machines.machine import Machine
 
 MACHINES: Final[dict[str, type[Machine]]] = {
-    name: getattr(import_module(f"{__name__}.{name}"), f"{name.title()}Machine") for name in machines.MACHINES
+    name: resolve_name(f"{__name__}.{name}:{name.title()}Machine") for name in machines.MACHINES
 }
 """All machines; :mod:`conformance.clauses.machines` declares them."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from conformance.clauses.machines import MACHINES
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def _operations_in(module: str) -> dict[str, Op]:
     """Return the operations that a module declares, such as ``CACHE_OPS`` of ``cache``."""
-    declared: dict[str, Op] = getattr(import_module(f"conformance.operations.{module}"), f"{module.upper()}_OPS")
+    declared: dict[str, Op] = resolve_name(f"conformance.operations.{module}:{module.upper()}_OPS")
     return declared
 
 
