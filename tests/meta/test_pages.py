@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from functools import cache
 from importlib.util import find_spec
 from itertools import groupby, pairwise
 from pathlib import Path
@@ -48,6 +49,8 @@ SHOWN = {
 """Commands with their output; several pages may show parts of the same."""
 NEW_LOG = the_block("sh", page="README.md", containing="conformance init").splitlines()
 LONGEST_README = 120
+command_of = cache(get_command)
+"""Function that returns the commands of a program; they are built once, not for each line of a page."""
 
 
 def environment(tmp_path):
@@ -216,7 +219,7 @@ def require_command(line):
     if words[:2] == ["python", "-m"]:
         assert find_spec(words[2]), line
         return
-    command, rest = get_command(kidx_app if words[0] == "kidx" else conformance_app), words[1:]
+    command, rest = command_of(kidx_app if words[0] == "kidx" else conformance_app), words[1:]
     while hasattr(command, "commands"):
         assert rest[0] in command.commands, line
         command, *rest = command.commands[rest[0]], *rest[1:]
