@@ -179,7 +179,8 @@ class ReferenceLog(SharedReference):
         log = self._opened
         if offset == log.end_offset and (offset >= log.start_offset or self.dialect.reads_end_below_start):
             return None  # without opening an index
-        if not log.start_offset <= offset < log.end_offset:
+        # A full truncation that failed has moved the segments, but not the log start offset.
+        if log.segments.floor(offset) is None or not log.start_offset <= offset < log.end_offset:
             raise OffsetOutOfRangeError(f"offset {offset} is not in {log.start_offset}..{log.end_offset}")
         for segment in log.segments.values_from(offset):
             found = segment.translate_offset(offset)
