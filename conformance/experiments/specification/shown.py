@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from conformance.operations.trace import Trace
 
 _RELEASES = PUBLISHED.split()
+_FILE_TIME = re.compile(r"(lastModifiedTime=)(\d+)(?:(, largestTime=)\2)?")
+"""The time of a file in an error text, also as the largest time of a segment without records."""
+
+
+def _without_time(found: re.Match[str]) -> str:
+    return "…".join(part for part in (found[1], found[3], "") if part is not None)
 
 
 class Evidence(IntEnum):
@@ -154,11 +160,10 @@ class _Results:
 
     @cached_property
     def answer_of(self) -> dict[Group[Any, Any], str]:
-        """Answer of each group, without the files."""
+        """Answer of each group, without the files. Error texts have no directories and no times of files."""
         place = re.compile(rf"{re.escape(str(self.scratch))}/kidx-[\d.]+/")
-        return {
-            group: place.sub("", _answer(self.machine, self.operation, group.observation)) for group in self.members
-        }
+        texts = {group: _answer(self.machine, self.operation, group.observation) for group in self.members}
+        return {group: _FILE_TIME.sub(_without_time, place.sub("", text)) for group, text in texts.items()}
 
     def separates(self, clause: Clause, *, with_files: bool) -> bool:
         """Return True if releases in which the clause holds and all others have different results.
