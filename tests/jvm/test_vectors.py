@@ -85,6 +85,7 @@ def read(program, root):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.thorough
 def test_the_schema_is_published_and_the_documents_follow_it(vectors):
     assert (files("conformance") / "schemas/vectors.json").read_text("utf-8") == schema_text(schema())
     validator = jsonschema.Draft202012Validator(schema())

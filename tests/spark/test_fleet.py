@@ -50,6 +50,7 @@ def verdicts_of(result):
     return {(row.path, row.verdict) for row in result.frame("files").collect()}
 
 
+@pytest.mark.thorough
 def test_planted_faults_are_the_same_findings_on_spark_and_on_one_machine(spark, brokers, tmp_path):
     from kidx.spark import fleet
 
