@@ -11,6 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
+from foreign_findings import FOREIGN, assert_each_fails, fixed_copy
 
 from conformance.subjects import load_subject
 
@@ -18,7 +19,6 @@ from conformance.subjects import load_subject
 pytestmark = [pytest.mark.go, pytest.mark.thorough, pytest.mark.in_turn(3, of="foreign implementations")]
 KFAKE = load_subject("kfake")
 MODULE = "github.com/twmb/franz-go/pkg/kfake"
-SOURCES = Path(__file__).parents[2] / "findings" / "foreign" / "go"
 # With the flags of the subject's own build, Go finds the packages that it has compiled.
 FLAGS = [word for word in KFAKE.build if word.startswith("-gcflags")]
 
@@ -43,8 +43,8 @@ def go(work, *words):
     return subprocess.run(["go", *words], cwd=work, env=environment, capture_output=True, text=True, check=False)
 
 
-def results_of_tests(work):
-    """Return the result and the output of each test of a module."""
+def failures(work):
+    """Run the tests of a module. Return the messages of each; empty if it passed."""
     done = go(work, "test", "-json", "-count=1", "-vet=off", *FLAGS, "./...")
     results, outputs = {}, defaultdict(str)
     for event in map(json.loads, done.stdout.splitlines()):
@@ -55,37 +55,26 @@ def results_of_tests(work):
         elif event["Action"] in {"pass", "fail", "skip"}:
             results[name] = event["Action"]
     assert results, f"no test ran: {done.stdout}{done.stderr}"
-    return results, outputs
+    found = {name: re.findall(r"_test\.go:\d+: (.+)", outputs[name]) for name in results}
+    for name, result in results.items():
+        assert (result == "fail") == bool(found[name]), (result, outputs[name])
+    return found
 
 
 @pytest.fixture
 def module(tmp_path):
-    return Path(shutil.copytree(SOURCES, tmp_path / "go"))
+    return Path(shutil.copytree(FOREIGN / "go", tmp_path / "go"))
 
 
 def test_each_fails_on_the_locked_version(module):
-    results, outputs = results_of_tests(module)
-    passed = [name for name, result in results.items() if result == "pass"]
-    assert not passed, f"fixed in kfake {KFAKE.version}: remove {passed}, and its section of findings/foreign/kfake.md"
-    assert results == dict.fromkeys(MESSAGES, "fail")
-    for name, messages in MESSAGES.items():
-        printed = re.findall(r"kfake_test\.go:\d+: (.+)", outputs[name])
-        assert len(printed) == len(messages), outputs[name]
-        for message, line in zip(messages, printed, strict=True):
-            assert re.search(message, line), line
+    assert_each_fails(failures(module), MESSAGES, f"kfake {KFAKE.version}")
 
 
 def test_each_passes_with_the_proposed_fixes(module, tmp_path):
     """The tests can pass: what they expect needs no other change of kfake."""
-    mended = tmp_path / "kfake"
     located = go(module, "list", "-m", "-f", "{{.Dir}}", MODULE)
     assert located.returncode == 0, located.stderr
-    mended.mkdir()
-    for path in Path(located.stdout.strip()).iterdir():
-        if path.is_file() and not path.name.endswith("_test.go"):
-            shutil.copyfile(path, mended / path.name)  # the files of the module cache are read-only
-    subprocess.run(["git", "apply", module / "kfake.patch"], cwd=mended, check=True)
-    edited = go(module, "mod", "edit", "-replace", f"{MODULE}={mended}")
+    fixed = fixed_copy(Path(located.stdout.strip()), module / "kfake.patch", tmp_path / "kfake", "*_test.go")
+    edited = go(module, "mod", "edit", "-replace", f"{MODULE}={fixed}")
     assert edited.returncode == 0, edited.stderr
-    results, outputs = results_of_tests(module)
-    assert results == dict.fromkeys(MESSAGES, "pass"), dict(outputs)
+    assert failures(module) == {name: [] for name in MESSAGES}
