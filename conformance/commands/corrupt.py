@@ -40,7 +40,7 @@ def corrupt_command(
     kafka: ReleaseOption = None,
     broker: BrokerOption = BrokerChoice.auto,
     report: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write hands.md, hands.json and events.ndjson here.")
+        Path | None, typer.Option(metavar="DIR", help="Write corrupt.md, corrupt.json and events.ndjson here.")
     ] = None,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -88,7 +88,7 @@ def corrupt_command(
         made_by = f"Made by `conformance corrupt {chosen}` with kidx {version('kidx')}."
         page = f"# Index corruption\n\n{made_by}\n\n{markdown(outcomes)}"
         figures = json.dumps(to_json(outcomes), indent=1) + "\n"
-        write_texts({report / "hands.md": page, report / "hands.json": figures})
+        write_texts({report / "corrupt.md": page, report / "corrupt.json": figures})
     if as_json:
         typer.echo(json.dumps({"verdict": "conforms" if predicted else "diverges", "cases": to_json(outcomes)}))
     else:

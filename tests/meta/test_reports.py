@@ -8,7 +8,7 @@ import re
 import pytest
 
 from conformance.clauses import load_clauses
-from conformance.experiments.index_corruption import table as hands_table
+from conformance.experiments.index_corruption import table as corruption_table
 from conformance.experiments.interleave import table as interleave_table
 from conformance.experiments.power_loss import table as power_loss_table
 from conformance.experiments.start_damage import table
@@ -37,7 +37,7 @@ def test_the_page_of_tiers_is_written_from_its_results():
 
 def test_the_page_of_corrupt_index_files_has_the_legend_of_its_template():
     """`conformance corrupt --report reports` writes it."""
-    assert hands_table.markdown([]).partition("\n|")[0] in (REPORTS / "hands.md").read_text("utf-8")
+    assert corruption_table.markdown([]).partition("\n|")[0] in (REPORTS / "corrupt.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("page", sorted(REPORTS.glob("power_loss*.md")), ids=lambda page: page.name)
