@@ -47,12 +47,22 @@ def test_every_trace_of_another_implementation_is_named():
     assert {path.stem for path in (ROOT / "foreign/traces").iterdir()} <= named
 
 
-def test_every_go_test_is_linked_and_runs_the_locked_kfake():
+@pytest.mark.parametrize(
+    ("page", "source", "test"),
+    [
+        ("kfake", "go/kfake_test.go", r"^func (Test\w+)\(t \*testing\.T\)"),
+        ("fluss", "java/org/apache/fluss/server/log/AbstractIndexTest.java", r"^    @Test\n    void (\w+)\("),
+    ],
+)
+def test_the_sections_of_a_page_name_every_test(page, source, test):
+    _, *sections = (ROOT / "foreign" / f"{page}.md").read_text("utf-8").split("\n## ")
+    lines = re.findall(r"^- \*\*\w+ tests?:\*\*((?:.|\n  )+)", "\n".join(sections), re.MULTILINE)
+    named = [name for line in lines for name in re.findall(r"[\[`](\w+)[\]`]", line)]
+    assert named == re.findall(test, (ROOT / "foreign" / source).read_text("utf-8"), re.MULTILINE)
+
+
+def test_the_go_tests_run_the_locked_kfake():
     go, subject = ROOT / "foreign" / "go", load_subject("kfake")
-    named = re.findall(r"^- \*\*Go test:\*\* \[(\w+)\]", (ROOT / "foreign/kfake.md").read_text("utf-8"), re.MULTILINE)
-    assert named == re.findall(
-        r"^func (Test\w+)\(t \*testing\.T\)", (go / "kfake_test.go").read_text("utf-8"), re.MULTILINE
-    )
     assert (go / "go.sum").read_bytes() == (subject.folder / "go.sum").read_bytes()
     assert f"/kfake {subject.version}\n" in (go / "go.mod").read_text("utf-8")
 

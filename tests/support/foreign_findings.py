@@ -24,8 +24,13 @@ def fixed_copy(sources: Path, patch: Path, target: Path, *ignored: str) -> Path:
     shutil.copytree(sources, target, copy_function=shutil.copyfile, ignore=shutil.ignore_patterns(*ignored))
     for directory in (target, *(path for path in target.rglob("*") if path.is_dir())):
         directory.chmod(0o755)
-    subprocess.run(["git", "apply", patch.resolve()], cwd=target, check=True)
+    apply_patch(patch, target)
     return target
+
+
+def apply_patch(patch: Path, sources: Path) -> None:
+    """Apply a patch to the sources of an implementation, which are not in a repository."""
+    subprocess.run(["git", "apply", patch.resolve()], cwd=sources, check=True)
 
 
 def assert_each_fails(
