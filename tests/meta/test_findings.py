@@ -52,6 +52,7 @@ def test_every_trace_of_another_implementation_is_named():
     [
         ("kfake", "go/kfake_test.go", r"^func (Test\w+)\(t \*testing\.T\)"),
         ("fluss", "java/org/apache/fluss/server/log/AbstractIndexTest.java", r"^    @Test\n    void (\w+)\("),
+        ("librdkafka", "c/mock_cluster.c", r"^static void (do_test_\w+)\(void\)"),
     ],
 )
 def test_the_sections_of_a_page_name_every_test(page, source, test):
