@@ -50,6 +50,7 @@ def test_every_trace_of_another_implementation_is_named():
 @pytest.mark.parametrize(
     ("page", "source", "test"),
     [
+        ("commitlog", "rust/commitlog/tests/commitlog.rs", r"^#\[test\]\npub fn (\w+)\(\)"),
         ("kfake", "go/kfake_test.go", r"^func (Test\w+)\(t \*testing\.T\)"),
         ("fluss", "java/org/apache/fluss/server/log/AbstractIndexTest.java", r"^    @Test\n    void (\w+)\("),
         ("librdkafka", "c/mock_cluster.c", r"^static void (do_test_\w+)\(void\)"),
