@@ -26,7 +26,7 @@ Written by `python3 bootstrap.py python -m tests.bench.brokers --run DIR --kill-
 ## All locked releases
 
 `conformance run -i broker --kafka all --broker local --seed 26 --report DIR` runs every locked release as a broker:
-with ZooKeeper before 3.3, with KRaft from then on. Each has four or five topics and a restart or a kill between
+with ZooKeeper before 3.3, with KRaft from then on. Each has several topics and a restart or a kill between
 steps. At the end come a `kill -9`, a start, one more batch, and a clean stop. These {releases} releases have executed
 {steps:,} steps. Of {answers:,} responses and {segments:,} segments, {unexplained} are unexplained.
 
