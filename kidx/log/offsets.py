@@ -20,6 +20,8 @@ class LogOffsets:
 
     Attributes:
         watermark_has_metadata: True if the position of the batch at the high watermark is known.
+        end_place: base offset of a segment and a position in it, at which the end offset is; a read ends before it. A
+            rejected append may have written batches there.
     """
 
     directory: Path
@@ -29,11 +31,22 @@ class LogOffsets:
     producers: ProducerStateManager
     first_unstable_offset: int | None
     start_offset: int
-    end_offset: int
     high_watermark: int
     recovery_point: int
     search_start: int
     watermark_has_metadata: bool = False
+    end_place: tuple[int, int]
+    _end_offset: int
+
+    @property
+    def end_offset(self) -> int:
+        """Offset of the next record; to set it is to move :attr:`end_place` to the end of the active segment."""
+        return self._end_offset
+
+    @end_offset.setter
+    def end_offset(self, offset: int) -> None:
+        active = self.segments.active
+        self._end_offset, self.end_place = offset, (active.base_offset, active.size)
 
     @property
     def last_stable_offset(self) -> int:

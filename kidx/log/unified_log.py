@@ -109,9 +109,9 @@ class UnifiedLog(SegmentedLog):
             clean=clean,
             segment_type=self.segment_type,
         )
+        self.segments: Segments = loader.segments
         self.end_offset = loader.load()
         self._open_segment: Callable[[int], LogSegment] = loader.open_segment
-        self.segments: Segments = loader.segments
         self.start_offset = self._loaded_start(log_start_offset)
         self.search_start = self.start_offset
         self.recovery_point = loader.recovery_point

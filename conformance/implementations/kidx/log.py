@@ -185,6 +185,8 @@ class ReferenceLog(SharedReference):
         for segment in log.segments.values_from(offset):
             found = segment.translate_offset(offset)
             if found is not None:
+                if (segment.base_offset, found.position) == log.end_place:
+                    return None  # the batch is of a rejected append
                 return first_batch(next(segment.batches(found.position)).to_bytes())
         return None
 
