@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _MARKUP: Final = re.compile(r"[\\`*\[\]|~$]")
+_QUOTED: Final = re.compile(r"(`{1,2})(.+?)\1")
 _SAFE_IN_CODE: Final = re.compile(r"[\w .,:;/=@+(){}<>'\"#%^?!-]+", re.ASCII)
 
 
@@ -29,6 +30,13 @@ def text(value: str) -> str:
 def code(value: str) -> str:
     """Return a name as code, or as text if it contains characters that end code or a cell."""
     return f"`{value}`" if _SAFE_IN_CODE.fullmatch(value) else text(value)
+
+
+def prose(value: str) -> str:
+    """Return a text on one line like :func:`text`, with what it has between one or two backquotes as code."""
+    parts = _QUOTED.split(value)
+    quoted = [*map(code, parts[2::3]), ""]
+    return "".join(plain + inner for plain, inner in zip(map(text, parts[::3]), quoted, strict=True))
 
 
 def html(value: str) -> str:

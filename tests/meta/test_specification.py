@@ -37,6 +37,11 @@ def test_each_clause_has_its_address_and_its_statement(pages):
         assert f"[{clause.id}]({clause.chapter}.md#{clause.id}){{ #{clause.id} }}" in pages["index"]
 
 
+def test_no_page_shows_a_backquote(pages):
+    """Commands in statements and operators in the titles of planted defects are code."""
+    assert [name for name, page in pages.items() if "\\`" in page] == []
+
+
 def test_the_site_navigates_to_every_page():
     nav = (ROOT / "mkdocs.yml").read_text("utf-8")
     documents = [path.relative_to(ROOT) for path in (ROOT / "docs").rglob("*.md")]

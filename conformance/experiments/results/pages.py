@@ -36,11 +36,16 @@ Event streams of runs, put together by `conformance site`.
 """
 _BASELINE: Final = """# {name}
 
-These {count} clauses can be checked with any broker that speaks Kafka's protocol, without access to its files:
-`conformance run -i wire:HOST:PORT`.
+These {count} clauses can be checked with any broker that speaks Kafka's protocol, without access to its files.
 All are MUST clauses: users are promised them, or cannot read what they wrote without them.
 The list is generated: the MUST clauses of the `wire` machine. The score of an implementation is the number of them that
 conform, of those that apply to the release that it is compared with.
+
+| what | command |
+| --- | --- |
+| execute them | `conformance run -i wire:HOST:PORT --kafka RELEASE --level must --report RUN` |
+| print the score | `conformance scoreboard RUN --markdown FILE` |
+| make the badge | `conformance site DIR RUN --only results`: `wire-baseline.svg` below `DIR/results/badges` |
 
 {table}
 """

@@ -12,7 +12,7 @@ from conformance.experiments.specification.bar import release_bar
 from conformance.experiments.specification.shown import Evidence
 from conformance.implementations.mutants import MUTANTS
 from conformance.operations.shortened import shortened
-from conformance.report.markdown_escape import table, text
+from conformance.report.markdown_escape import prose, table, text
 from kidx.dialect import ROWS as BEHAVIOURS
 from kidx.printable import printable
 
@@ -103,20 +103,20 @@ def _overview(chapters: Mapping[str, list[Clause]], shown: Mapping[str, Shown], 
 
 
 def _clause(clause: Clause, shown: Shown | None, exercised: Mapping[str, int]) -> list[str]:
-    defects = [f"`mutant:{each.name}` {text(each.title)}" for each in MUTANTS.values() if each.clause == clause.id]
+    defects = [f"`mutant:{each.name}` {prose(each.title)}" for each in MUTANTS.values() if each.clause == clause.id]
     facts = [
         ("Releases", f"`{clause.releases}`"),
         ("Source in Kafka", text(clause.source)),
         ("Evidence", f"{EVIDENCE[clause.evidence]}; {_machines(clause)}"),
-        ("A violation shows in", "; ".join(map(text, _symptoms(clause)))),
+        ("A violation shows in", "; ".join(map(prose, _symptoms(clause)))),
         ("Decided by", ", ".join(f"[`{name}`](changes.md#{name})" for name in _behaviours(clause))),
         ("Planted defects", "<br>".join(defects)),
         ("Exercised", f"by {exercised.get(clause.id, 0):,} steps of the runs" if exercised else ""),
     ]
-    why = f"{text(clause.reason or clause.promise)} {text(clause.ticket)}".strip()
+    why = f"{prose(clause.reason or clause.promise)} {text(clause.ticket)}".strip()
     return [
         f"## {clause.id} {text(clause.title)} {{ #{clause.id} }}\n",
-        f"{text(clause.statement)}\n",
+        f"{prose(clause.statement)}\n",
         f"{release_bar(clause.releases, f'{clause.id} holds in the releases {clause.releases}')}\n",
         *table([clause.level, why], [[name, value] for name, value in facts if value], numbers=2),
         "",
@@ -126,7 +126,7 @@ def _clause(clause: Clause, shown: Shown | None, exercised: Mapping[str, int]) -
 
 def _machines(clause: Clause) -> str:
     machines = machines_of(clause.id)
-    return f"exercised by {', '.join(machines)}" if machines else text(clause.not_exercised)
+    return f"exercised by {', '.join(machines)}" if machines else prose(clause.not_exercised)
 
 
 def _symptoms(clause: Clause) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from conformance.clauses import family, load_clauses
 from conformance.experiments.specification.bar import release_bar
-from conformance.report.markdown_escape import table, text
+from conformance.report.markdown_escape import prose, table, text
 from kidx import layout
 from kidx.dialect import PUBLISHED, ROWS
 from kidx.dialect.release_range import range_of
@@ -79,7 +79,7 @@ def _behaviour(name: str, row: Behaviour[object]) -> list[str]:
 
 
 def _sentence(row: Behaviour[object]) -> str:
-    return text((row.__doc__ or "").replace("``", ""))
+    return prose(row.__doc__ or "")
 
 
 def _value(value: object) -> str:
