@@ -24,14 +24,16 @@ def with_block(text: str, lines: list[str]) -> str:
 
 def header(finding: Finding) -> list[str]:
     """Return the declared part of a finding's page."""
-    unaffected = _releases(finding.unaffected) or "none of the releases that have the feature"
+    others = [each for each in RELEASES if not (finding.fails_on(each) or finding.passes_on(each))]
     fixed = f"{finding.fixed} with the proposed fix applied to its class files" if finding.fixed else "no release"
     return [
         f"- **Affected, as executed:** {_releases(finding.affected)}",
-        f"- **Not affected, as executed:** {unaffected}",
+        f"- **Not affected, as executed:** {_releases(finding.unaffected) or 'none'}",
+        *([f"- **Not executed:** {', '.join(others)}: {finding.elsewhere}"] if others else []),
         f"- **The test passes with the fix:** {fixed}",
         f"- **Clauses:** {', '.join(finding.clauses) or 'none'}",
         *(f"- **JUnit test:** [{test}]({_source(test)})" for test in finding.tests),
+        "- **Run it:** `python3 bootstrap.py pytest tests/jvm/test_findings.py`; [other releases](README.md#run-the-tests)",
     ]
 
 

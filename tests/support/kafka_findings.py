@@ -69,6 +69,7 @@ class Finding:
         tests: JUnit tests, ``Class.method``.
         affected: range of releases on which the tests fail.
         unaffected: range of releases on which they pass; empty if no release does.
+        elsewhere: reason why they do not run on the other releases.
         curiosity: True if the finding has no consequence for anybody.
         fixed: release to whose class files the fix is applied; empty if there is no fix.
         patches: the fix.
@@ -83,6 +84,7 @@ class Finding:
     tests: tuple[str, ...]
     affected: str
     unaffected: str = ""
+    elsewhere: str = "they lack the feature"
     curiosity: bool = False
     fixed: str = ""
     patches: tuple[Patch, ...] = ()
