@@ -20,7 +20,9 @@ def test_the_example_of_the_querying_page_runs(spark, capsys):
     names = {}
     exec(block, names)  # noqa: S102
     assert names["spark"].sparkContext is spark.sparkContext
-    assert "|partition|count|" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "|partition|count|" in printed
+    assert re.search(r"\| +hour\|count\|", printed)
 
 
 def test_the_example_of_docs_with_metrics_runs(spark, tmp_path, capsys):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import duckdb
 import polars as pl
 import pyarrow as pa
 import pytest
+from pages import the_block
 
 import kidx
 from kidx.errors import ToolError
@@ -110,6 +113,13 @@ def test_duckdb_and_polars_read_segments_in_one_line():
     }
     frame = kidx.read(path, "batches", topics="transactions").read_pandas()
     assert frame["count"].sum() == len([row for row in rows if row[0] == "transactions"]) + frame["control"].sum()
+
+
+def test_the_program_of_the_querying_page_counts_each_hour(capsys):
+    block = the_block("python", page="docs/querying.md", containing="duckdb")
+    exec(block.replace("/var/lib/kafka/data", str(GOLDEN / "4.4.0")).replace("orders", "create-time"), {})  # noqa: S102
+    hours = Counter(row[2] // 3_600_000 for row in golden("4.4.0") if row[0] == "create-time")
+    assert re.findall(r"(\d+) │$", capsys.readouterr().out, re.MULTILINE) == [str(hours[hour]) for hour in sorted(hours)]
 
 
 def test_other_contents_and_hidden_transactions():
