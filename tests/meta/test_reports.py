@@ -69,3 +69,10 @@ def test_every_page_is_listed(page):
     if page.name != "README.md":
         assert f"`{page.name}`" in (REPORTS / "README.md").read_text("utf-8")
         assert f" reports/{page.name}\n" in (REPORTS.parent / "mkdocs.yml").read_text("utf-8")
+
+
+def test_a_page_names_no_temporary_file():
+    shows = "corrupt_record: Found record size 0 in file /dev/shm/k"
+    finding = {"clause": "PF-3", "times": 1, "steps": [{"op": "open_log"}], "lost": [], "shows": shows}
+    row = {"machine": "log", "release": "4.3.1", "states": 1, "findings": [finding]}
+    assert power_loss_table.table([row], "x").endswith("nothing. corrupt_record: Found record size 0.\n")

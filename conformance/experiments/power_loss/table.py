@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 NEW: Final = "new"
 """Text that replaces the clause of a cause that no clause covers."""
+_FILE: Final = re.compile(r" in file /\S*$")
+"""End of an error, with a temporary file."""
 _TITLES: Final = {"log": "Logs", "segment": "Segments", "cleaned": "Compacted logs", "cache": "Remote index files"}
 
 
@@ -26,7 +29,7 @@ def table(rows: Sequence[Json], command: str) -> str:
         "# What survives a power failure",
         "",
         f"`{command}` prints this page. A number is how many states of the disk violated a guarantee for that",
-        "reason; none means that none of the tested states did. `conformance clauses ID` explains a clause.",
+        "reason; in an empty cell, none of the tested states did. `conformance clauses ID` explains a clause.",
     ]
     for machine in dict.fromkeys(row["machine"] for row in rows):
         of_machine = [row for row in rows if row["machine"] == machine]
@@ -65,7 +68,7 @@ def _smallest(rows: Sequence[Json]) -> Iterator[str]:
     for clause in sorted(best, key=_order):
         _, release, finding = best[clause]
         steps = ", ".join(f"`{each['op']}`" for each in finding["steps"])
-        yield f"- {clause}, {release}: {steps}; lost: {'; '.join(finding['lost']) or 'nothing'}. {finding['shows']}."
+        yield f"- {clause}, {release}: {steps}; lost: {'; '.join(finding['lost']) or 'nothing'}. {_FILE.sub('', finding['shows'])}."
 
 
 def planted_table(rows: Sequence[Json], command: str) -> str:
