@@ -248,7 +248,7 @@ class Dialect:
     validation_ignores_record_sizes = leader.flag(">=3.6.0", "LG-54",
         "Where a leader skips keys and values, it does not check the size of a record.")
     limits_decompressed_size = leader.flag("4.2.2, 4.4.0..", "LG-62 FR-1",
-        "A leader rejects a record, and a search by timestamp fails at a batch, above ``max.decompressed.message.bytes``.")
+        "A leader rejects a record, and a search by time fails at a batch, above ``max.decompressed.message.bytes``.")
     timestamps_have_two_limits = leader.flag(">=3.6.0", "LG-50",
         "Records may be older than the clock by one limit and newer by another (KIP-937).")
     single_timestamp_limit = leader.flag("<=3.9.2", "",

@@ -15,6 +15,7 @@ sys.path.append(str(Path(__file__).parents[1] / "support"))
 from kafka_findings import ROOT, Finding, findings, locked
 
 _BLOCK: Final = re.compile(r"<!-- declared -->\n.*?<!-- end -->\n", re.DOTALL)
+_COMMAND: Final = "python3 bootstrap.py pytest tests/jvm/test_findings.py"
 
 
 def with_block(text: str, lines: list[str]) -> str:
@@ -33,7 +34,7 @@ def header(finding: Finding) -> list[str]:
         f"- **The test passes with the fix:** {fixed}",
         f"- **Clauses:** {', '.join(finding.clauses) or 'none'}",
         *(f"- **JUnit test:** [{test}]({_source(test)})" for test in finding.tests),
-        "- **Run it:** `python3 bootstrap.py pytest tests/jvm/test_findings.py`; [other releases](README.md#run-the-tests)",
+        f"- **Run it:** `{_COMMAND}`; [other releases](README.md#run-the-tests)",
     ]
 
 

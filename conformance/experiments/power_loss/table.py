@@ -68,7 +68,8 @@ def _smallest(rows: Sequence[Json]) -> Iterator[str]:
     for clause in sorted(best, key=_order):
         _, release, finding = best[clause]
         steps = ", ".join(f"`{each['op']}`" for each in finding["steps"])
-        yield f"- {clause}, {release}: {steps}; lost: {'; '.join(finding['lost']) or 'nothing'}. {_FILE.sub('', finding['shows'])}."
+        shown = _FILE.sub("", finding["shows"])
+        yield f"- {clause}, {release}: {steps}; lost: {'; '.join(finding['lost']) or 'nothing'}. {shown}."
 
 
 def planted_table(rows: Sequence[Json], command: str) -> str:
