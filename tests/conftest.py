@@ -5,7 +5,8 @@ deselected. With it, as in CI, property tests run three times as many cases, aga
 ``--hypothesis-seed N`` the cases depend on that seed.
 
 Cases marked ``in_turn(n)`` are similar and slow. With ``--thorough``, one in ``n`` of them runs; the seed decides
-which. ``--every-case`` runs all. :mod:`conformance.plugin` has the option ``--require``.
+which. With ``of=NAME``, files take turns; those with the same ``build=NAME`` run together. ``--every-case`` runs all.
+:mod:`conformance.plugin` has the option ``--require``.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if not hasattr(config, "workerinput"):
         unpack_golden()
-    config.addinivalue_line("markers", "in_turn(n, of=NAME): --thorough runs one in n of the cases, or of the files")
+    config.addinivalue_line("markers", "in_turn(n, of=NAME, build=NAME): --thorough runs one in n of them")
     drawn = "" if config.getoption("--hypothesis-seed") is None else "-drawn"
     settings.load_profile(f"kidx{'-thorough' if config.getoption('--thorough') else ''}{drawn}")
 
@@ -139,13 +140,15 @@ def waiting_for_their_turn(items: list[pytest.Item], seed: int) -> set[pytest.It
     """Return the cases that do not run this time. The cases of a test take turns.
 
     The turns of different files begin at different cases. Tests of one file may share what is set up for a case.
-    With ``of=NAME``, the files with that name take turns, each with all of its tests.
+    With ``of=NAME``, the files with that name take turns, each with all of its tests. Files with the same
+    ``build=NAME`` have one turn, so that what they share is compiled once.
     """
     cases: dict[str, list[pytest.Item]] = {}
     files: dict[str, dict[str, list[pytest.Item]]] = {}
     for item in items:
         if (marker := item.get_closest_marker("in_turn")) is not None and "of" in marker.kwargs:
-            files.setdefault(marker.kwargs["of"], {}).setdefault(relative_path(item.nodeid), []).append(item)
+            turn = marker.kwargs.get("build", relative_path(item.nodeid))
+            files.setdefault(marker.kwargs["of"], {}).setdefault(turn, []).append(item)
         elif marker is not None:
             cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     waiting = set[pytest.Item]()

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import pytest
+from rust_builds import COMPILED
 
 from conformance.expectations import load_expectations
 from conformance.runs.divergences.signatures import signature_detail, signature_of
 from conformance.runs.regression_traces import load_regression_traces
 from conformance.runs.replay import replay
 
-# Its build takes two minutes of a processor.
-pytestmark = [pytest.mark.cargo, pytest.mark.thorough, pytest.mark.in_turn(3, of="foreign implementations")]
+pytestmark = [
+    pytest.mark.cargo,
+    pytest.mark.thorough,  # its build takes two minutes of a processor
+    pytest.mark.in_turn(3, of="foreign implementations", build="krabka-log"),
+    pytest.mark.timeout(900),
+]
 RELEASE = "4.3.1"
 NAME = "subject:krabka-log"
 MOST_STEPS = 12
@@ -29,7 +34,9 @@ def shown():
         if (trace.failure or {}).get("participant", "").startswith(NAME)
     ]
     assert all(len(trace.operations) <= MOST_STEPS for trace in mine)
-    found = {trace.id: replay(trace, [RELEASE], [NAME]) for trace in mine}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("CARGO_TARGET_DIR", str(COMPILED))
+        found = {trace.id: replay(trace, [RELEASE], [NAME]) for trace in mine}
     assert {id_: each.verdict for id_, each in found.items() if each.verdict != "FAILED"} == {}
     return [each.divergence for each in found.values()]
 

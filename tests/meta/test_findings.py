@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 
 import pytest
 from kafka_findings import ROOT, findings, locked
@@ -51,6 +52,8 @@ def test_every_trace_of_another_implementation_is_named():
     ("page", "source", "test"),
     [
         ("commitlog", "rust/commitlog/tests/commitlog.rs", r"^#\[test\]\npub fn (\w+)\(\)"),
+        ("krabka-log", "rust/krabka/tests/krabka_log.rs", r"^#\[test\]\nfn (\w+)\(\)"),
+        ("tansu", "rust/krabka/tests/tansu.rs", r"^#\[test\]\nfn (\w+)\(\)"),
         ("kfake", "go/kfake_test.go", r"^func (Test\w+)\(t \*testing\.T\)"),
         ("fluss", "java/org/apache/fluss/server/log/AbstractIndexTest.java", r"^    @Test\n    void (\w+)\("),
         ("librdkafka", "c/mock_cluster.c", r"^static void (do_test_\w+)\(void\)"),
@@ -67,6 +70,18 @@ def test_the_go_tests_run_the_locked_kfake():
     go, subject = ROOT / "foreign" / "go", load_subject("kfake")
     assert (go / "go.sum").read_bytes() == (subject.folder / "go.sum").read_bytes()
     assert f"/kfake {subject.version}\n" in (go / "go.mod").read_text("utf-8")
+
+
+def test_rust_tests_have_the_versions_and_flags_of_the_locked_krabka_log():
+    rust, subject = ROOT / "foreign" / "rust" / "krabka", load_subject("krabka-log")
+    manifest = tomllib.loads((rust / "Cargo.toml").read_text("utf-8"))
+    packages = tomllib.loads((subject.folder / "locked.toml").read_text("utf-8"))["package"]
+    versions = {each["name"]: f"={each['version']}" for each in packages}
+    for name, how in manifest["dev-dependencies"].items():
+        assert (how if isinstance(how, str) else how["version"]) == versions[name]
+    configuration = tomllib.loads((rust / ".cargo/config.toml").read_text("utf-8"))
+    flags = {"RUSTFLAGS": " ".join(configuration["build"]["rustflags"]), **configuration["env"]}
+    assert flags.items() <= subject.environment.items()
 
 
 @pytest.mark.parametrize("finding", findings(), ids=lambda each: each.name)

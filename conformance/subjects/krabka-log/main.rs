@@ -2,6 +2,8 @@
 //!
 //! The broker's are the high watermark, the log start offset's checkpoint, and the check that an offset is inside the log.
 
+use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -94,9 +96,10 @@ impl Opened {
         })
     }
 
-    fn segments(&self) -> usize {
+    fn segments(&self) -> HashSet<OsString> {
         let entries = fs::read_dir(&self.directory).into_iter().flatten().flatten();
-        entries.filter(|entry| Path::new(&entry.file_name()).extension().is_some_and(|end| end == "log")).count()
+        let names = entries.map(|entry| entry.file_name());
+        names.filter(|name| Path::new(name).extension().is_some_and(|end| end == "log")).collect()
     }
 
     fn answer(&mut self, request: &Value) -> Result<Option<Value>, Rejection> {
@@ -126,7 +129,7 @@ impl Opened {
             "retention" => {
                 let before = self.segments();
                 self.log.tick(SystemTime::now(), Offset(self.high_watermark))?;
-                json!(before.saturating_sub(self.segments()))
+                json!(before.difference(&self.segments()).count())
             }
             "high_watermark" => {
                 self.high_watermark = offset.0;
