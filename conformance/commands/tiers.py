@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Sequence
+import shlex
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -40,7 +41,7 @@ def tiers_command(
     Example: `conformance tiers --kafka 4.3.1 --report out/tiers`
     """
     from conformance.experiments.tiers import CASES, RELEASES, try_release  # noqa: PLC0415 -- part of an extra
-    from conformance.experiments.tiers.table import markdown, to_json  # noqa: PLC0415
+    from conformance.experiments.tiers.table import markdown, merged, to_json  # noqa: PLC0415
 
     releases = resolve_releases(kafka) if kafka else list(RELEASES)
     unknown = [release for release in releases if release not in RELEASES]
@@ -56,10 +57,13 @@ def tiers_command(
 
     if answers is not None:
         return _compare_answers(releases, answers, seed, max_time, report, show, as_json=as_json)
-    results = to_json(try_release(release, cases, show) for release in releases)
+    results: list[dict[str, Any]] = []
+    provenance = _provenance(releases, {"--only": only, "--report": report})
+    for release in releases:
+        results.append(to_json(try_release(release, cases, show), provenance))
+        if report is not None:
+            _write(report, merged(_read(report), results[-1:]))
     is_right = all(start["as_predicted"] for result in results for start in result["starts"])
-    if report is not None:
-        _write(report, results)
     if as_json:
         typer.echo(json.dumps({"verdict": "conforms" if is_right else "diverges", "releases": results}))
     else:
@@ -79,16 +83,22 @@ def _compare_answers(
 ) -> int:
     """Compare responses, add the counts to an earlier report, and return the exit code."""
     from conformance.experiments.tiers.answers import answer_release  # noqa: PLC0415 -- part of an extra
-    from conformance.experiments.tiers.table import counts_text, merged  # noqa: PLC0415
+    from conformance.experiments.tiers.table import counts_text, with_counts  # noqa: PLC0415
 
+    without = set(releases) - {result["release"] for result in _read(report)} if report is not None else set()
+    if without:
+        missing = ", ".join(sorted(without))
+        raise ToolError(f"{report} has no results of Kafka {missing}; run the command without --answers first")
     first = secrets.randbelow(1 << 30) if seed is None else seed
     show(f"seed {first}")
+    options = {"--answers": answers, "--seed": first, "--max-time": seconds, "--report": report}
+    provenance = _provenance(releases, options)
     counts = []
     for release in releases:
         counts.append(answer_release(release, answers, first, show, seconds))
         show(counts_text(counts[-1]))
         if report is not None:
-            _write(report, merged(_read(report / "tiered.json"), counts))
+            _write(report, with_counts(_read(report), counts[-1], provenance))
     diverged = any(each.divergences for each in counts)
     if as_json:
         verdict = "diverges" if diverged else "conforms"
@@ -96,27 +106,32 @@ def _compare_answers(
     return int(diverged)
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
-    """Return the objects of an earlier report.
+def _provenance(releases: Sequence[str], options: Mapping[str, object]) -> str:
+    """Return the command in full, with the version of kidx."""
+    words = [f"--kafka {release}" for release in releases]
+    words += [f"{name} {shlex.quote(str(value))}" for name, value in options.items() if value is not None]
+    return f"`conformance tiers {' '.join(words)}` with kidx {version('kidx')}"
+
+
+def _read(directory: Path) -> list[dict[str, Any]]:
+    """Return the objects of an earlier report in a directory; none without a report.
 
     Raises:
         ToolError: The earlier report cannot be read.
     """
+    path = directory / "tiered.json"
     try:
         found: list[dict[str, Any]] = json.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return []
     except (OSError, ValueError) as error:
-        raise ToolError(f"cannot read {path}: {error}; run `conformance tiers --report {path.parent}` first") from error
+        raise ToolError(f"cannot read {path}: {error}") from error
     return found
 
 
 def _write(directory: Path, results: list[dict[str, Any]]) -> None:
-    from conformance.experiments.tiers.table import markdown  # noqa: PLC0415 -- part of an extra
+    from conformance.experiments.tiers.table import page  # noqa: PLC0415 -- part of an extra
 
-    chosen = " ".join(f"--kafka {result['release']}" for result in results)
-    made_by = f"Made by `conformance tiers {chosen}` with kidx {version('kidx')}."
     write_texts(
-        {
-            directory / "tiered.md": f"# Tiered storage\n\n{made_by}\n\n{markdown(results)}",
-            directory / "tiered.json": json.dumps(results, indent=1) + "\n",
-        }
+        {directory / "tiered.md": page(results), directory / "tiered.json": json.dumps(results, indent=1) + "\n"}
     )

@@ -15,7 +15,7 @@ TRIED = (
 )
 
 
-@pytest.mark.in_turn(5)
+@pytest.mark.in_turn(6)
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_start_does_what_was_predicted(release):
     tried = try_release(release, [case for case in CASES if case.name in TRIED])

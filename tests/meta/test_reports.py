@@ -32,7 +32,7 @@ def test_the_page_of_corrupt_directories_is_written_from_its_results():
 def test_the_page_of_tiers_is_written_from_its_results():
     """`conformance tiers --report reports` writes it."""
     results = json.loads((REPORTS / "tiered.json").read_text("utf-8"))
-    assert (REPORTS / "tiered.md").read_text("utf-8").endswith(f"\n\n{tiers_table.markdown(results)}")
+    assert (REPORTS / "tiered.md").read_text("utf-8") == tiers_table.page(results)
 
 
 def test_the_page_of_corrupt_index_files_has_the_legend_of_its_template():

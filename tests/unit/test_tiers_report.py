@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from conformance.experiments.tiers.answers import AnswerCounts
-from conformance.experiments.tiers.table import counts_text, markdown, merged
+from conformance.experiments.tiers.table import counts_text, markdown, merged, page, with_counts
 from conformance.implementations.wire.contract import ListOffsetsContract
 from conformance.implementations.wire.partition_history import PartitionHistory
 
@@ -16,15 +16,28 @@ COUNTS = AnswerCounts("4.3.1", 1234567, 9, 206, 20113, 16, {}, 363.4)
 
 def test_counts_are_added_to_their_release():
     earlier = json.loads((REPORTS / "tiered.json").read_text("utf-8"))
-    results = merged(earlier, [COUNTS])
+    results = with_counts(earlier, COUNTS, "`conformance tiers --kafka 4.3.1 --answers 20000 --seed 1234567`")
     assert [each["release"] for each in results] == [each["release"] for each in earlier]
     (found,) = (each["answers"] for each in results if each["release"] == "4.3.1")
     assert (found["answers"], found["seconds"]) == (20113, 363)
     text = markdown(results)
-    assert text.startswith(markdown(earlier).partition("| count |")[0].rstrip())
-    rows = [line for line in text.splitlines() if line.startswith("| responses across tiers |")]
-    assert len(rows) == 1
-    assert rows[0].endswith("| 20,113 |")
+    assert text.startswith(markdown(earlier).partition("The wire machine")[0].rstrip())
+    (row,) = [line for line in text.splitlines() if line.startswith("| responses across tiers |")]
+    assert " 20,113 |" in row
+    assert "\n- `conformance tiers --kafka 4.3.1 --answers 20000 --seed 1234567`\n" in text
+
+
+def test_a_run_of_one_release_replaces_its_column_and_names_its_command():
+    earlier = json.loads((REPORTS / "tiered.json").read_text("utf-8"))
+    new = {key: value for key, value in earlier[0].items() if key != "answers"} | {
+        "provenance": "`conformance tiers -x`"
+    }
+    results = merged(earlier, [new])
+    assert [each["release"] for each in results] == [each["release"] for each in earlier]
+    assert results[0]["answers"] == earlier[0]["answers"]
+    assert "\n- `conformance tiers -x`\n" in page(results)
+    fewer = new | {"starts": new["starts"][:1]}
+    assert merged(earlier, [fewer]) == [fewer]  # a table has one row for each corruption
 
 
 def test_a_divergence_is_named_with_its_number():

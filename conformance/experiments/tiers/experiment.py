@@ -32,6 +32,8 @@ _READY_SECONDS: Final = 30
 """Time limit for reading the metadata of remote segments after a start, in seconds."""
 _INITIALIZING: Final = {"UNKNOWN", "NOT_LEADER_OR_FOLLOWER", "LEADER_NOT_AVAILABLE", "REPLICA_NOT_AVAILABLE"}
 """Errors of a broker that has not yet read the metadata of remote segments."""
+_SLOW: Final = "REQUEST_TIMED_OUT"
+"""Error of a broker whose remote lookup takes too long on a busy machine; a consumer repeats the request, too."""
 _HIGHEST_REMOTE: Final = -5
 """Target of the highest offset in the remote tier."""
 
@@ -200,7 +202,11 @@ def _lookups(client: Client, prepared: Prepared) -> tuple[int, int, str]:
 
 
 def _lookup(client: Client, topic: str, target: int) -> Record | str | None:
-    (answer,) = client.request_offsets([PartitionQuery(topic, target)])
+    deadline = Deadline(_READY_SECONDS)
+    while True:
+        (answer,) = client.request_offsets([PartitionQuery(topic, target)])
+        if answer.error != _SLOW or not deadline.pause():
+            break
     if answer.error is not None:
         return answer.error
     return None if answer.offset is None or answer.offset < 0 else Record(answer.timestamp, answer.offset)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.report.markdown_escape import table
+from kidx.dialect import version_of
 
 if TYPE_CHECKING:
     from conformance.experiments.tiers.answers import AnswerCounts
@@ -20,9 +21,9 @@ start.
 _SKIPPED: Final = "a time whose record is in a later remote segment than the first candidate"
 
 _COUNTS: Final = """\
-Made by `conformance tiers --answers N --seed S`, release by release: the wire machine's topics, with local retention of
-one byte. Responses to ListOffsets were compared with Kafka's rules (-3 to -6) or with kidx, only while the local log
-start was above the log start. A divergence is one that no clause explains.
+The wire machine's topics, with local retention of one byte. Responses to ListOffsets were compared with Kafka's rules
+(-3 to -6) or with kidx, only while the local log start was above the log start. A divergence is one that no clause
+explains. Made by:
 """
 _COUNTED: Final = {
     "answers": "responses across tiers",
@@ -35,28 +36,36 @@ _COUNTED: Final = {
 }.items()
 
 
-def to_json(results: Iterable[Tried]) -> list[dict[str, Any]]:
-    """Return one object per release."""
-    return [
-        {
-            "release": result.release,
-            "special": {str(target): answer for target, answer in result.special.items()},
-            "lookups": list(result.lookups),
-            "skipped": {"answer": result.skipped[0], "expected": result.skipped[1]},
-            "starts": [
-                {
-                    "damage": outcome.case.name,
-                    "predicted": outcome.predicted,
-                    "happened": outcome.happened,
-                    "as_predicted": outcome.is_right,
-                    "answers": outcome.answers,
-                    "error": outcome.error,
-                }
-                for outcome in result.outcomes
-            ],
-        }
-        for result in results
-    ]
+def to_json(result: Tried, provenance: str) -> dict[str, Any]:
+    """Return the object of a release; ``provenance`` is the command and its version."""
+    return {
+        "release": result.release,
+        "provenance": provenance,
+        "special": {str(target): answer for target, answer in result.special.items()},
+        "lookups": list(result.lookups),
+        "skipped": {"answer": result.skipped[0], "expected": result.skipped[1]},
+        "starts": [
+            {
+                "damage": outcome.case.name,
+                "predicted": outcome.predicted,
+                "happened": outcome.happened,
+                "as_predicted": outcome.is_right,
+                "answers": outcome.answers,
+                "error": outcome.error,
+            }
+            for outcome in result.outcomes
+        ],
+    }
+
+
+def page(results: Sequence[dict[str, Any]]) -> str:
+    """Return the page of a report, with the arguments of :func:`markdown`."""
+    return f"# Tiered storage\n\nMade by:\n\n{_commands(results)}\n\n{markdown(results)}"
+
+
+def _commands(results: Iterable[Mapping[str, Any]]) -> str:
+    """Return each command in a line of a list."""
+    return "\n".join(f"- {text}" for text in dict.fromkeys(result["provenance"] for result in results))
 
 
 def markdown(results: Sequence[dict[str, Any]]) -> str:
@@ -75,14 +84,36 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
     counted = [result for result in results if "answers" in result]
     if counted:
         rows = [[text, *(_text(name, result["answers"]) for result in counted)] for name, text in _COUNTED]
-        lines += ["", _COUNTS, *_table("count", [result["release"] for result in counted], rows)]
+        commands = _commands(result["answers"] for result in counted)
+        lines += ["", _COUNTS, f"{commands}\n", *_table("count", [result["release"] for result in counted], rows)]
     return "\n".join(lines) + "\n"
 
 
-def merged(old: Iterable[dict[str, Any]], counts: Iterable[AnswerCounts]) -> list[dict[str, Any]]:
-    """Return the objects of earlier results with the counts of their releases."""
-    by_release = {each.release: each.to_json() for each in counts}
-    return [each | ({"answers": by_release[each["release"]]} if each["release"] in by_release else {}) for each in old]
+def merged(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the objects of earlier results, with new ones; those of the same corruptions keep their counts.
+
+    Args:
+        old: The objects of an earlier report. Those of other corruptions are left out, because a table has one row for
+            each corruption.
+        new: The new objects, all of the same corruptions.
+    """
+    new = list(new)
+    by_release = {each["release"]: each for each in old if _corruptions(each) == _corruptions(new[0])}
+    for each in new:
+        by_release[each["release"]] = by_release.get(each["release"], {}) | each
+    return sorted(by_release.values(), key=lambda each: version_of(each["release"]))
+
+
+def _corruptions(result: Mapping[str, Any]) -> list[str]:
+    return [start["damage"] for start in result["starts"]]
+
+
+def with_counts(old: Iterable[dict[str, Any]], counts: AnswerCounts, provenance: str) -> list[dict[str, Any]]:
+    """Return the objects of earlier results; that of the counted release gets the counts and the command."""
+    return [
+        each | ({"answers": counts.to_json() | {"provenance": provenance}} if each["release"] == counts.release else {})
+        for each in old
+    ]
 
 
 def counts_text(counts: AnswerCounts) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from conformance.kafka.broker import LocalBroker
-from conformance.kafka.jar_fetch import tool_jar
+from conformance.kafka.tiered_storage import moved_classes, storage_jar
 from kidx.remote import DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-RELEASES: Final = ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1")
-"""The last release of each series from 3.9 on whose test jar is published."""
+RELEASES: Final = ("3.9.2", "4.0.2", "4.1.2", "4.2.1", "4.3.1", "4.4.0")
+"""The last release of each series from 3.9 on."""
 
 _INTERVAL_MS: Final = 500
 _STORAGE: Final = "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
@@ -33,7 +33,7 @@ def tiered_broker(release: str, directory: Path, config: Mapping[str, object] | 
     tiers: Mapping[str, object] = {
         "remote.log.storage.system.enable": "true",
         "remote.log.storage.manager.class.name": _STORAGE,
-        "remote.log.storage.manager.class.path": tool_jar(f"tiers-{release}"),
+        "remote.log.storage.manager.class.path": storage_jar(release),
         "remote.log.storage.manager.impl.prefix": "rsm.config.",
         "rsm.config.dir": directory / "remote",
         "remote.log.metadata.manager.listener.name": "PLAINTEXT",
@@ -44,7 +44,7 @@ def tiered_broker(release: str, directory: Path, config: Mapping[str, object] | 
         "log.retention.check.interval.ms": _INTERVAL_MS,
         "log.initial.task.delay.ms": 100,
     }
-    return LocalBroker(release, directory, {**tiers, **(config or {})})
+    return LocalBroker(release, directory, {**tiers, **(config or {})}, more_jars=moved_classes(release))
 
 
 def cache_of(directory: Path) -> Path:

@@ -11,7 +11,8 @@ from conformance.implementations.jvm.driver import compiled_against
 from conformance.implementations.jvm.log import LOG_KIND_OF, of_settings
 from conformance.implementations.jvm.requests import Requests, performed
 from conformance.implementations.jvm.virtual_machine import class_loader
-from conformance.kafka.jar_fetch import class_path, tool_jar
+from conformance.kafka.jar_fetch import class_path
+from conformance.kafka.tiered_storage import moved_classes, storage_jar
 from conformance.operations import Outcome
 from conformance.operations.log import TOPIC_DIRECTORY
 from conformance.operations.tiered import TIERED_ERROR_KINDS, TIERED_OPS, TieredObservation, TieredState
@@ -22,19 +23,6 @@ if TYPE_CHECKING:
     from conformance.kafka.builds import Build
     from conformance.kafka.jar_fetch import Progress
 
-_STORAGE_OF: Final = {
-    "3.6": "3.6.2",
-    "3.7": "3.7.2",
-    "3.8": "3.8.1",
-    "3.9": "3.9.2",
-    "4.0": "4.0.2",
-    "4.1": "4.1.2",
-    "4.2": "4.2.1",
-    "4.3": "4.3.1",
-    "4.4": "4.3.1",  # no test jar of 4.4.0 is published
-}
-"""The release whose ``LocalTieredStorage`` the releases of each series are driven with."""
-
 _OPERATIONS: Final = performed(TIERED_OPS)
 
 
@@ -44,12 +32,7 @@ def tiered_jars(release: str) -> list[Path]:
     Raises:
         ToolError: A jar cannot be fetched.
     """
-    series = release.rpartition(".")[0]
-    storage = _STORAGE_OF[series]
-    jars = [*class_path(release, "log"), tool_jar(f"tiers-{storage}")]
-    if not storage.startswith(series):  # the storage needs a class that has moved since
-        jars += [jar for jar in class_path("4.3.1", "log") if jar.name.startswith("kafka-clients-")]
-    return jars
+    return [*class_path(release, "log"), storage_jar(release), *moved_classes(release)]
 
 
 @cache

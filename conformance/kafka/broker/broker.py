@@ -24,7 +24,7 @@ from conformance.kafka.polling import Deadline
 from conformance.kafka.releases import load_release
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import TracebackType
 
     from conformance.kafka.builds import Build
@@ -87,6 +87,7 @@ class Broker(ABC):
         base: parent of the new directory; by default the system's directory for temporary files.
         progress: called with the progress of fetching jars.
         build: build whose jars are used instead of the release's own; only as a local process.
+        more_jars: jars at the end of the class path; only as a local process.
 
     Raises:
         UnknownReleaseError: the release is not locked.
@@ -107,9 +108,11 @@ class Broker(ABC):
         base: str | os.PathLike[str] | None = None,
         progress: Callable[[Step], None] | None = None,
         build: Build | None = None,
+        more_jars: Iterable[Path] = (),
     ) -> None:
         self.release = load_release(release).name if build is None else release
         self.build = build
+        self.more_jars = tuple(more_jars)
         self.mode: Mode = mode or default_mode(release)
         if self.mode not in modes_of(release):
             raise ToolError(f"Kafka {release} does not run with {self.mode} here, but with {modes_of(release)[0]}")

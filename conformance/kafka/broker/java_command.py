@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class JavaCommand:
     """Command that runs a main class of a release or a build.
 
-    The constructor writes the logging configuration and the JVM's arguments into ``directory``.
+    The constructor writes the logging configuration and the JVM's arguments into ``directory``. ``more_jars`` are
+    at the end of the class path.
 
     Raises:
         ToolError: the release does not exist, Java is missing, or a jar cannot be fetched.
@@ -33,6 +34,7 @@ class JavaCommand:
         directory: Path,
         progress: Callable[[Step], None] | None = None,
         build: Build | None = None,
+        more_jars: Iterable[Path] = (),
     ) -> None:
         jars: Iterable[Path] = class_path(release, "broker", progress=progress) if build is None else build.jars
         logging = load_release(release).logging if build is None else build.logging
@@ -40,7 +42,7 @@ class JavaCommand:
         configuration.write_text(text, "utf-8")
         # An @-file keeps the class path of fifty jars out of the command line.
         arguments = directory / "java.args"
-        arguments.write_text(java_arguments(jars, option), "utf-8")
+        arguments.write_text(java_arguments([*jars, *more_jars], option), "utf-8")
         self._java = find_java().executable
         self._arguments = arguments
 

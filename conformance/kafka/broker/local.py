@@ -48,7 +48,7 @@ class LocalBroker(Broker):
         )
 
     def _launch(self, node: Node, properties: Path) -> None:
-        self._java = self._java or JavaCommand(self.release, self.directory, self._progress, self.build)
+        self._java = self._java or JavaCommand(self.release, self.directory, self._progress, self.build, self.more_jars)
         if node.mode == "kraft":
             self._format(node, properties)
         else:
