@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from conformance.attribution.cache import TrackedCache
+from conformance.clauses.machines import why_not_driven
 from conformance.implementations.kidx.cache import ReferenceCache
+from conformance.implementations.spec import parse_spec
 from conformance.lockstep.file_reader import corrupted
 from conformance.lockstep.lockstep import Lockstep
+from conformance.lockstep.scopes.caches import cache_participant
 from conformance.lockstep.scopes.directory import DirectoryScope, Files
-from conformance.lockstep.scopes.log_files import LogParticipant
 from conformance.machines.files import FilesMachine
 from conformance.machines.seeded_rules import initialize, rule
 from conformance.operations import OK, Operation
-from conformance.operations.cache import CACHE_OPS, DIRECTORY, KINDS, CachedEntry, CacheObservation
+from conformance.operations.cache import CACHE_OPS, KINDS, CachedEntry, CacheObservation
 from conformance.strategies import cache as strategies
 from conformance.strategies import draws as st
 from conformance.strategies.cache import SEGMENTS, TTL, Content, named
+from conformance.subjects import load_subject
+
+if TYPE_CHECKING:
+    from conformance.kafka.jar_fetch import Progress
 
 UNLIMITED: Final = 1 << 20
 """Limit in bytes, and in 3.6 in entries, that a cache never reaches: no entry is evicted because of its size."""
-
-
-class CacheParticipant(LogParticipant):
-    """Implementation of the cache, in its directory."""
-
-    below = DIRECTORY
-    compared = ("",)  # files with any name
 
 
 class CacheScope(DirectoryScope[CacheObservation]):
     """Scope of a cache: all files of its directory, and the state of the entries."""
 
     machine = "cache"
-    participant = CacheParticipant
+    participant = staticmethod(cache_participant)
     reference = ReferenceCache
     operations = CACHE_OPS
     empty_observation = CacheObservation(OK, None)
@@ -62,6 +61,16 @@ class CacheMachine(FilesMachine):
     kind: ClassVar[str] = "cache"
     lockstep_type = CacheLockstep
     lockstep: ClassVar[CacheLockstep]
+
+    @classmethod
+    def subject(cls, specification: str, release: str, progress: Progress | None = None) -> Any:
+        """See the base class; a third-party library of Java classes may have a fork of the cache."""
+        form, words = parse_spec(specification)
+        if form == "subject" and load_subject(words[0]).driven == "jvm" and not why_not_driven(cls.kind, release):
+            from conformance.implementations.jvm.fluss_cache import fork_of  # noqa: PLC0415 -- needs an extra
+
+            return fork_of(words[0], release, progress)
+        return super().subject(specification, release, progress)
 
     def __init__(self) -> None:
         super().__init__()
@@ -174,7 +183,7 @@ class CacheMachine(FilesMachine):
         elif what == "look up":
             near = [offset for offset, _ in content.offsets] or [0]
             self.do("look_up_offset", segment, start, start + near[delta % len(near)] + delta)
-        elif what == "aborted":
+        elif what == "aborted" and self.lockstep.supports("aborted_in"):
             self.do("aborted_in", segment, start, max(0, start + delta), start + 6)
         else:
             near = [timestamp for timestamp, _ in content.times] or [1000]
@@ -230,6 +239,8 @@ class CacheMachine(FilesMachine):
     @rule(to=st.sampled_from(("nothing", "all", "less", "room", "negative")))
     def resize(self, to: str) -> None:
         """Set the limit to one that leaves no choice: zero, the total size, less than each entry, or never reached."""
+        if not self.lockstep.supports("resize_cache"):
+            return
         sizes = [entry.size for entry in self.all_entries() if entry.size > 0]
         limit = {"nothing": 0, "all": sum(sizes), "less": max(0, min(sizes, default=1) - 1), "negative": -1}.get(
             to, UNLIMITED

@@ -15,7 +15,7 @@ from tests.meta.findings import pages
 
 SECTIONS = ["Summary", "Steps", "Expected", "Actual", "Cost", "Cause", "Proposed fix", "Known reports"]
 FOREIGN = sorted((ROOT / "foreign").glob("*.md"))
-TRACE = re.compile(r"\b(?:log|wire|offset|time)-[0-9a-f]{12}\b")
+TRACE = re.compile(r"\b(?:log|wire|offset|time|cache)-[0-9a-f]{12}\b")
 
 
 def test_pages_are_as_declared():

@@ -90,11 +90,11 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
 
 
 def merged(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the objects of earlier results, with new ones; those of the same corruptions keep their counts.
+    """Return the objects of earlier results and the new ones, which keep the earlier counts of their releases.
 
     Args:
-        old: The objects of an earlier report. Those of other corruptions are left out, because a table has one row for
-            each corruption.
+        old: The objects of an earlier report. Results about other corruptions are omitted, because a table has one row
+            for each corruption.
         new: The new objects, all of the same corruptions.
     """
     new = list(new)
@@ -109,7 +109,7 @@ def _corruptions(result: Mapping[str, Any]) -> list[str]:
 
 
 def with_counts(old: Iterable[dict[str, Any]], counts: AnswerCounts, provenance: str) -> list[dict[str, Any]]:
-    """Return the objects of earlier results; that of the counted release gets the counts and the command."""
+    """Return the objects of earlier results, with the counts and the command for the counted release."""
     return [
         each | ({"answers": counts.to_json() | {"provenance": provenance}} if each["release"] == counts.release else {})
         for each in old

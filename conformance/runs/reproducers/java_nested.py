@@ -17,7 +17,7 @@ from conformance.implementations.jvm.driver import BESIDE_KAFKA, SOURCES
 _PACKAGE: Final = re.compile(r"^package ([\w.]+);\n", re.MULTILINE)
 _IMPORT: Final = re.compile(r"^import [\w.]+;$", re.MULTILINE)
 _IMPORTS: Final = re.compile(r"(?:^import (?!static)[\w.]+;\n)+", re.MULTILINE)
-_TOP_LEVEL: Final = re.compile(r"^(?:public )?(final class|abstract class)", re.MULTILINE)
+_TOP_LEVEL: Final = re.compile(r"^(?:public )?((?:final |abstract )?class)", re.MULTILINE)
 _NOT_CODE: Final = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', re.DOTALL)
 _WORD: Final = re.compile(r"\b[A-Z]\w+\b")
 

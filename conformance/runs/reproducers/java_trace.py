@@ -96,7 +96,7 @@ _FORMS: Final = {
     ),
     "cache": _Form(
         "CacheDriver",
-        ("CacheAdapter", "AbortedTransactions", "StoredIndexes", "Mappings"),
+        ("CacheAdapter", "KafkaCacheAdapter", "AbortedTransactions", "StoredIndexes", "Mappings"),
         "1 if the cache is closed; then the number of entries, and of each: id as two numbers, start offset, entries of"
         " the two indexes, size, 1 if it is marked for deletion, 1 if it is deleted.",
     ),

@@ -7,11 +7,10 @@ import java.util.List;
 import java.util.Map;
 
 /** Executes the operations of the cache machine on one release's own RemoteIndexCache. */
-public final class CacheDriver extends ReplyingDriver {
+public class CacheDriver extends ReplyingDriver {
     private static final String DIRECTORY = "remote-log-index-cache";
     private static final String[] KINDS = {"OFFSET", "TIMESTAMP", "TRANSACTION"};
 
-    private StoredIndexes stored;
     private CacheAdapter adapter;
     private Object held;
     private List<Long> state = List.of();
@@ -30,8 +29,8 @@ public final class CacheDriver extends ReplyingDriver {
     @Override
     public void begin(String directory) {
         super.begin(directory);
-        if (stored != null)
-            stored.forget();
+        if (adapter != null)
+            adapter.stored.forget();
         reply.inside(directory + "/" + DIRECTORY);
     }
 
@@ -43,11 +42,13 @@ public final class CacheDriver extends ReplyingDriver {
     }
 
     private CacheAdapter adapter() throws Throwable {
-        if (adapter == null) {
-            stored = new StoredIndexes(loader);
-            adapter = new CacheAdapter(loader, stored);
-        }
+        if (adapter == null)
+            adapter = newAdapter();
         return adapter;
+    }
+
+    CacheAdapter newAdapter() throws Throwable {
+        return new KafkaCacheAdapter(loader);
     }
 
     @Override
@@ -92,7 +93,7 @@ public final class CacheDriver extends ReplyingDriver {
     private void execute(CacheAdapter cache, String operation, long[] args, byte[] bytes) throws Throwable {
         if (operation.equals("store_index")) {
             int end = indexOf(bytes, (byte) 0);
-            stored.put(text(Arrays.copyOf(bytes, end)), KINDS[(int) args[0]], (int) args[1],
+            cache.stored.put(text(Arrays.copyOf(bytes, end)), KINDS[(int) args[0]], (int) args[1],
                 Arrays.copyOfRange(bytes, end + 1, bytes.length));
             return;
         }

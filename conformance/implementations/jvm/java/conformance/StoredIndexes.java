@@ -8,7 +8,7 @@ import java.lang.reflect.Proxy;
 import java.util.HashMap;
 import java.util.Map;
 
-/** RemoteStorageManager in memory, with one release's interface. It returns index files, or fails as the test requests. */
+/** Remote storage in memory, with one release's interface. It returns index files, or fails as the test requests. */
 final class StoredIndexes {
     // The order of ANSWERS in conformance/operations/cache.py.
     private static final int MISSING = 1;
@@ -20,18 +20,31 @@ final class StoredIndexes {
     private final Map<String, Stored> stored = new HashMap<>();
     private final Class<?> failure;
     private final Class<?> notFound;
-    private final Members.Reader segmentId;
-    private final Members.Reader id;
+    private final Naming naming;
     final Object manager;
 
-    StoredIndexes(ClassLoader loader) throws Throwable {
+    /** Function that returns the id of a segment, as Kafka prints it. */
+    interface Naming {
+        String idOf(Object segment) throws Throwable;
+    }
+
+    /** manager: the name of the interface; exceptions: the package of its exceptions, which have Kafka's names. */
+    StoredIndexes(ClassLoader loader, String manager, String exceptions, Naming naming) {
+        failure = Members.type(loader, exceptions + "RemoteStorageException");
+        notFound = Members.type(loader, exceptions + "RemoteResourceNotFoundException");
+        this.naming = naming;
+        Class<?>[] types = {Members.type(loader, manager)};
+        this.manager = Proxy.newProxyInstance(loader, types, this::called);
+    }
+
+    /** Returns Kafka's RemoteStorageManager in memory. */
+    static StoredIndexes kafka(ClassLoader loader) {
         String storage = "org.apache.kafka.server.log.remote.storage.";
-        failure = Members.type(loader, storage + "RemoteStorageException");
-        notFound = Members.type(loader, storage + "RemoteResourceNotFoundException");
-        segmentId = new Members.Reader(Members.type(loader, storage + "RemoteLogSegmentMetadata"), "remoteLogSegmentId");
-        id = new Members.Reader(Members.type(loader, storage + "RemoteLogSegmentId"), "id");
-        Class<?> type = Members.type(loader, storage + "RemoteStorageManager");
-        manager = Proxy.newProxyInstance(loader, new Class<?>[] {type}, this::called);
+        Members.Reader segmentId =
+            new Members.Reader(Members.type(loader, storage + "RemoteLogSegmentMetadata"), "remoteLogSegmentId");
+        Members.Reader id = new Members.Reader(Members.type(loader, storage + "RemoteLogSegmentId"), "id");
+        return new StoredIndexes(loader, storage + "RemoteStorageManager", storage,
+            segment -> id.read(segmentId.read(segment)).toString());
     }
 
     void forget() {
@@ -45,7 +58,7 @@ final class StoredIndexes {
 
     private Object called(Object proxy, Method method, Object[] arguments) throws Throwable {
         return switch (method.getName()) {
-            case "fetchIndex" -> fetch(id.read(segmentId.read(arguments[0])).toString(), arguments[1].toString());
+            case "fetchIndex" -> fetch(naming.idOf(arguments[0]), arguments[1].toString());
             case "toString" -> "indexes in memory";
             case "hashCode" -> System.identityHashCode(proxy);
             case "equals" -> proxy == arguments[0];

@@ -15,15 +15,13 @@ final class TargetCache extends Target {
     private static final int OFTEN = 5;
     private static final long A_LONG_TIME_MS = 1L << 40;
 
-    private final StoredIndexes stored;
     private final CacheAdapter adapter;
     private final long size;
     private Object held;
 
     /** full: true if the cache has space for one entry only. */
     TargetCache(ClassLoader loader, boolean full) throws Throwable {
-        stored = new StoredIndexes(loader);
-        adapter = new CacheAdapter(loader, stored);
+        adapter = new KafkaCacheAdapter(loader);
         size = !full ? SIZE : adapter.countsEntries() ? 1 : SIZE_OF_ONE;
         for (String id : IDS) {
             ByteBuffer offsets = ByteBuffer.allocate(24);
@@ -32,9 +30,9 @@ final class TargetCache extends Target {
                 offsets.putInt(10 * i).putInt(100 * i);
                 times.putLong(1000 + 10 * i).putInt(10 * i);
             }
-            stored.put(id, "OFFSET", 0, offsets.array());
-            stored.put(id, "TIMESTAMP", 0, times.array());
-            stored.put(id, "TRANSACTION", 0, new byte[0]);
+            adapter.stored.put(id, "OFFSET", 0, offsets.array());
+            adapter.stored.put(id, "TIMESTAMP", 0, times.array());
+            adapter.stored.put(id, "TRANSACTION", 0, new byte[0]);
         }
     }
 
