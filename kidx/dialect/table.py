@@ -59,9 +59,7 @@ class Dialect:
 
         Two releases with the same values behave identically in these parts of Kafka.
         """
-        return tuple(
-            getattr(self, name) for name, row in ROWS.items() if not sections or row.section in sections
-        )
+        return tuple(getattr(self, name) for name, row in ROWS.items() if not sections or row.section in sections)
 
     # Index classes: AbstractIndex, OffsetIndex, TimeIndex, TransactionIndex.
     scala_texts = index.flag("<=3.4.1", "OI-4 OI-6 OI-8 OI-12 OI-23 TI-4 TI-8 TI-11 TI-21 TI-23",
@@ -324,6 +322,8 @@ class Dialect:
         "An expiration task deletes segments of forgotten epochs last, and each other one once.")
     expires_at_exact_age = remote.flag("<=4.2.2", "TL-11",
         "An expiration task also deletes a segment whose age is exactly ``retention.ms``.")
+    start_follows_last_listed = remote.flag("<=3.7.2", "TL-11 TL-12",
+        "An expiration task moves the log start past the expired segment listed last, not past the one that ends last.")
     rejects_age_before_1970 = remote.flag("<=3.9.0", "TL-11",
         "An expiration task fails if ``retention.ms`` is longer than the time since 1970.")
     remote_fetch_begins_at_batch = remote.flag(">=3.9.1", "TL-18",
@@ -332,8 +332,9 @@ class Dialect:
         "The files of a failed copy remain in storage.")
     cleans_up_remotely = remote.flag(">=4.0.0", "TL-21",
         "A failed copy is deleted with its metadata, and failed deletions are repeated (KAFKA-17062).")
-    remote_size = remote.choice({"all": "<=3.7.2", "copied": "3.8.0..4.3.1", "exact": ">=4.4.0"}, "TL-8",
-        "Failed copies count for ``retention.bytes``; the local segment at the highest remote offset counts twice.")
+    remote_size = remote.choice(
+        {"all": "<=3.8.0", "complete": "3.8.1..3.9.2", "copied": "4.0.0..4.3.1", "exact": ">=4.4.0"}, "TL-8",
+        "Failed copies, or only failed deletions, count; the local segment at the highest remote offset counts twice.")
     trusts_valid_segments = remote.flag(">=4.3.0", "TL-8",
         "Once all copied segments have been valid, an expiration task counts every later one, too.")
     expiration_finds_highest_offset = remote.flag(">=4.4.0", "TL-15",
@@ -383,8 +384,7 @@ class Dialect:
     runs_with_kraft = running.flag(">=3.3.0", "",
         "KRaft is ready for production; before, it was missing or a preview.")
     runs_with_zookeeper = running.flag("<=3.9.2", "", "A broker can run with ZooKeeper.")
-    has_share_groups = running.flag(">=4.0.0", "",
-        "A broker has share groups, with a dedicated topic.")
+    has_share_groups = running.flag(">=4.0.0", "", "A broker has share groups, with a dedicated topic.")
     smallest_segment = running.choice({14: "<=3.9.2", 1 << 20: ">=4.0.0"}, "",
         "The smallest ``segment.bytes`` that a topic may have (KIP-1030).")
     old_formats: ClassVar[Behaviour[Literal["written", "for_older_brokers", "rejected"]]] = running.choice(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kidx.errors import InvalidArgumentError
-from kidx.tiers.metadata import COPY_FINISHED, DELETE_STARTED, CopiedSegment
+from kidx.tiers.metadata import COPY_FINISHED, COPY_STARTED, DELETE_STARTED, CopiedSegment
 
 if TYPE_CHECKING:
     from kidx.tiers.tiered_log import TieredLog
+
+
+_COUNTED: Final = {
+    "all": {COPY_STARTED, COPY_FINISHED, DELETE_STARTED},
+    "complete": {COPY_FINISHED, DELETE_STARTED},
+}
+"""States of the segments whose size counts, by the size that a release computes; of others only copied segments do."""
 
 
 class Expiration:
@@ -74,7 +81,9 @@ class Expiration:
                 valid = belongs
                 deletes = valid and (self.is_too_old(segment) or self.is_surplus(segment))
                 if deletes:
-                    new_start = max(segment.end_offset + 1, -1 if new_start is None else new_start)
+                    following = segment.end_offset + 1
+                    if new_start is None or following > new_start or self.log.dialect.start_follows_last_listed:
+                        new_start = following
             if deletes:
                 selected.append(segment)
             elif valid:
@@ -120,7 +129,7 @@ class Expiration:
         """
         limit = self.log.config.retention_bytes
         local = self.log.only_local_size
-        counted = range(3) if self.log.dialect.remote_size == "all" else (COPY_FINISHED,)
+        counted = _COUNTED.get(self.log.dialect.remote_size, {COPY_FINISHED})
         copied = sum(segment.size for segment in segments if segment.state in counted)
         if limit < 0 or local + copied <= limit:
             return 0
