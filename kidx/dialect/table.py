@@ -308,7 +308,7 @@ class Dialect:
         "The highest remote offset is at most the last offset of its leader epoch in the log.")
     local_retention_knows_log_start = remote.flag(">=3.7.0", "TL-5",
         "Local retention also deletes segments below the log start that are not copied.")
-    local_retention_may_be_total = remote.flag(">=3.7.2", "TL-5",
+    local_retention_may_be_total = remote.flag("3.7.2, 3.8.1..", "TL-5",
         "A local retention of -2 is the retention of both tiers; before, it is no limit.")
     local_retention_rolls = remote.flag(">=3.7.0", "TL-6",
         "Local retention rolls an active segment that it would delete.")
@@ -323,12 +323,12 @@ class Dialect:
     expires_at_exact_age = remote.flag("<=4.2.2", "TL-11",
         "An expiration task also deletes a segment whose age is exactly ``retention.ms``.")
     start_follows_last_listed = remote.flag("<=3.7.2", "TL-11 TL-12",
-        "An expiration task moves the log start past the expired segment listed last, not past the one that ends last.")
+        "An expiration task moves the log start past the last segment that it lists as expired, not past the highest.")
     rejects_age_before_1970 = remote.flag("<=3.9.0", "TL-11",
         "An expiration task fails if ``retention.ms`` is longer than the time since 1970.")
     remote_fetch_begins_at_batch = remote.flag(">=3.9.1", "TL-18",
         "A remote fetch has the offset and the position of its first batch, not of the lookup.")
-    failed_copies_leave_files = remote.flag("<=3.7.2", "TL-21",
+    failed_copies_leave_files = remote.flag("<=3.8.0", "TL-21",
         "The files of a failed copy remain in storage.")
     cleans_up_remotely = remote.flag(">=4.0.0", "TL-21",
         "A failed copy is deleted with its metadata, and failed deletions are repeated (KAFKA-17062).")
