@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from foreign_findings import FOREIGN, assert_each_fails, fixed_copy
 
-pytestmark = [pytest.mark.cargo, pytest.mark.thorough, pytest.mark.in_turn(3, of="foreign implementations")]
+pytestmark = [pytest.mark.cargo, pytest.mark.thorough, pytest.mark.in_turn(5, of="foreign implementations")]
 SOURCES = FOREIGN / "rust" / "commitlog"
 MESSAGES = dict.fromkeys(
     ("append_after_truncate_into_closed_segment", "reopen_after_truncate_into_closed_segment"),

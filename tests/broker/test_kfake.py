@@ -14,7 +14,7 @@ from conformance.runs.wire import WireRun
 from conformance.runs.wire_options import WireOptions
 
 # Building it from nothing takes Go longer than the rest of the folder takes.
-pytestmark = [pytest.mark.go, pytest.mark.thorough, pytest.mark.in_turn(3, of="foreign implementations", build="kfake")]
+pytestmark = [pytest.mark.go, pytest.mark.thorough, pytest.mark.in_turn(5, of="foreign implementations", build="kfake")]
 RELEASE = "4.3.1"
 NAME = "subject:kfake"
 CREATE = Operation("create_topic", (COMMON | {"message.timestamp.type": "CreateTime"},))

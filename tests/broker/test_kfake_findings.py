@@ -16,7 +16,7 @@ from foreign_findings import FOREIGN, assert_each_fails, fixed_copy
 from conformance.subjects import load_subject
 
 # Building kfake from nothing takes Go longer than the tests take.
-pytestmark = [pytest.mark.go, pytest.mark.thorough, pytest.mark.in_turn(3, of="foreign implementations", build="kfake")]
+pytestmark = [pytest.mark.go, pytest.mark.thorough, pytest.mark.in_turn(5, of="foreign implementations", build="kfake")]
 KFAKE = load_subject("kfake")
 MODULE = "github.com/twmb/franz-go/pkg/kfake"
 # With the flags of the subject's own build, Go finds the packages that it has compiled.

@@ -26,7 +26,7 @@ from conformance.subjects import load_subject
 pytestmark = [
     pytest.mark.cargo,
     pytest.mark.thorough,  # compiling the crates takes two minutes of a processor
-    pytest.mark.in_turn(3, of="foreign implementations", build="krabka-log"),
+    pytest.mark.in_turn(5, of="foreign implementations", build="krabka-log"),
     pytest.mark.timeout(900),
 ]
 KRABKA = load_subject("krabka-log")

@@ -13,7 +13,7 @@ from conformance.runs.replay import replay
 pytestmark = [
     pytest.mark.cargo,
     pytest.mark.thorough,  # its build takes two minutes of a processor
-    pytest.mark.in_turn(3, of="foreign implementations", build="krabka-log"),
+    pytest.mark.in_turn(5, of="foreign implementations", build="krabka-log"),
     pytest.mark.timeout(900),
 ]
 RELEASE = "4.3.1"

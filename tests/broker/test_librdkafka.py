@@ -16,7 +16,7 @@ from conformance.runs.wire import WireRun
 
 pytestmark = [
     pytest.mark.broker,
-    pytest.mark.in_turn(3, of="foreign implementations"),
+    pytest.mark.in_turn(5, of="foreign implementations"),
     pytest.mark.thorough,  # its wheel is fetched first
     pytest.mark.skipif(
         (sys.platform, platform.machine()) != ("linux", "x86_64") or sys.version_info >= (3, 14),

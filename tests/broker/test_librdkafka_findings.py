@@ -17,7 +17,7 @@ from conformance.subjects import load_subject
 
 pytestmark = [
     pytest.mark.broker,
-    pytest.mark.in_turn(3, of="foreign implementations"),
+    pytest.mark.in_turn(5, of="foreign implementations"),
     pytest.mark.thorough,  # the sources of librdkafka take 25 s of processor time, once
     pytest.mark.skipif(
         sys.platform != "linux" or None in map(shutil.which, ("cc", "make", "npm", "patch")),

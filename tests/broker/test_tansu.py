@@ -14,7 +14,7 @@ from conformance.operations import Operation
 
 pytestmark = [
     pytest.mark.broker,
-    pytest.mark.in_turn(3, of="foreign implementations"),
+    pytest.mark.in_turn(5, of="foreign implementations"),
     pytest.mark.thorough,  # its program is fetched and unpacked first
     pytest.mark.skipif((sys.platform, platform.machine()) != ("linux", "x86_64"), reason="its program is for Linux"),
 ]

@@ -17,7 +17,7 @@ from conformance.runs.profiles import PROFILES
 from conformance.runs.replay import replay
 from conformance.runs.runner import Plan, run
 
-pytestmark = [pytest.mark.maven, pytest.mark.thorough, pytest.mark.in_turn(3, of="foreign implementations")]
+pytestmark = [pytest.mark.maven, pytest.mark.thorough, pytest.mark.in_turn(5, of="foreign implementations")]
 # Maven fetches its jars first.
 RELEASE = "3.6.2"
 NAME = "subject:fluss"

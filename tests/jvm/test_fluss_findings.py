@@ -15,7 +15,7 @@ from conformance.kafka.jar_fetch import tool_jar
 from conformance.subjects import load_subject
 
 # Maven fetches the jars first.
-pytestmark = [pytest.mark.maven, pytest.mark.thorough, pytest.mark.in_turn(3, of="foreign implementations")]
+pytestmark = [pytest.mark.maven, pytest.mark.thorough, pytest.mark.in_turn(5, of="foreign implementations")]
 FLUSS = load_subject("fluss")
 CLASS = "AbstractIndex"
 MODULE = "fluss-server/src/main/java"
