@@ -17,6 +17,7 @@ from conformance.machines import MACHINES
 from conformance.runs.chunks import chunks_of, run_chunk
 from conformance.runs.profiles import PROFILES
 from conformance.runs.shrinking.divergence import shrink_divergence
+from conformance.runs.shrinking.search import SHRINK_SECONDS
 from conformance.scratch import scratch_directory
 
 if TYPE_CHECKING:
@@ -89,7 +90,8 @@ def search_kill(
                 raise
             examples, seconds = found[0], time.monotonic() - started
             if shrink:
-                failure = shrink_divergence(lockstep, failure)
+                # The trace is to be short on a busy machine, too.
+                failure = shrink_divergence(lockstep, failure, seconds=5 * SHRINK_SECONDS)
         else:
             return KillResult(mutant.name, seed, None, time.monotonic() - started)
     steps = tuple(str(operation) for operation in failure.operations)
