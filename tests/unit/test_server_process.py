@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,15 @@ def test_its_child_processes_end_with_it(address, tmp_path):
         assert not state.exists() or state.read_text().split()[2] == "Z"
 
 
-def test_the_last_output_of_an_ended_server_is_reported(address):
+def test_the_last_output_of_an_ended_server_is_reported(address, monkeypatch):
+    keep_last = ServerProcess._keep_last
+
+    def late(self, output):
+        self._process.wait()
+        time.sleep(1)
+        keep_last(self, output)
+
+    monkeypatch.setattr(ServerProcess, "_keep_last", late)
     process = ServerProcess("it", [sys.executable, "-c", "print('no such disk'); raise SystemExit(3)"], address)
     with process, pytest.raises(ToolError, match="it has ended with status 3: no such disk"):
         process.start()

@@ -103,7 +103,6 @@ class ServerProcess:
                 raise ToolError(f"{self.name} does not print its address within {READY:g} s")
             line = self._first.decode("utf-8", "replace").strip()
             if not line:
-                self._join_readers()
                 raise ToolError(f"{self.name} has ended before it printed its address{self._last_words()}")
             return Address.parse(line, f"the first line of {self.name}")
         while not _listens(self._address):
@@ -114,6 +113,8 @@ class ServerProcess:
         return self._address
 
     def _last_words(self) -> str:
+        """Return the end of the output of an ended server, as a message quotes it."""
+        self._join_readers()  # they may not have read it yet
         last = " ".join(self._last.decode("utf-8", "replace").split())[-_LAST:]
         return f": {last}" if last else ""
 
