@@ -266,7 +266,8 @@ def test_the_gate_for_kafka_is_red_where_a_build_differs(name, tmp_path):
         if "hashFiles" in when and not (checkout / "comment.md").exists():
             continue
         performed += bool(text)
-        text = text.replace("--max-time 900", "--max-time 25")
+        # One machine is enough, and a number of examples, not a time, finds the difference on a busy machine, too.
+        text = text.replace("--max-time 900", "--machine segment --max-examples 150")
         done = subprocess.run(
             ["bash", "-e", "-c", text], cwd=checkout, env=variables, capture_output=True, text=True, check=False
         )
@@ -278,5 +279,4 @@ def test_the_gate_for_kafka_is_red_where_a_build_differs(name, tmp_path):
     assert comment == (tmp_path / "summary").read_text("utf-8")
     assert (checkout / "out" / "events.ndjson").exists()
     assert failed == ([] if name == "sound" else [1]), comment
-    # Which machine is the first to show it depends on the time that each gets.
-    assert any(f"| new | {machine} |" in comment for machine in ("segment", "log", "cleaned")) is (name != "sound")
+    assert ("| new | segment |" in comment) is (name != "sound")
