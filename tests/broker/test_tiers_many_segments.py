@@ -24,7 +24,7 @@ SEGMENTS = 200
 
 @pytest.fixture(
     scope="module",
-    params=[pytest.param(release, marks=pytest.mark.in_turn(3)) for release in RELEASES],
+    params=[pytest.param(release, marks=pytest.mark.in_turn(6)) for release in RELEASES],
 )
 def broker(request):
     """Return the release, the directory of a stopped broker, and what it answered."""
