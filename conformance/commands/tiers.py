@@ -62,7 +62,7 @@ def tiers_command(
     for release in releases:
         results.append(to_json(try_release(release, cases, show), provenance))
         if report is not None:
-            _write(report, merged(_read(report), results[-1:]))
+            _write(report, merged(_read(report), results[-1]))
     is_right = all(start["as_predicted"] for result in results for start in result["starts"])
     if as_json:
         typer.echo(json.dumps({"verdict": "conforms" if is_right else "diverges", "releases": results}))

@@ -32,6 +32,8 @@ class Participant(ABC):
             :mod:`conformance.lockstep.batched_execution`.
         exercised: The number of steps that exercised each clause; subjects with the same reference share this counter.
         unsupported: The requested operations that the implementation does not have.
+        own_clauses: The clauses that the participant's own reference exercised in the last step; None if it needs no
+            separate reference.
     """
 
     def __init__(self, implementation: Any, directory: Path) -> None:
@@ -46,6 +48,7 @@ class Participant(ABC):
         )
         self.exercised: Counter[str] = Counter()
         self.unsupported: set[str] = set()
+        self.own_clauses: tuple[str, ...] | None = None
         self._missed: Counter[str] = Counter()  # the part of `exercised` that is no evidence for this implementation
         self._at_begin: Counter[str] = Counter()  # `exercised` when the example began
         self._absent_since: Counter[str] | None = None  # `exercised` when the implementation dropped out; None if not
@@ -105,8 +108,8 @@ class Participant(ABC):
         Args:
             clauses: The clauses that the reference exercised.
         """
-        del clauses
-        return ()
+        own = self.own_clauses
+        return () if own is None else [clause for clause in clauses if clause not in own]
 
     # -- files and results -------------------------------------------------------------------------------------
 
@@ -144,6 +147,8 @@ class Participant(ABC):
         Args:
             clauses: The clauses that the step exercises.
         """
+        if self.own_clauses is not None:
+            clauses = self.own_clauses
         capabilities: frozenset[str] | None = getattr(self.implementation, "capabilities", None)
         if capabilities is None:
             return clauses

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -10,7 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from foreign_findings import FOREIGN, assert_each_fails, fixed_copy
+from foreign_findings import FOREIGN, assert_each_fails
+from rust_builds import use_fixed_crate
 
 pytestmark = [pytest.mark.cargo, pytest.mark.thorough, pytest.mark.in_turn(5, of="foreign implementations")]
 SOURCES = FOREIGN / "rust" / "commitlog"
@@ -46,17 +46,7 @@ def test_each_fails_on_the_locked_version(package):
     assert_each_fails(failures(package), MESSAGES, "commitlog 0.2.0")
 
 
-def test_each_passes_with_the_proposed_fix(package, tmp_path):
+def test_each_passes_with_the_proposed_fix(package):
     """The tests can pass: what they expect needs no other change of commitlog."""
-    described = cargo(package, "metadata", "--format-version", "1")
-    assert described.returncode == 0, described.stderr
-    (manifest,) = (
-        each["manifest_path"] for each in json.loads(described.stdout)["packages"] if each["name"] == "commitlog"
-    )
-    fixed_copy(Path(manifest).parent, SOURCES / "commitlog.patch", tmp_path / "commitlog")
-    text, changes = re.subn(
-        'commitlog = "=.*"', 'commitlog = { path = "../commitlog" }', (package / "Cargo.toml").read_text()
-    )
-    assert changes == 1
-    (package / "Cargo.toml").write_text(text)
+    use_fixed_crate(cargo, package, "commitlog", "0.2.0")
     assert failures(package) == {name: [] for name in MESSAGES}

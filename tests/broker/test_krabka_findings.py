@@ -5,7 +5,6 @@ With the proposed fixes, the tests of krabka-log pass, apart from ``NOT_FIXED``.
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -17,8 +16,8 @@ from importlib.resources import as_file
 from pathlib import Path
 
 import pytest
-from foreign_findings import FOREIGN, assert_each_fails, fixed_copy
-from rust_builds import COMPILED
+from foreign_findings import FOREIGN, assert_each_fails
+from rust_builds import COMPILED, use_fixed_crate
 
 from conformance.implementations.subject.build import command_of
 from conformance.subjects import load_subject
@@ -148,13 +147,7 @@ def test_each_fails_on_the_locked_tansu(package, monkeypatch):
     assert_each_fails(failures(package, "tansu"), patterns(TANSU), f"Tansu {tansu.version}")
 
 
-def test_each_passes_on_krabka_log_with_the_proposed_fixes(package, tmp_path):
+def test_each_passes_on_krabka_log_with_the_proposed_fixes(package):
     """The tests can pass: what they expect needs no other change of krabka-log."""
-    described = cargo(package, "metadata", "--format-version", "1")
-    assert described.returncode == 0, described.stderr
-    (found,) = (each for each in json.loads(described.stdout)["packages"] if each["name"] == "krabka-log")
-    fixed_copy(Path(found["manifest_path"]).parent, package / "krabka-log.patch", tmp_path / "krabka-log")
-    text, wanted = (package / "Cargo.toml").read_text("utf-8"), f'krabka-log = "={KRABKA.version}"'
-    assert wanted in text
-    (package / "Cargo.toml").write_text(text.replace(wanted, 'krabka-log = { path = "../krabka-log" }'), "utf-8")
+    use_fixed_crate(cargo, package, "krabka-log", KRABKA.version)
     assert {name for name, messages in failures(package, "krabka_log").items() if messages} == NOT_FIXED

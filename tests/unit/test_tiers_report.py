@@ -32,12 +32,12 @@ def test_a_run_of_one_release_replaces_its_column_and_names_its_command():
     new = {key: value for key, value in earlier[0].items() if key != "answers"} | {
         "provenance": "`conformance tiers -x`"
     }
-    results = merged(earlier, [new])
+    results = merged(earlier, new)
     assert [each["release"] for each in results] == [each["release"] for each in earlier]
     assert results[0]["answers"] == earlier[0]["answers"]
     assert "\n- `conformance tiers -x`\n" in page(results)
     fewer = new | {"starts": new["starts"][:1]}
-    assert merged(earlier, [fewer]) == [fewer]  # a table has one row for each corruption
+    assert merged(earlier, fewer) == [fewer]  # a table has one row for each corruption
 
 
 def test_a_divergence_is_named_with_its_number():

@@ -87,23 +87,30 @@ def smallest_traces(traces: Mapping[str, Trace]) -> dict[str, Shown]:
         with scratch_directory() as scratch:
             lockstep = MACHINES[machine].new_lockstep([], scratch, releases=driven_releases(machine, _RELEASES))
             lockstep.drop_models()
+            releases = _releases_of_groups(lockstep, machine)
             for name in members:
-                _execute(lockstep, scratch, name, traces[name], found)
+                _execute(lockstep, releases, scratch, name, traces[name], found)
     return found
 
 
-def _execute(lockstep: Lockstep, scratch: Path, name: str, trace: Trace, found: dict[str, Shown]) -> None:
+def _execute(
+    lockstep: Lockstep,
+    releases: Mapping[Group[Any, Any], Sequence[str]],
+    scratch: Path,
+    name: str,
+    trace: Trace,
+    found: dict[str, Shown],
+) -> None:
     """Execute a trace, and add it for each clause for which no trace before it is better."""
     lockstep.begin()
     counted = [dict(group.exercised) for group in lockstep.groups]
-    members = _members(lockstep, trace.machine)
     for steps, operation in enumerate(trace.operations, 1):
         lockstep.perform(operation)
         exercised = set[str]()
         for group, before in zip(lockstep.groups, counted, strict=True):
             exercised |= {clause for clause, times in group.exercised.items() if times != before.get(clause)}
             before.update(group.exercised)
-        results = _Results(lockstep, members, scratch, trace.machine, operation)
+        results = _Results(lockstep, releases, scratch, trace.machine, operation)
         for id_ in exercised:
             if id_ in found and found[id_][:2] <= (Evidence.SEPARATES, steps):
                 continue  # this step cannot be better evidence
@@ -119,7 +126,7 @@ def _execute(lockstep: Lockstep, scratch: Path, name: str, trace: Trace, found: 
     lockstep.end()
 
 
-def _members(lockstep: Lockstep, machine: str) -> dict[Group[Any, Any], list[str]]:
+def _releases_of_groups(lockstep: Lockstep, machine: str) -> dict[Group[Any, Any], list[str]]:
     """Return the releases of each group, oldest first, in the order of the groups' first releases."""
     rules = lockstep.scope.rules
     groups = {rules(group.dialect.release): group for group in lockstep.groups}

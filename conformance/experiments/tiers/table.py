@@ -89,18 +89,16 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def merged(old: Iterable[dict[str, Any]], new: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the objects of earlier results and the new ones, which keep the earlier counts of their releases.
+def merged(old: Iterable[dict[str, Any]], new: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the objects of earlier results and the new one, which keeps the earlier counts of its release.
 
     Args:
         old: The objects of an earlier report. Results about other corruptions are omitted, because a table has one row
             for each corruption.
-        new: The new objects, all of the same corruptions.
+        new: The object of one release.
     """
-    new = list(new)
-    by_release = {each["release"]: each for each in old if _corruptions(each) == _corruptions(new[0])}
-    for each in new:
-        by_release[each["release"]] = by_release.get(each["release"], {}) | each
+    by_release = {each["release"]: each for each in old if _corruptions(each) == _corruptions(new)}
+    by_release[new["release"]] = by_release.get(new["release"], {}) | new
     return sorted(by_release.values(), key=lambda each: version_of(each["release"]))
 
 

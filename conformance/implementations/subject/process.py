@@ -113,8 +113,8 @@ class ServerProcess:
         return self._address
 
     def _last_words(self) -> str:
-        """Return the end of the output of an ended server, as a message quotes it."""
-        self._join_readers()  # they may not have read it yet
+        """End what an ended server has left running, and return the end of its output, as a message quotes it."""
+        self._end(signal.SIGKILL)  # the output is read until no process has it open
         last = " ".join(self._last.decode("utf-8", "replace").split())[-_LAST:]
         return f": {last}" if last else ""
 
@@ -132,10 +132,6 @@ class ServerProcess:
         with output, suppress(OSError, ValueError):
             while block := os.read(output.fileno(), _BLOCK):
                 self._last = (self._last + block)[-4 * _LAST :]
-
-    def _join_readers(self) -> None:
-        for reader in self._readers:
-            reader.join(END)
 
     def _end(self, number: signal.Signals) -> bool:
         """Send a signal to the process group; return True if the program ended within the limit."""
@@ -155,7 +151,8 @@ class ServerProcess:
             with suppress(OSError):
                 assert process.stdin is not None
                 process.stdin.close()
-            self._join_readers()
+            for reader in self._readers:
+                reader.join(END)
         return True
 
 

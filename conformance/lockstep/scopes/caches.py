@@ -20,7 +20,6 @@ from conformance.operations.cache import DIRECTORY, KINDS, CacheObservation
 from kidx.java_numbers import LONG_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from conformance.lockstep.participant import Participant
@@ -51,7 +50,7 @@ class ForkParticipant(CacheParticipant):
         own = directory.with_name(f"{directory.name}-reference")
         self._own = CacheParticipant(ReferenceCache(implementation.release), own)
         self._rules = rules_of("cache", implementation.release)
-        self._own_clauses: tuple[str, ...] = ()
+        self.own_clauses = ()
 
     def begin(self) -> None:
         """See the base class."""
@@ -108,7 +107,7 @@ class ForkParticipant(CacheParticipant):
         self._seen = observation, self._own.read()
         outcome, now = observation
         step = DirectoryStep(operation.args, self._tracked, before[0].state, outcome, now, before[1], self._seen[1])
-        self._own_clauses = self._rules.exercised(operation.name, outcome.error, step)
+        self.own_clauses = self._rules.exercised(operation.name, outcome.error, step)
         self._tracked.track(operation, observation)
         found = actual[0].outcome
         if operation.name == "open_cache" and {outcome.error, found.error} <= _NOT_AN_ID:
@@ -116,15 +115,6 @@ class ForkParticipant(CacheParticipant):
         if now is not None:
             now = now._replace(entries=tuple(entry._replace(size=-1) for entry in now.entries))
         return (CacheObservation(outcome, now), self._own_names(self._seen[1])), actual
-
-    def implicated_clauses(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
-        """See the base class; the clauses come from the participant's own reference."""
-        del clauses
-        return self._own_clauses
-
-    def foreign_clauses(self, clauses: tuple[str, ...]) -> Sequence[str]:
-        """See the base class."""
-        return [clause for clause in clauses if clause not in self._own_clauses]
 
 
 def _translated(operation: Operation) -> Operation:

@@ -16,7 +16,6 @@ from conformance.lockstep.scopes.index_file import IndexParticipant
 from conformance.operations import OK, Observation, Operation
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from conformance.lockstep.participant import Participant
@@ -32,12 +31,7 @@ _FILE_LENGTH_FIELDS = ("max_entries", "full", "length")
 
 
 class EntriesOnlyParticipant(IndexParticipant):
-    """Index without ``preallocation``.
-
-    Attributes:
-        own_clauses: The clauses that the participant's own reference exercised in the last step; None for a transaction
-            index, which needs no separate reference.
-    """
+    """Index without ``preallocation``. It has its own reference, apart from a transaction index."""
 
     def __init__(self, implementation: Any, directory: Path) -> None:
         super().__init__(implementation, directory)
@@ -46,7 +40,6 @@ class EntriesOnlyParticipant(IndexParticipant):
         )
         self._kind = ""
         self._promised = True
-        self.own_clauses: tuple[str, ...] | None = None
 
     def begin(self) -> None:
         """See the base class."""
@@ -83,15 +76,6 @@ class EntriesOnlyParticipant(IndexParticipant):
                 overwrite(participant.prefix + name, after)
             participant.file.watch(participant.prefix + name)
         track_step(self._tracked, operation, Observation(OK, self._state))
-
-    def implicated_clauses(self, clauses: tuple[str, ...]) -> tuple[str, ...]:
-        """See the base class; the clauses come from the participant's own reference."""
-        return super().implicated_clauses(clauses if self.own_clauses is None else self.own_clauses)
-
-    def foreign_clauses(self, clauses: tuple[str, ...]) -> Sequence[str]:
-        """See the base class."""
-        own = self.own_clauses
-        return () if own is None else [clause for clause in clauses if clause not in own]
 
     def is_promised(self) -> bool:
         """See the base class."""
