@@ -1,6 +1,7 @@
 """docs/architecture.md matches this tree: every package is on it, and every path that it names exists."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -42,8 +43,18 @@ def test_the_page_is_linked_and_ships_with_the_source():
     assert "docs" in PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
 
 
+LONG_FOR_A_REASON: dict[str, str] = {}
+"""Modules of more than 800 lines, each with the reason why its one noun needs them."""
+
+
 @pytest.mark.parametrize("package", LAYERS)
-def test_no_room_has_a_file_that_wants_to_be_two(package):
-    sizes = {path: len(path.read_text("utf-8").splitlines()) for path in (ROOT / package).rglob("*.py")}
-    assert {path: size for path, size in sizes.items() if size > 400} == {}
+def test_a_module_of_more_than_800_lines_has_a_reason(package):
+    paths = (ROOT / package).rglob("*.py")
+    long = {str(path.relative_to(ROOT)) for path in paths if len(path.read_text("utf-8").splitlines()) > 800}
+    assert long == {name for name in LONG_FOR_A_REASON if name.startswith(f"{package}/")}
     assert len(list((ROOT / "conformance").glob("*.py"))) <= 9  # eight, and the package's own
+
+
+def test_nothing_that_a_jvm_leaves_behind_is_tracked():
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    assert not re.search(r"(?m)^(.*/)?(\.attach_pid|hs_err_pid|replay_pid)", tracked)
