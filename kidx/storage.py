@@ -36,6 +36,9 @@ class Entry(NamedTuple):
         modified: the modification time in milliseconds; None if the store does not report it.
         tag: a hash of everything that the store reports about the file; empty for a local file.
         tagged: True if the store reports a checksum or a version of the content.
+        identity: a number that a file keeps while it is appended to, renamed or truncated, and that a file which
+            replaces it does not have: the inode of a local file; in a store, of which files are replaced as a whole,
+            derived from the tag.
     """
 
     path: str
@@ -44,6 +47,7 @@ class Entry(NamedTuple):
     modified: int | None
     tag: str = ""
     tagged: bool = False
+    identity: int = 0
 
     @property
     def name(self) -> str:
@@ -114,7 +118,7 @@ class Store:
         try:
             if self.is_local:
                 status = os.stat(path)  # noqa: PTH116
-                return Entry(path, os.path.isdir(path), status.st_size, status.st_mtime_ns // 1_000_000)  # noqa: PTH112
+                return _local_entry(path, status)
             return _entry_of(self._opened[0].info(path))
         except FileNotFoundError:
             return None
@@ -131,7 +135,7 @@ class Store:
         with os.scandir(path) as entries:
             for entry in entries:
                 with suppress(FileNotFoundError):  # a broker may delete files during the listing
-                    yield _local_entry(entry)
+                    yield _local_entry(entry.path, _status_of(entry))
 
     def open(self, path: str) -> RangeReader:
         """Open the file at ``path`` for range reads.
@@ -187,14 +191,18 @@ class Store:
             return b""
 
 
-def _local_entry(entry: os.DirEntry[str]) -> Entry:
+def _status_of(entry: os.DirEntry[str]) -> os.stat_result:
     try:
-        status = entry.stat()
+        return entry.stat()
     except FileNotFoundError:
         raise
     except OSError:  # such as a link to itself: opening it reports the reason
-        status = entry.stat(follow_symlinks=False)
-    return Entry(entry.path, S_ISDIR(status.st_mode), status.st_size, status.st_mtime_ns // 1_000_000)
+        return entry.stat(follow_symlinks=False)
+
+
+def _local_entry(path: str, status: os.stat_result) -> Entry:
+    modified = status.st_mtime_ns // 1_000_000
+    return Entry(path, S_ISDIR(status.st_mode), status.st_size, modified, identity=status.st_ino)
 
 
 def _entry_of(info: dict[str, Any]) -> Entry:
@@ -202,13 +210,15 @@ def _entry_of(info: dict[str, Any]) -> Entry:
     if isinstance(info.get("modificationTime"), int):
         modified = info["modificationTime"] / 1000
     seconds = modified.timestamp() if isinstance(modified, datetime) else modified
+    tag = sha256(repr(sorted(info.items())).encode(errors="replace")).hexdigest()
     return Entry(
         info["name"].rstrip("/"),
         info.get("type") == "directory",
         info.get("size") or 0,
         int(seconds * 1000) if isinstance(seconds, int | float) else None,
-        sha256(repr(sorted(info.items())).encode(errors="replace")).hexdigest(),
+        tag,
         any(info.get(name) for name in info if name.lower() in _TAGS),
+        int(tag[:15], 16),
     )
 
 

@@ -78,6 +78,7 @@ class Segment:
         next_base_offset: the base offset of the next segment; None for the last, to which a broker may be appending.
         id: the id in the file names of a remote segment; empty for a local segment.
         tiers: the location of both tiers; None if only a local log is read.
+        identity: the identity of the log's file, as in :class:`~kidx.storage.Entry`.
     """
 
     store: Store
@@ -90,6 +91,7 @@ class Segment:
     next_base_offset: int | None = None
     id: str = ""
     tiers: Tiers | None = None
+    identity: int = 0
 
     @property
     def home(self) -> str:
@@ -243,6 +245,7 @@ def _with_remote(log: PartitionLog, directory: RemoteDirectory) -> PartitionLog:
             end,
             each.id,
             tiers,
+            each.files["log"].identity,
         )
         for each, end in zip(older, following, strict=True)
     ]
@@ -360,19 +363,22 @@ def _partition(store: Store, path: str, entries: list[Entry], about: LogDirector
     if key is None:
         raise ToolError(f"{store.name_of(path)} is not named TOPIC-PARTITION, as the directory of a segment must be")
     sizes: dict[int, dict[str, int]] = defaultdict(dict)
-    modified: dict[int, int | None] = {}
+    logs: dict[int, Entry] = {}
     for entry in entries:
         match = _SEGMENT_FILE.fullmatch(entry.name)
         if match is None or entry.is_directory:
             continue
         sizes[int(match[1])][match[2]] = entry.size
         if match[2] == "log":
-            modified[int(match[1])] = entry.modified
-    bases = sorted(modified)
+            logs[int(match[1])] = entry
+    bases = sorted(logs)
     if not bases:
         return
     following: dict[int, int | None] = dict(zip(bases, [*bases[1:], None], strict=True))
-    segments = [Segment(store, path, *key, base, sizes[base], modified[base], following[base]) for base in bases]
+    segments = [
+        Segment(store, path, *key, base, sizes[base], log.modified, following[base], identity=log.identity)
+        for base, log in ((base, logs[base]) for base in bases)
+    ]
     name = str(key)
     yield PartitionLog(
         key, store, path, segments, about.starts.get(name, 0), about.high_watermarks.get(name), about.cluster

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX
@@ -28,6 +28,32 @@ SMALLEST_TASK: Final = 4 << 20
 """Minimum number of bytes of a task, unless ``minPartitions`` requires more tasks."""
 
 
+EARLIER: Final = 64
+"""Number of earlier segments that a split remembers; a cleaner rarely merges more of them into one."""
+
+
+class Earlier(NamedTuple):
+    """The segments of a log up to a split's segment, as listed for the plan, at most :data:`EARLIER`.
+
+    A cleaner deletes a segment only after it has copied the records to a new file, of the same or an earlier base
+    offset. If the offsets of a segment are now in a file that was there before, the segment's records are lost.
+
+    Attributes:
+        base_offset: the base offset of the first of them.
+        identities: the identities of their files.
+    """
+
+    base_offset: int
+    identities: tuple[int, ...]
+
+    def has_replaced(self, segment: Segment) -> bool:
+        """Return True if a segment is a new file, into which a cleaner may have copied records."""
+        return segment.base_offset >= self.base_offset and segment.identity not in self.identities
+
+
+_NOTHING_EARLIER: Final = Earlier(0, ())
+
+
 @dataclass(frozen=True)
 class Split:
     """A range of batches in one segment.
@@ -40,6 +66,7 @@ class Split:
         exact_end: True if another split begins at ``end``.
         is_continuation: True if another split ends at ``start``.
         later: this segment and later ones that have transaction indexes, for ``read_committed``.
+        earlier: this segment and earlier ones.
     """
 
     segment: Segment
@@ -50,6 +77,7 @@ class Split:
     exact_end: bool = False
     is_continuation: bool = False
     later: tuple[Segment, ...] = ()
+    earlier: Earlier = _NOTHING_EARLIER
 
     @property
     def stop_offset(self) -> int:
@@ -111,9 +139,27 @@ def plan_again(split: Split, *, committed: bool) -> tuple[list[Split], str]:
         return [], f"{key} no longer exists"
     end = None if split.end_offset is None and before.is_last else split.stop_offset
     start = LogOffsets(log, Counter()).start
-    is_lost = start > split.first_offset
-    lost = f"{key} begins at offset {start}; offset {split.first_offset} was deleted" if is_lost else ""
+    lost = ""
+    if start > split.first_offset:
+        lost = f"{key} begins at offset {start}; offset {split.first_offset} was deleted"
+    elif not _has_records_of(log, split):
+        lost = (
+            f"{before.name} no longer exists as it was when the query was planned, and no other segment has its records"
+        )
     return list(_whole_splits(log, max(start, split.first_offset), end, committed=committed)), lost
+
+
+def _has_records_of(log: PartitionLog, split: Split) -> bool:
+    """Return True if the segment that now has the offsets of a split may have its records.
+
+    That is so if it is a new file, which a cleaner made, or if it is the planned one and is followed by the same
+    segment. Such a file has changed its size because the broker filled it or cut off the zeros at its end.
+    """
+    before = split.segment
+    now = next(each for each in reversed(log.segments) if each.base_offset <= split.first_offset)
+    if now.base_offset == before.base_offset and (before.is_last or now.next_base_offset == before.next_base_offset):
+        return True
+    return split.earlier.has_replaced(now)
 
 
 def plan_segments(options: ReadOptions, predicates: Predicates) -> list[list[Split]]:
@@ -184,7 +230,9 @@ def _whole_splits(log: PartitionLog, first: int, end: int | None, *, committed: 
             continue
         following = log.segments[number:] if committed else ()
         later = tuple(each for each in following if each.is_last or each.sizes.get("txnindex"))
-        yield Split(segment, 0, segment.size, max(first, segment.base_offset), end, later=later)
+        known = log.segments[max(0, number + 1 - EARLIER) : number + 1]
+        earlier = Earlier(known[0].base_offset, tuple(each.identity for each in known))
+        yield Split(segment, 0, segment.size, max(first, segment.base_offset), end, later=later, earlier=earlier)
 
 
 def _narrowed(split: Split, options: ReadOptions, predicates: Predicates, counter: Counter) -> Split | None:

@@ -257,11 +257,113 @@ def test_segments_that_a_cleaner_merges_during_a_read_give_the_remaining_records
     options = read_options({"path": str(partition.parent), "maxPartitionBytes": "2000"})
     splits = [split for task in plan_splits(options, Predicates(), Counter()) for split in task]
     assert len(splits) > 6
-    for path in partition.glob("*"):
-        if path.stem != f"{200:020d}":
-            path.unlink()
-    write(partition, 0, batches(0, 40) + batches(70, 90) + batches(150, 200))
+    remove(partition, 100)
+    rewrite(partition, 0, batches(0, 40) + batches(70, 90) + batches(150, 200))
     assert read_splits(splits) == [*range(40), *range(70, 90), *range(150, 300)]
+
+
+def remove(partition, base):
+    for path in partition.glob(f"{base:020d}.*"):
+        path.unlink()
+
+
+def vanish(partition):
+    remove(partition, 100)
+
+
+def vanish_before_one_that_is_cleaned(partition):
+    remove(partition, 100)
+    rewrite(partition, 200, batches(200, 250))
+
+
+def vanish_and_leave_nothing_behind(partition):
+    remove(partition, 100)
+    remove(partition, 200)
+
+
+def truncate(partition):
+    vanish_and_leave_nothing_behind(partition)
+    log = partition / f"{0:020d}.log"
+    with log.open("r+b") as file:
+        file.truncate(log.stat().st_size // 2)
+
+
+def rewrite(partition, base, data):
+    """Replace a segment by another file, as a cleaner does: the old file still exists when the new one is written."""
+    write(partition / "cleaned", base, data)
+    for path in (partition / "cleaned").glob("*"):
+        path.replace(partition / path.name)
+    (partition / "cleaned").rmdir()
+
+
+@pytest.mark.parametrize("change", [vanish, vanish_before_one_that_is_cleaned, truncate])
+@pytest.mark.parametrize("cut", ["2000", "10000000"])
+def test_a_segment_that_vanishes_in_the_middle_after_planning_is_lost(partition, change, cut):
+    for base in (0, 100, 200):
+        write(partition, base, batches(base, base + 100))
+    options = read_options({"path": str(partition.parent), "maxPartitionBytes": cut})
+    splits = [split for task in plan_splits(options, Predicates(), Counter()) for split in task]
+    change(partition)
+    with pytest.raises(ToolError, match=r"\.log no longer exists as it was .* no other segment has its records"):
+        read_splits(splits)
+    assert read_splits(splits, fail_on_data_loss=False) == offsets(partition.parent), "what is left is read once"
+
+
+def test_a_segment_that_vanishes_from_an_object_store_is_lost_and_a_merge_is_not(partition):
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    def upload():
+        memory = MemoryFileSystem(skip_instance_cache=True)
+        for path in partition.glob("*"):
+            if path.is_file():
+                memory.pipe_file(f"/vanishing/t-0/{path.name}", path.read_bytes())
+        for path in memory.ls("/vanishing/t-0", detail=False):
+            if not (partition / path.rpartition("/")[2]).exists():
+                memory.rm_file(path)
+
+    def plan():
+        (task,) = plan_splits(read_options({"path": "memory://vanishing"}), Predicates(), Counter())
+        return task
+
+    for base in (0, 100, 200):
+        write(partition, base, batches(base, base + 100))
+    upload()
+    task = plan()
+    remove(partition, 100)
+    rewrite(partition, 0, batches(0, 30) + batches(150, 200))
+    upload()
+    assert read_splits(task) == [*range(30), *range(150, 300)]
+    task = plan()
+    remove(partition, 200)
+    MemoryFileSystem().rm_file(f"/vanishing/t-0/{200:020d}.log")
+    with pytest.raises(ToolError, match="no other segment has its records"):
+        read_splits(task)
+
+
+@pytest.mark.parametrize(("into", "is_known"), [(490, True), (100, False)])
+def test_a_merge_of_more_segments_than_a_split_remembers_fails_the_query(into, is_known, partition):
+    for base in range(0, 1000, 10):
+        write(partition, base, batches(base, base + 10))
+    tasks = plan_splits(read_options({"path": str(partition.parent)}), Predicates(), Counter())
+    for base in range(into + 10, 1000, 10):
+        remove(partition, base)
+    rewrite(partition, into, batches(into, 1000))
+    splits = [split for task in tasks for split in task]
+    if is_known:
+        assert read_splits(splits) == list(range(1000))
+    else:
+        with pytest.raises(ToolError, match="no other segment has its records"):
+            read_splits(splits)
+
+
+def test_zeros_that_a_broker_cuts_off_when_it_rolls_are_no_loss(partition):
+    """The listing can have the preallocated size of a segment, although it has the next one, too."""
+    log = write(partition, 0, batches(0, 100) + bytes(5000))
+    write(partition, 100, batches(100, 200))
+    (task,) = plan_splits(read_options({"path": str(partition.parent)}), Predicates(), Counter())
+    with log.open("r+b") as file:
+        file.truncate(log.stat().st_size - 5000)
+    assert read_splits(task) == list(range(200))
 
 
 def test_between_an_old_segment_and_the_cleaned_one_the_directory_is_listed_again(partition, monkeypatch):
