@@ -39,19 +39,20 @@ class Earlier(NamedTuple):
     offset. If the offsets of a segment are now in a file that was there before, the segment's records are lost.
 
     Attributes:
-        base_offset: the base offset of the first of them.
-        identities: the identities of their files.
+        first_base_offset: the base offset of the first of them.
+        files: the base offset and the identity of each file.
     """
 
-    base_offset: int
-    identities: tuple[int, ...]
+    first_base_offset: int
+    files: frozenset[tuple[int, int]]
 
     def has_replaced(self, segment: Segment) -> bool:
         """Return True if a segment is a new file, into which a cleaner may have copied records."""
-        return segment.base_offset >= self.base_offset and segment.identity not in self.identities
+        known = (segment.base_offset, segment.identity) in self.files
+        return segment.base_offset >= self.first_base_offset and not known
 
 
-_NOTHING_EARLIER: Final = Earlier(0, ())
+_NOTHING_EARLIER: Final = Earlier(0, frozenset())
 
 
 @dataclass(frozen=True)
@@ -231,7 +232,8 @@ def _whole_splits(log: PartitionLog, first: int, end: int | None, *, committed: 
         following = log.segments[number:] if committed else ()
         later = tuple(each for each in following if each.is_last or each.sizes.get("txnindex"))
         known = log.segments[max(0, number + 1 - EARLIER) : number + 1]
-        earlier = Earlier(known[0].base_offset, tuple(each.identity for each in known))
+        files = frozenset((each.base_offset, each.identity) for each in known)
+        earlier = Earlier(known[0].base_offset, files)
         yield Split(segment, 0, segment.size, max(first, segment.base_offset), end, later=later, earlier=earlier)
 
 
