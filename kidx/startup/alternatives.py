@@ -1,58 +1,180 @@
-"""Remedies for logs that a start cannot load, or would truncate. A start after the remedy is simulated to find them."""
+"""Ways to keep records of a log that a start cannot load or would cut. Each is tried on a view before it is named."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING
+import contextlib
+import tempfile
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from kidx.discovery import RECOVERY_POINTS, parse_partition
-from kidx.printable import shell_word
+import numpy as np
+
+from kidx.discovery import LOG
+from kidx.errors import KidxError
+from kidx.java_numbers import LONG_MAX
+from kidx.printable import counted
 from kidx.repair import FROM_A_REPLICA
-from kidx.startup.remedies import FOREIGN, RECOVER, instead_of_cutting
-from kidx.startup.simulation import foreign_log, try_load
+from kidx.scan.blocks import LogBlocks
+from kidx.startup.changes import (
+    Change,
+    cut,
+    forget_clean_stop,
+    forget_log_start,
+    make_directory_view,
+    move_out,
+    set_recovery_point,
+    write_number,
+)
+from kidx.startup.checkpointed import CheckpointedOffsets
+from kidx.startup.simulation import foreign_log, log_sizes_and_end, try_load
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from kidx.dialect import Dialect
-    from kidx.startup.simulation import Checkpoints
+    from kidx.startup.simulation import Loaded
+
+_BATCHES: Final = 1 << 20
+"""Number of batches of a log that are searched for a wrong offset."""
 
 
-def remedy_of_log(path: Path, dialect: Dialect, checkpoints: Checkpoints, end: int, index_interval_bytes: int) -> str:
-    """Return the remedy for a log that cannot be loaded.
+class Alternative(NamedTuple):
+    """Change of a partition, with its simulated result.
+
+    Attributes:
+        change: the change.
+        kept: number of records that a consumer can read after the start.
+        lost: number of records that a consumer can read now, but not then.
+    """
+
+    change: Change
+    kept: int
+    lost: int
+
+    def __str__(self) -> str:
+        records = counted(self.lost, "readable record")
+        cost = f"{records} would be lost" if self.lost else "no readable record is lost"
+        command = f"{self.change.command}  # {cost}; then verify again"
+        return f"{FROM_A_REPLICA}; where none does: {command}" if self.lost else command
+
+
+def best_alternative(
+    path: Path, dialect: Dialect, index_interval_bytes: int, loaded: Loaded, *, is_recovery_harmless: bool
+) -> Alternative | None:
+    """Return the change after which a start keeps most records of a log; None if none keeps more than a start now.
 
     Args:
         path: directory of the partition.
         dialect: rules of the release.
-        checkpoints: checkpointed offsets of the log.
-        end: end of the log.
         index_interval_bytes: setting of the topic.
+        loaded: result of a start without a change.
+        is_recovery_harmless: True if the other logs of the log directory can be recovered without a loss.
     """
+    sizes, _ = log_sizes_and_end(path)
+    before = _readable(path, sizes, None)
+    now = kept_records(path, loaded)
+    tried = []
+    for change in _changes(path, sizes, is_recovery_harmless=is_recovery_harmless):
+        kept = _kept_after(change, path, dialect, index_interval_bytes)
+        if kept is not None and (kept > now or loaded.start is None):
+            tried.append(Alternative(change, kept, max(before - kept, 0)))
+    return max(tried, key=lambda each: each.kept, default=None)  # of several, the first changes least
+
+
+def _changes(path: Path, sizes: Mapping[int, int], *, is_recovery_harmless: bool) -> Iterator[Change]:
+    """Yield the changes that may help, those first that change least."""
+    is_clean = CheckpointedOffsets(path.parent).clean
+    _, end = log_sizes_and_end(path)
+    if is_clean and is_recovery_harmless:
+        yield forget_clean_stop(path)
+    if not is_clean:
+        yield from set_recovery_point(path, end)
+    yield from forget_log_start(path)
+    with contextlib.suppress(OSError):
+        yield from _misnumbered(path, sizes)
     if (foreign := foreign_log(path)) is not None:
-        return f"move {shell_word(foreign)} out of the log directory, and verify again: {FOREIGN}"
-    if checkpoints.clean:
-        recovered = try_load(path, dialect, replace(checkpoints, clean=False), index_interval_bytes)
-        if recovered.end is not None and recovered.end >= end:
-            return RECOVER
-    return FROM_A_REPLICA
+        yield move_out(foreign)
+    for base in sizes:
+        log = path / f"{base:020d}{LOG}"
+        with contextlib.suppress(OSError):
+            if (position := _trouble(log, base)) is not None:
+                yield cut(log, position)
 
 
-def keep_whole(path: Path, dialect: Dialect, checkpoints: Checkpoints, sizes: Mapping[int, int], end: int) -> str:
-    """Return the remedy for a log that is truncated only because its recovery point is low; empty for any other log.
+def _kept_after(change: Change, path: Path, dialect: Dialect, interval: int) -> int | None:
+    """Return the number of readable records after a change and a start; None if the log cannot be loaded then."""
+    with tempfile.TemporaryDirectory(prefix="kidx-change-") as scratch:
+        try:
+            view = make_directory_view(path, Path(scratch))
+            change.apply(view)
+        except (KidxError, OSError):
+            return None
+        loaded = try_load(view, dialect, CheckpointedOffsets(view.parent).of(view), interval)
+        return None if loaded.start is None else kept_records(view, loaded)
+
+
+def kept_records(path: Path, loaded: Loaded) -> int:
+    """Return the number of records of a log that a consumer can read after a start; 0 if it cannot be loaded."""
+    if loaded.start is None or loaded.end is None:
+        return 0
+    return _readable(path, loaded.segments, loaded)
+
+
+def _readable(path: Path, sizes: Mapping[int, int], loaded: Loaded | None) -> int:
+    """Return the number of records that a consumer can read one after the other, by the batches alone.
 
     Args:
         path: directory of the partition.
-        dialect: rules of the release.
-        checkpoints: checkpointed offsets of the log.
-        sizes: size of each ``.log`` in bytes, by base offset.
-        end: end of the log.
+        sizes: number of bytes that remain of each ``.log``, by base offset.
+        loaded: start and end of the log; None if nothing limits them.
     """
-    parsed = parse_partition(path.name)
-    if checkpoints.clean or parsed is None:
-        return ""
-    kept = try_load(path, dialect, replace(checkpoints, recovery_point=end))
-    if kept.end != end or dict(kept.segments) != dict(sizes):
-        return ""
-    topic, partition, _ = parsed
-    return instead_of_cutting(topic, partition, end, is_new=not (path.parent / RECOVERY_POINTS).exists())
+    start, end = (0, LONG_MAX) if loaded is None else (loaded.start or 0, loaded.end or 0)
+    found = 0
+    for base, size in sorted(sizes.items()):
+        with contextlib.suppress(OSError), LogBlocks(path / f"{base:020d}{LOG}", end=size) as blocks:
+            for rows in blocks:
+                whole = rows[rows["crc_ok"] & (rows["last_offset"] < end)]
+                reached = np.maximum.accumulate([start, *(whole["last_offset"] + 1)])
+                new = whole[whole["last_offset"] >= reached[:-1]]
+                found += int(
+                    np.where(new["count"] >= 0, new["count"], new["last_offset"] - new["base_offset"] + 1).sum()
+                )
+                start = int(reached[-1])
+    return found
+
+
+def _trouble(log: Path, base: int) -> int | None:
+    """Return the position of the first batch that a recovery cannot pass; None if it passes all."""
+    with LogBlocks(log) as blocks:
+        for rows in blocks:
+            reached = np.maximum.accumulate([base, *(rows["last_offset"] + 1)])
+            wrong = np.flatnonzero(~rows["crc_ok"] | (rows["base_offset"] < reached[:-1]))
+            if wrong.size:
+                return int(rows["position"][wrong[0]])
+            base = int(reached[-1])
+    return blocks.tail.valid_bytes if blocks.tail.kind != "whole" else None
+
+
+def _misnumbered(path: Path, sizes: Mapping[int, int]) -> Iterator[Change]:
+    """Yield the change of a batch's base offset, if its neighbours leave only one that is right.
+
+    No checksum covers a base offset. One wrong base offset makes a recovery reject the batch, or all later ones.
+    """
+    batches = []
+    for base in sizes:
+        log = path / f"{base:020d}{LOG}"
+        with LogBlocks(log) as blocks:
+            for rows in blocks:
+                each = rows[rows["crc_ok"]]
+                columns = (each[name].tolist() for name in ("position", "base_offset", "last_offset"))
+                batches += [(log, base, *values) for values in zip(*columns, strict=True)]
+        if len(batches) > _BATCHES:
+            return
+    following = next(iter(sizes), 0)
+    for (log, base, position, first, last), (_, next_base, next_position, next_first, _) in pairwise(batches):
+        right = max(following, base) if position == 0 else following
+        after = next_base if next_position == 0 else next_first
+        if first != right and right + last - first + 1 == after:
+            yield write_number(log, position, right)
+            return
+        following = last + 1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from kidx.discovery import START_OFFSETS
 from kidx.printable import counted, encodable, shell_word
-from kidx.startup.remedies import AFTER_THE_COPIES, DOUBTED, LOG_START, MIXED, NOT_CHECKED, RECOVER, STOPS, remedy_of
+from kidx.startup.remedies import AFTER_THE_COPIES, DOUBTED, MIXED, NOT_CHECKED, STOPS, remedy_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -118,6 +118,12 @@ class PartitionStart:
         return f"{shell_word(self.directory)}: {'; '.join(filter(None, said))}"
 
     @property
+    def starts_past_its_end(self) -> bool:
+        """True if the checkpointed start of the log is past its end."""
+        start, end = self.start[0], self.end[0]
+        return start is not None and end is not None and start > end
+
+    @property
     def readable(self) -> int:
         """Number of readable records in the deleted bytes."""
         return sum(change.records for change in self.changes)
@@ -205,8 +211,8 @@ class Start:
     def treated(self) -> set[Path]:
         """Files and partition directories for which :meth:`lines` has a remedy."""
         blockers = {each.path for each in (*self.fatal, *self.offline.values(), *self.further) if each.remedy}
-        partitions = [each for each in self.of(*_HARMED) if (each.changes or each.remedy) and each.remedy != RECOVER]
-        starts = {each.directory.parent / START_OFFSETS for each in partitions if each.remedy == LOG_START}
+        partitions = [each for each in self.of(*_HARMED) if each.changes or each.remedy]
+        starts = {each.directory.parent / START_OFFSETS for each in partitions if each.starts_past_its_end}
         return blockers | starts | {each.directory for each in partitions}
 
     @property
@@ -338,6 +344,9 @@ class Start:
         for each in self.of("kept"):
             if each.changes:
                 yield f"start: {each}; no whole batch is lost, and the log ends at {each.end[1]}"
+            if each.instead:
+                yield f"start: {shell_word(each.directory)}: after this change, more records of its log can be read:"
+                yield from _indented(each.instead)
         for each in self.of("cut"):
             yield f"start: {each}"
             yield from _indented(each.remedy)

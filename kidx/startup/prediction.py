@@ -29,7 +29,7 @@ from kidx.rebuild.lock import lock_owner
 from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.repair.topic_settings import has_topics, topic_ids
-from kidx.startup.alternatives import keep_whole, remedy_of_log
+from kidx.startup.alternatives import best_alternative, kept_records
 from kidx.startup.answers import Outcome, PartitionStart, Remark, SegmentChange, Start
 from kidx.startup.assignments import Assignment, assignments, lost_partitions
 from kidx.startup.brokers import brokers_of
@@ -43,7 +43,6 @@ from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, is_u
 from kidx.startup.owners import inaccessible
 from kidx.startup.remedies import (
     ALREADY_LOST,
-    LOG_START,
     METADATA_CUT,
     METADATA_ELSEWHERE,
     METADATA_MISSING,
@@ -53,7 +52,7 @@ from kidx.startup.remedies import (
     WITHOUT,
     topic_id_remedy,
 )
-from kidx.startup.simulation import Checkpoints, Loaded, log_sizes_and_end, readable_records, regular_files, try_load
+from kidx.startup.simulation import Loaded, log_sizes_and_end, readable_records, regular_files, try_load
 from kidx.startup.strays import strays, strays_after_cut
 from kidx.startup.tiers import check_cache
 
@@ -88,7 +87,9 @@ def predict(
         return Start(dialect.release, tuple(directories), held, faults=len(faulty), changing=changing)
     planned = plan(result)
     repairable = set(planned.directories) - {Path(fault.place) for fault in planned.remaining}
-    known = suspected(result), lost_logs(result), repairable, Intervals(result.files, index_interval_bytes), dialect
+    damaged = {path.parent for path in faulty if path.suffix == LOG and path.exists()}
+    intervals = Intervals(result.files, index_interval_bytes)
+    known = suspected(result), damaged, lost_logs(result), repairable, intervals, dialect
     brokers = [_Broker(some, [], *known) for some in brokers_of(directories)]
     if not directories:
         brokers = [_Broker([], found, *known)]
@@ -114,7 +115,7 @@ def predict(
         lost=tuple(Remark(path, message, ALREADY_LOST) for path, message in already_lost(result).items()),
         is_default=release is None,
         without_metadata=any(broker.without_metadata for broker in brokers),
-        is_damaged=any(path.suffix == LOG and path.exists() for path in faulty),
+        is_damaged=bool(damaged),
     )
 
 
@@ -126,13 +127,14 @@ class _Broker:
         directories: list[Path],
         partitions: list[Path],
         suspected: set[Path],
+        damaged: set[Path],
         lost_logs: Mapping[Path, Collection[int]],
         repairable: set[Path],
         intervals: Intervals,
         dialect: Dialect,
     ) -> None:
         self.directories, self.given, self.dialect = directories, partitions, dialect
-        self.suspected, self.lost_logs = suspected, lost_logs
+        self.suspected, self.damaged, self.lost_logs = suspected, damaged, lost_logs
         self.repairable, self.intervals = repairable, intervals
         self.fatal: list[Remark] = []
         self.offline: dict[Path, Remark] = {}
@@ -232,7 +234,9 @@ class _Broker:
 
     def _check_metadata(self, path: Path) -> None:
         """Check KRaft's own log, which every start recovers, and without which no broker starts."""
-        own = _Broker([], [], self.suspected, self.lost_logs, self.repairable, self.intervals, self.dialect)
+        own = _Broker(
+            [], [], self.suspected, self.damaged, self.lost_logs, self.repairable, self.intervals, self.dialect
+        )
         own._check_partition(path, CheckpointedOffsets(path.parent, recovers=True))
         self.fatal += [*own.fatal, *own.offline.values(), *check_metadata_log(path)]
         cut = {each.directory: each for each in own.partitions if each.outcome == "cut"}
@@ -302,12 +306,10 @@ class _Broker:
 
     def _simulate(self, path: Path, offsets: CheckpointedOffsets) -> None:
         sizes, end = log_sizes_and_end(path)
-        logs = [path / f"{base:020d}.log" for base in sizes]
-        interval = self.intervals.of(logs[-1]).value if logs else DEFAULT
+        interval = self._interval(path, sizes)
         loaded = try_load(path, self.dialect, offsets.of(path), interval)
         if loaded.fatal:
-            remedy = self._remedy(path, offsets.of(path), end, interval)
-            self.fatal.append(Remark(path, loaded.fatal, remedy))
+            self.fatal.append(Remark(path, loaded.fatal, self._remedy(path, offsets, interval, loaded)))
         elif loaded.failed:
             self._give_up(path.parent, Remark(path, loaded.failed))
         elif loaded.unknown:
@@ -316,9 +318,36 @@ class _Broker:
             self.rewritten |= {path / name for name in loaded.rewritten}
             self._compare(path, offsets, sizes, end, loaded)
 
-    def _remedy(self, path: Path, checkpoints: Checkpoints, end: int, interval: int) -> str:
-        is_repairable = path in self.repairable or path.name == METADATA_LOG
-        return "" if is_repairable else remedy_of_log(path, self.dialect, checkpoints, end, interval)
+    def _remedy(self, path: Path, offsets: CheckpointedOffsets, interval: int, loaded: Loaded) -> str:
+        if path in self.repairable or path.name == METADATA_LOG:
+            return ""
+        instead = self._instead(path, offsets, interval, loaded)
+        if instead.startswith(FROM_A_REPLICA):
+            return instead
+        return f"{FROM_A_REPLICA}; where none does: {instead}" if instead else FROM_A_REPLICA
+
+    def _instead(self, path: Path, offsets: CheckpointedOffsets, interval: int, loaded: Loaded) -> str:
+        """Return the change with which a start keeps more records of a log, as tried; empty if there is none."""
+        recovers = offsets.clean and self._are_recovered(path.parent, but=path)
+        best = best_alternative(path, self.dialect, interval, loaded, is_recovery_harmless=recovers)
+        return "" if best is None else str(best)
+
+    def _are_recovered(self, directory: Path, but: Path) -> bool:
+        """Return True if a recovery keeps the records of all other logs of a log directory."""
+        for path in self.suspected:
+            if path.parent == directory and path != but and path.is_dir():
+                interval = self._interval(path, log_sizes_and_end(path)[0])
+                clean = CheckpointedOffsets(directory).of(path)
+                kept, recovered = (
+                    kept_records(path, try_load(path, self.dialect, replace(clean, clean=each), interval))
+                    for each in (True, False)
+                )
+                if recovered < kept:
+                    return False
+        return True
+
+    def _interval(self, path: Path, sizes: Collection[int]) -> int:
+        return self.intervals.of(path / f"{max(sizes):020d}.log").value if sizes else DEFAULT
 
     def _compare(
         self, path: Path, offsets: CheckpointedOffsets, sizes: Mapping[int, int], end: int, loaded: Loaded
@@ -336,7 +365,7 @@ class _Broker:
         reason = remedy = ""
         if start > end:
             reason = f"the log start, {start}, is past its end, {end}: the whole log would be deleted"
-            remedy = LOG_START
+            remedy = self._instead(path, offsets, self._interval(path, sizes), loaded)
         elif missing and loaded.start is not None and loaded.start > start:
             reason = (
                 f"segments before {loaded.start} are missing: the log would start there, and if this broker becomes "
@@ -345,15 +374,15 @@ class _Broker:
             remedy = f"restore the missing files; or, {FROM_A_REPLICA}"
         elif shortened and not changes:
             reason = f"its end would be read as {loaded.end}, and the next appends would overlap existing records"
-            remedy = self._remedy(path, offsets.of(path), end, self.intervals.of(path / f"{max(sizes):020d}.log").value)
+            remedy = self._remedy(path, offsets, self._interval(path, sizes), loaded)
         deleted = any(change.records or (change.after is None and change.before) for change in changes)
         replaced = any(name.endswith(f"{LOG}.swap") for name in names_in(path))
         lost = shortened or loaded.start != start or (deleted and not replaced)
         outcome: Outcome = "cut" if lost else "kept"
         before = end if shortened else loaded.end
         limits = (start, loaded.start), (before, loaded.end)
-        is_cut = lost and changes and not remedy
-        instead = keep_whole(path, self.dialect, offsets.of(path), sizes, end) if is_cut else ""
+        is_cut = not remedy and (path in self.damaged or (lost and changes))
+        instead = self._instead(path, offsets, self._interval(path, sizes), loaded) if is_cut else ""
         self.partitions.append(PartitionStart(path, outcome, reason, *limits, changes, remedy, instead))
 
     # -- several partitions ----------------------------------------------------------------------------------------

@@ -21,15 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 AFTER_THE_COPIES: Final = f"then, {FROM_A_REPLICA}; where none does, start it all the same: kidx dump reads the copies"
-RECOVER: Final = (
-    f"move {CLEAN_SHUTDOWN} out of the log directory, and verify again: the broker then recovers its logs, and cuts "
-    "what is no batch"
-)
-FOREIGN: Final = "its first offset is below the number in its name, so it is of another segment or partition"
-LOG_START: Final = (
-    f"do not start the broker before the partition's line is out of {START_OFFSETS}, and the number in its second line "
-    "is lowered by one: then the log is kept"
-)
 LOST: Final = (
     "find its directory and put it back before the start: a disk may not be mounted, or the directory was moved or "
     "renamed. Where another broker leads the partition, this one copies it from there; if this one becomes the leader, "
@@ -137,27 +128,6 @@ def remedy_of(path: Path) -> str:
     if unparsed_name([name]) is not None:
         return "move it out of the partition's directory"
     return "move it out of the log directory" if path.is_dir() and not is_partition_name(name) else ""
-
-
-def instead_of_cutting(topic: str, partition: int, end: int, *, is_new: bool) -> str:
-    """Return the remedy that keeps a log whole by raising its recovery point to the end.
-
-    Args:
-        topic: topic of the partition.
-        partition: number of the partition.
-        end: end of the log.
-        is_new: True if the log directory has no checkpoint of recovery points.
-    """
-    line = f"{shell_word(topic)} {partition} {end}"
-    what = (
-        f"write three lines into {RECOVERY_POINTS}: 0, 1, and {line}"
-        if is_new
-        else f"set the line of the partition in {RECOVERY_POINTS} to {line}"
-    )
-    return (
-        f"to keep what is after the corrupt batch, {what}, and verify again: the start then cuts nothing, and a "
-        "consumer has to seek past that batch"
-    )
 
 
 def topic_id_remedy(topic: str, topic_id: str | None) -> str:

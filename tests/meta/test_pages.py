@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from pages import BLOCKS, PAGES, ROOT, blocks, command_lines, the_block
+from startups import ID, PROPERTIES, flip
 from thorough_params import thorough_param
 from typer.main import get_command
 
@@ -166,6 +167,26 @@ def test_the_runbook_helps(section, damage, codes, tmp_path, in_process):
     done = [in_process(*shlex.split(line.replace(DATA, str(data))), work=tmp_path) for line in block.splitlines()]
     assert [each.returncode for each in done] == codes
     assert ("may I start the broker? no" in done[0].stdout) == (damage in (torn_batch, unknown_version))
+
+
+@pytest.mark.parametrize(
+    ("is_corrupt", "answer"), [(False, "yes: the start repairs"), (True, "no: 1 partition would lose")]
+)
+def test_moving_an_index_away_is_only_for_healthy_logs_as_the_runbook_says(is_corrupt, answer, tmp_path, in_process):
+    """The way without kidx, on the damage that it is for, and on the damage for which it warns."""
+    data = tmp_path / "data"
+    partition = data / "create-time-0"
+    shutil.copytree(ROOT / "tests" / "golden" / "3.9.2" / "create-time-0", partition)
+    (data / "meta.properties").write_text(PROPERTIES)
+    (data / ".kafka_cleanshutdown").touch()
+    (partition / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
+    log, index = (partition / f"{0:020}.{suffix}" for suffix in ("log", "index"))
+    zeroed_time_index(data)
+    index.unlink()
+    if is_corrupt:
+        flip(log, log.stat().st_size // 2)
+    done = in_process("kidx", "verify", str(data), "--kafka", "3.9.2", work=tmp_path)
+    assert f"may I start the broker? {answer}" in done.stdout
 
 
 @pytest.mark.thorough

@@ -1,0 +1,102 @@
+"""Advice before a start is a command: typed as it is printed, it does what its comment says, and is not repeated."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+from startups import fill_partitions, flip, log, start, stop_cleanly, write_offsets
+
+from kidx.records import build_batch
+
+_COMMAND = re.compile(
+    r"^  (?:if another broker .*: )?((?:printf|sed|truncate|mkdir) .*?)  # (.*); then verify again$", re.MULTILINE
+)
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    return fill_partitions(tmp_path_factory.mktemp("filled"), 2)
+
+
+@pytest.fixture
+def data(filled, tmp_path):
+    return stop_cleanly(filled, tmp_path / "data", {0: 48, 1: 48})
+
+
+def kill(data, recovery_point=0):
+    (data / ".kafka_cleanshutdown").unlink()
+    write_offsets(data / "recovery-point-offset-checkpoint", {0: recovery_point, 1: 48})
+
+
+def append(path, content):
+    path.write_bytes(path.read_bytes() + content)
+
+
+def duplicated_last_batch(data):
+    path = data / "orders-0" / log(36)
+    append(path, path.read_bytes()[-239:])
+    kill(data, 48)
+
+
+def foreign_batch_at_the_tail(data):
+    append(data / "orders-0" / log(36), build_batch([(1, None, b"x")] * 7, base_offset=0))
+    kill(data)
+
+
+def wrong_base_offset(data):
+    flip(data / "orders-0" / log(12), 6)
+
+
+def wrong_base_offset_after_a_kill(data):
+    flip(data / "orders-0" / log(12), 3)
+    kill(data)
+
+
+def corrupt_batch_after_a_kill(data):
+    flip(data / "orders-0" / log(12), 700)
+    kill(data)
+
+
+def foreign_log(data):
+    shutil.copy(data / "orders-0" / log(0), data / "orders-0" / log(60))
+    kill(data)
+
+
+def zeros_behind_the_log(data):
+    append(data / "orders-0" / log(36), bytes(4096))
+
+
+def log_start_past_the_end(data):
+    write_offsets(data / "log-start-offset-checkpoint", {0: 999, 1: 3})
+
+
+DAMAGES = {
+    duplicated_last_batch: "truncate -s 1434",
+    foreign_batch_at_the_tail: "truncate -s 1434",
+    wrong_base_offset: "printf",
+    wrong_base_offset_after_a_kill: "printf",
+    corrupt_batch_after_a_kill: "sed",
+    foreign_log: " && mv ",
+    zeros_behind_the_log: " && mv ",
+    log_start_past_the_end: "sed",
+}
+
+
+def advised(data):
+    """Return the commands before a start, with what each would lose, and the prediction."""
+    found = start(data)
+    return _COMMAND.findall("\n".join(found.lines())), found
+
+
+@pytest.mark.parametrize(("damage", "program"), DAMAGES.items(), ids=[damage.__name__ for damage in DAMAGES])
+def test_a_command_that_is_typed_as_printed_does_what_its_comment_says(damage, program, data):
+    damage(data)
+    ((command, cost),), _ = advised(data)
+    assert program in command
+    assert cost == "no readable record is lost"
+    subprocess.run(["sh", "-c", command], check=True, capture_output=True)
+    again, after = advised(data)
+    assert again == []
+    assert after.starts
+    assert not after.of("cut", "unknown")
