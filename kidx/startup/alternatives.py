@@ -28,7 +28,8 @@ from kidx.startup.changes import (
     write_number,
 )
 from kidx.startup.checkpointed import CheckpointedOffsets
-from kidx.startup.simulation import foreign_log, log_sizes_and_end, try_load
+from kidx.startup.readable import LoggedRecords
+from kidx.startup.simulation import foreign_log, try_load
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
@@ -70,25 +71,26 @@ def best_alternative(
         loaded: result of a start without a change.
         is_recovery_harmless: True if the other logs of the log directory can be recovered without a loss.
     """
-    sizes, _ = log_sizes_and_end(path)
+    logged = LoggedRecords(path)
+    sizes = logged.sizes
     before = _readable(path, sizes, None)
     now = kept_records(path, loaded)
     tried = []
-    for change in _changes(path, sizes, is_recovery_harmless=is_recovery_harmless):
+    for change in _changes(path, logged, is_recovery_harmless=is_recovery_harmless):
         kept = _kept_after(change, path, dialect, index_interval_bytes)
         if kept is not None and (kept > now or loaded.start is None):
             tried.append(Alternative(change, kept, max(before - kept, 0)))
     return max(tried, key=lambda each: each.kept, default=None)  # of several, the first changes least
 
 
-def _changes(path: Path, sizes: Mapping[int, int], *, is_recovery_harmless: bool) -> Iterator[Change]:
+def _changes(path: Path, logged: LoggedRecords, *, is_recovery_harmless: bool) -> Iterator[Change]:
     """Yield the changes that may help, those first that change least."""
+    sizes = logged.sizes
     is_clean = CheckpointedOffsets(path.parent).clean
-    _, end = log_sizes_and_end(path)
     if is_clean and is_recovery_harmless:
         yield forget_clean_stop(path)
     if not is_clean:
-        yield from set_recovery_point(path, end)
+        yield from set_recovery_point(path, logged.end)
     yield from forget_log_start(path)
     with contextlib.suppress(OSError):
         yield from _misnumbered(path, sizes)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 from kidx.discovery import START_OFFSETS
 from kidx.printable import counted, encodable, shell_word
+from kidx.startup.readable import NOTHING, Loss
 from kidx.startup.remedies import AFTER_THE_COPIES, DOUBTED, MIXED, NOT_CHECKED, STOPS, remedy_of
 
 if TYPE_CHECKING:
@@ -82,6 +83,20 @@ class SegmentChange:
         return f"{self.file.name} {'emptied' if not self.after else f'cut to {self.after:,} bytes'}"
 
 
+class Ends(NamedTuple):
+    """Three ends of a log, which differ if it is corrupt.
+
+    Attributes:
+        readable: offset at which reading the last segment from its beginning stops.
+        served: log end offset of the broker after the start.
+        flushed: recovery point: earlier records are on disk.
+    """
+
+    readable: int
+    served: int
+    flushed: int
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionStart:
     """Effect of a start on a partition.
@@ -91,10 +106,12 @@ class PartitionStart:
         outcome: state of the partition after the start.
         reason: reason, if the partition is not kept.
         start: start of the log, before and after; None if unknown.
-        end: end of the log, before and after; None if unknown.
+        end: end of the log, by its batches before the start, and as the broker serves it; None if unknown.
         changes: changes of the segments' ``.log`` files.
         remedy: remedy before the start, if the partition is not kept; empty if none is known.
         instead: remedy that keeps all records of the log; empty if none is known.
+        lost: what was readable before the start, and is not after it.
+        ends: the ends of the log; None if it was not simulated.
     """
 
     directory: Path
@@ -105,6 +122,8 @@ class PartitionStart:
     changes: tuple[SegmentChange, ...] = ()
     remedy: str = ""
     instead: str = ""
+    lost: Loss = NOTHING
+    ends: Ends | None = None
 
     @property
     def at_risk(self) -> tuple[Path, ...]:
@@ -113,8 +132,9 @@ class PartitionStart:
 
     def __str__(self) -> str:
         said = [self.reason, ", ".join(map(str, self.changes)), *self.limits]
-        if self.outcome == "cut" and self.changes:
-            said.append(f"{counted(self.readable, 'readable record')} would be deleted")
+        if self.lost:
+            effect = "deleted" if self.changes else "hidden"
+            said.append(f"{counted(self.readable, 'readable record')} would be {effect}, of {self.lost.place}")
         return f"{shell_word(self.directory)}: {'; '.join(filter(None, said))}"
 
     @property
@@ -125,8 +145,8 @@ class PartitionStart:
 
     @property
     def readable(self) -> int:
-        """Number of readable records in the deleted bytes."""
-        return sum(change.records for change in self.changes)
+        """Number of readable records that are lost."""
+        return self.lost.records
 
     @property
     def limits(self) -> list[str]:
@@ -151,6 +171,8 @@ class PartitionStart:
                 }
                 for change in self.changes
             ],
+            "lost": self.lost.to_json(),
+            "ends": None if self.ends is None else self.ends._asdict(),
         }
 
 
@@ -280,7 +302,10 @@ class Start:
         if not lost:
             return f"no: {first}: {_folded(next(some for _, some in groups if some))}{besides}"
         files = sum(len(each.at_risk) for each in lost if not each.remedy)
-        named = _some(f"{shell_word(each.directory)} ({', '.join(each.limits) or each.reason})" for each in lost)
+        named = _some(
+            f"{shell_word(each.directory)} ({', '.join(each.limits) or each.reason or each.lost.place})"
+            for each in lost
+        )
         copies = f": copy the {counted(files, 'file')} above first, then start it" if files else ""
         number = sum(each.readable for each in lost)
         records = counted(number, "readable record") if number else "records"

@@ -30,7 +30,7 @@ from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.repair.topic_settings import has_topics, topic_ids
 from kidx.startup.alternatives import best_alternative, kept_records
-from kidx.startup.answers import Outcome, PartitionStart, Remark, SegmentChange, Start
+from kidx.startup.answers import Ends, Outcome, PartitionStart, Remark, SegmentChange, Start
 from kidx.startup.assignments import Assignment, assignments, lost_partitions
 from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
@@ -41,6 +41,7 @@ from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected, w
 from kidx.startup.kraft import check_metadata_log, check_properties, has_metadata_log, node_of, runs_kraft
 from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, is_unusual, unparsed_name
 from kidx.startup.owners import inaccessible
+from kidx.startup.readable import LoggedRecords
 from kidx.startup.remedies import (
     ALREADY_LOST,
     METADATA_CUT,
@@ -52,7 +53,7 @@ from kidx.startup.remedies import (
     WITHOUT,
     topic_id_remedy,
 )
-from kidx.startup.simulation import Loaded, log_sizes_and_end, readable_records, regular_files, try_load
+from kidx.startup.simulation import Loaded, regular_files, try_load
 from kidx.startup.strays import strays, strays_after_cut
 from kidx.startup.tiers import check_cache
 
@@ -305,9 +306,9 @@ class _Broker:
             self.offline[directory] = why
 
     def _simulate(self, path: Path, offsets: CheckpointedOffsets) -> None:
-        sizes, end = log_sizes_and_end(path)
-        interval = self._interval(path, sizes)
-        loaded = try_load(path, self.dialect, offsets.of(path), interval)
+        logged = LoggedRecords(path)
+        interval = self._interval(path, logged.sizes)
+        loaded = try_load(path, self.dialect, offsets.of(path), interval, logged)
         if loaded.fatal:
             self.fatal.append(Remark(path, loaded.fatal, self._remedy(path, offsets, interval, loaded)))
         elif loaded.failed:
@@ -316,7 +317,7 @@ class _Broker:
             self.partitions.append(PartitionStart(path, "unknown", loaded.unknown))
         else:
             self.rewritten |= {path / name for name in loaded.rewritten}
-            self._compare(path, offsets, sizes, end, loaded)
+            self._compare(path, offsets, interval, logged, loaded)
 
     def _remedy(self, path: Path, offsets: CheckpointedOffsets, interval: int, loaded: Loaded) -> str:
         if path in self.repairable or path.name == METADATA_LOG:
@@ -336,7 +337,7 @@ class _Broker:
         """Return True if a recovery keeps the records of all other logs of a log directory."""
         for path in self.suspected:
             if path.parent == directory and path != but and path.is_dir():
-                interval = self._interval(path, log_sizes_and_end(path)[0])
+                interval = self._interval(path, LoggedRecords(path).sizes)
                 clean = CheckpointedOffsets(directory).of(path)
                 kept, recovered = (
                     kept_records(path, try_load(path, self.dialect, replace(clean, clean=each), interval))
@@ -350,40 +351,43 @@ class _Broker:
         return self.intervals.of(path / f"{max(sizes):020d}.log").value if sizes else DEFAULT
 
     def _compare(
-        self, path: Path, offsets: CheckpointedOffsets, sizes: Mapping[int, int], end: int, loaded: Loaded
+        self, path: Path, offsets: CheckpointedOffsets, interval: int, logged: LoggedRecords, loaded: Loaded
     ) -> None:
-        first = min(sizes, default=0)
+        """Compare what is readable before the start, by the batches alone, with what the loaded log has."""
+        checkpoints = offsets.of(path)
+        first = min(logged.sizes, default=0)
         missing = [base for base in self.lost_logs.get(path, ()) if base < first]
-        start = max(offsets.of(path).start_offset, min(missing, default=first))
+        start = max(checkpoints.start_offset, min(missing, default=first))
         changes = tuple(
-            _changed(path / f"{base:020d}.log", size, loaded.segments.get(base))
-            for base, size in sizes.items()
-            if loaded.segments.get(base) != size
+            SegmentChange(path / f"{base:020d}.log", size, after, logged.records_from(base, after or 0))
+            for base, size in logged.sizes.items()
+            if (after := loaded.segments.get(base)) != size
         )
         assert loaded.end is not None
-        shortened = loaded.end < end
+        end = logged.end
+        starts_late = bool(missing) and loaded.start is not None and loaded.start > start
         reason = remedy = ""
         if start > end:
             reason = f"the log start, {start}, is past its end, {end}: the whole log would be deleted"
-            remedy = self._instead(path, offsets, self._interval(path, sizes), loaded)
-        elif missing and loaded.start is not None and loaded.start > start:
+            remedy = self._instead(path, offsets, interval, loaded)
+        elif starts_late:
             reason = (
                 f"segments before {loaded.start} are missing: the log would start there, and if this broker becomes "
                 "the leader, the other replicas delete their records before it, too"
             )
             remedy = f"restore the missing files; or, {FROM_A_REPLICA}"
-        elif shortened and not changes:
+        elif loaded.lost and not changes:
             reason = f"its end would be read as {loaded.end}, and the next appends would overlap existing records"
-            remedy = self._remedy(path, offsets, self._interval(path, sizes), loaded)
-        deleted = any(change.records or (change.after is None and change.before) for change in changes)
-        replaced = any(name.endswith(f"{LOG}.swap") for name in names_in(path))
-        lost = shortened or loaded.start != start or (deleted and not replaced)
-        outcome: Outcome = "cut" if lost else "kept"
-        before = end if shortened else loaded.end
-        limits = (start, loaded.start), (before, loaded.end)
-        is_cut = not remedy and (path in self.damaged or (lost and changes))
-        instead = self._instead(path, offsets, self._interval(path, sizes), loaded) if is_cut else ""
-        self.partitions.append(PartitionStart(path, outcome, reason, *limits, changes, remedy, instead))
+            remedy = self._remedy(path, offsets, interval, loaded)
+        is_cut = bool(loaded.lost) or starts_late
+        limits = (start, loaded.start), (max(end, loaded.end), loaded.end)
+        is_open = not remedy and (path in self.damaged or (loaded.lost and changes))
+        instead = self._instead(path, offsets, interval, loaded) if is_open else ""
+        ends = Ends(logged.readable_end, loaded.end, checkpoints.recovery_point)
+        outcome: Outcome = "cut" if is_cut else "kept"
+        self.partitions.append(
+            PartitionStart(path, outcome, reason, *limits, changes, remedy, instead, loaded.lost, ends)
+        )
 
     # -- several partitions ----------------------------------------------------------------------------------------
 
@@ -419,7 +423,3 @@ class _Broker:
             self.partitions = [each for each in self.partitions if each.directory not in empty] + lost
             self.missing += remarks
             self.missing += without_directory_ids(self.directories, (each.directory_id for each in self.own))
-
-
-def _changed(log: Path, before: int, after: int | None) -> SegmentChange:
-    return SegmentChange(log, before, after, readable_records(log, after or 0))

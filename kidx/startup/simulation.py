@@ -10,28 +10,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from kidx.discovery import LOG
+from kidx.discovery import EPOCHS, LOG
 from kidx.errors import KidxError
 from kidx.log import LogConfig
+from kidx.log.epochs import EpochEntry, LeaderEpochs
 from kidx.records import file_batches
 from kidx.repair.interval import DEFAULT
-from kidx.scan.blocks import LogBlocks
-from kidx.scan.hidden import hidden_batches
 from kidx.segment.errors import SegmentOffsetOverflowError
 from kidx.startup.names import unparsed_name
-from kidx.startup.views import ViewedLog, make_view, rewritten_indexes
+from kidx.startup.readable import NOTHING, LoggedRecords, Loss, Piece
+from kidx.startup.views import ViewedLog, make_view, rewritten_indexes, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from kidx.dialect import Dialect
 
-
 _LOG_FILE: Final = re.compile(r"\d{20}\.log", re.ASCII)
-
-
 _MOST: Final = {"index": 256 << 20, "timeindex": 256 << 20, "txnindex": 16 << 20}
 """Maximum size in bytes of an index file in a simulation, by kind; a broker writes much smaller files."""
 
@@ -58,7 +53,8 @@ class Loaded:
     Attributes:
         start, end: start and end of the log; empty (None) if it cannot be loaded.
         segments: bytes of each ``.log`` by base offset.
-        rewritten: names of the index files that loading rebuilds.
+        lost: what was readable before, and is not after loading.
+        rewritten: names of the index files, and of the checkpoint of epochs, that loading rebuilds.
         fatal: reason why the broker ends; empty if it does not.
         failed: reason why the log directory goes offline; empty if it does not.
         unknown: reason why the result is unknown; empty if it is known.
@@ -67,13 +63,20 @@ class Loaded:
     start: int | None = None
     end: int | None = None
     segments: Mapping[int, int] = field(default_factory=dict)
+    lost: Loss = NOTHING
     rewritten: frozenset[str] = frozenset()
     fatal: str = ""
     failed: str = ""
     unknown: str = ""
 
 
-def load(directory: Path, dialect: Dialect, checkpoints: Checkpoints, index_interval_bytes: int = DEFAULT) -> Loaded:
+def load(
+    directory: Path,
+    dialect: Dialect,
+    checkpoints: Checkpoints,
+    index_interval_bytes: int = DEFAULT,
+    logged: LoggedRecords | None = None,
+) -> Loaded:
     """Return the effect of a release's start on a partition's directory, which is only read.
 
     Args:
@@ -81,6 +84,7 @@ def load(directory: Path, dialect: Dialect, checkpoints: Checkpoints, index_inte
         dialect: rules of the release.
         checkpoints: checkpointed offsets of the log.
         index_interval_bytes: setting of the topic, which decides the entries that a recovery writes.
+        logged: records of the log, if they were read already.
     """
     names = regular_files(directory)
     wrong = unparsed_name(names)
@@ -106,17 +110,42 @@ def load(directory: Path, dialect: Dialect, checkpoints: Checkpoints, index_inte
             return _failed(
                 error, str(error.kafka_message) if isinstance(error, KidxError) else str(error), view, directory
             )
-        segments = {segment.base_offset: segment.size for segment in log.segments}
-        log.release_handles()
-        return Loaded(log.start_offset, log.end_offset, segments, rewritten_indexes(directory, view))
+        try:
+            start, end = log.start_offset, log.end_offset
+            paths = [(segment, view / segment.log.path.name) for segment in log.segments]
+            pieces = [Piece(segment.base_offset, source_of(path) or path, segment.size) for segment, path in paths]
+            lost = (logged or LoggedRecords(directory)).lost(pieces, checkpoints.start_offset, start, end)
+            rewritten = rewritten_indexes(directory, view)
+            if EPOCHS not in names and _has_all_epochs(log):
+                rewritten |= {EPOCHS}
+            return Loaded(start, end, {piece.base: piece.size for piece in pieces}, lost, rewritten)
+        finally:
+            log.release_handles()
+
+
+def _has_all_epochs(log: ViewedLog) -> bool:
+    """Return True if a log knows each leader epoch of its batches, and where it begins."""
+    if not log.epochs.entries:
+        return False
+    logged = LeaderEpochs([])
+    for segment in log.segments:
+        for batch in segment.batches():
+            epoch, latest = batch.partition_leader_epoch, logged.latest_epoch
+            if batch.next_offset > log.start_offset and epoch > (-1 if latest is None else latest):
+                logged.entries.append(EpochEntry(epoch, max(batch.base_offset, log.start_offset)))
+    return log.epochs.entries == logged.entries
 
 
 def try_load(
-    directory: Path, dialect: Dialect, checkpoints: Checkpoints, index_interval_bytes: int = DEFAULT
+    directory: Path,
+    dialect: Dialect,
+    checkpoints: Checkpoints,
+    index_interval_bytes: int = DEFAULT,
+    logged: LoggedRecords | None = None,
 ) -> Loaded:
     """Return the result of :func:`load`; after an unexpected error, the result is unknown."""
     try:
-        return load(directory, dialect, checkpoints, index_interval_bytes)
+        return load(directory, dialect, checkpoints, index_interval_bytes, logged)
     except Exception as error:  # noqa: BLE001 -- input is hostile, and an unexpected error predicts nothing
         return Loaded(unknown=f"the effect of a start is unknown: {type(error).__name__}: {error}")
 
@@ -147,22 +176,6 @@ def regular_files(directory: Path) -> list[str]:
         return sorted(entry.name for entry in entries if entry.is_file())
 
 
-def log_sizes_and_end(directory: Path) -> tuple[Mapping[int, int], int]:
-    """Return the size of each ``.log`` in bytes, by base offset, and the end offset after the last readable batch."""
-    sizes = {
-        int(name[: -len(LOG)]): (directory / name).stat().st_size
-        for name in regular_files(directory)
-        if _LOG_FILE.fullmatch(name)
-    }
-    if not sizes:
-        return sizes, 0
-    end = last = max(sizes)
-    with contextlib.suppress(KidxError, OSError):
-        for batch in file_batches(directory / f"{last:020d}{LOG}"):
-            end = batch.next_offset
-    return sizes, end
-
-
 def foreign_log(directory: Path) -> Path | None:
     """Return the first ``.log`` of a partition whose first offset is below its base offset; None without one."""
     for name in regular_files(directory):
@@ -172,20 +185,3 @@ def foreign_log(directory: Path) -> Path | None:
                 if first is not None and first.base_offset < int(name[: -len(LOG)]):
                     return directory / name
     return None
-
-
-def readable_records(log: Path, position: int = 0) -> int:
-    """Return the number of records in the batches of a ``.log`` that have a right checksum, from a position on.
-
-    Whole batches after bytes that are none count, too. A batch without a number of records, of an old format, counts as
-    one for each offset.
-    """
-    found = 0
-    with contextlib.suppress(OSError), LogBlocks(log) as blocks:
-        for rows in blocks:
-            whole = rows[rows["crc_ok"] & (rows["position"] >= position)]
-            offsets = np.maximum(whole["last_offset"] - whole["base_offset"] + 1, 0)
-            found += int(np.where(whole["count"] >= 0, whole["count"], offsets).sum())
-        if blocks.tail.kind in {"partial", "corrupt"}:
-            found += sum(each.records for each in hidden_batches(log, blocks.tail.valid_bytes))
-    return found

@@ -68,7 +68,7 @@ def source_of(path: Path) -> Path | None:
 
 
 def rewritten_indexes(directory: Path, view: Path) -> frozenset[str]:
-    """Return the names of the index files of a view with other entries than the files in the directory.
+    """Return the names of the index files of a view that are new, or have other entries than the directory's files.
 
     Zeros at the end are no entries: the index of an active segment has a preallocated tail.
     """
@@ -77,8 +77,8 @@ def rewritten_indexes(directory: Path, view: Path) -> frozenset[str]:
         if path.suffix not in _INDEX_SUFFIXES or source_of(path) is not None:
             continue
         original = directory / path.name
-        before = read_small(original, limit=_LARGEST_COPIED) if original.is_file() else b""
-        if read_small(path, limit=_LARGEST_COPIED).rstrip(b"\0") != before.rstrip(b"\0"):
+        before = read_small(original, limit=_LARGEST_COPIED).rstrip(b"\0") if original.is_file() else None
+        if read_small(path, limit=_LARGEST_COPIED).rstrip(b"\0") != before:
             found.add(path.name)
     return frozenset(found)
 

@@ -106,9 +106,17 @@ _AFTER_BOTH_STOPS: Final[dict[str, Callable[[int], Damage]]] = {
     "active batch: offset of an earlier segment": lambda base: do.batch(base, 3, do.set_base(5)),
     "active batch: offset far ahead": lambda base: do.batch(base, 5, do.set_base(base + 1000)),
     "sealed batch: offset far ahead": lambda _: do.batch(12, 5, do.set_base(1000)),
+    "active .log: the first batch of the log again at the end": lambda base: do.repeat_batch(0, 0, base),
+    "active .log: its fourth batch again at the end": lambda base: do.repeat_batch(base, 3, base),
+    "active .log: the first batch of the log again at the end, .index deleted": lambda base: do.both(
+        do.repeat_batch(0, 0, base), do.delete(f"{base:020d}.index")
+    ),
     "an overlapping copy of a segment": lambda _: do.copy(12, f"{18:020d}*", _ALL_FILES),
     "a copy of the active .log beyond the end": lambda base: do.copy(base, f"{500:020d}*"),
     "a segment renamed to .swap": lambda _: do.rename(12, ".swap"),
+    "the first segment renamed to .swap": lambda _: do.rename(0, ".swap"),
+    "a shorter .log.swap in place of a segment": lambda _: do.cut_swap(12, 478),
+    "a torn .log.swap in place of a segment": lambda _: do.cut_swap(12, 700),
     "a copy of .log as .log.swap": lambda _: do.copy(12, f"{12:020d}.log.swap"),
     "the .log.swap of a corrupt segment": lambda _: do.both(
         do.batch(12, 2, do.flip), do.rename(12, ".swap", suffixes=_ALL_FILES)

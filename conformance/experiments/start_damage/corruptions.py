@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import google_crc32c
 
 from conformance.experiments.start_damage.prepared import LOG_DIRS, TOPIC
+from kidx.records import file_batches
 from kidx.segment import file_name
 
 if TYPE_CHECKING:
@@ -115,6 +116,27 @@ def extend(base: int, data: bytes, suffix: str = ".log") -> Damage:
     def do(site: Site) -> None:
         with site.file(base, suffix).open("ab") as file:
             file.write(data)
+
+    return do
+
+
+def repeat_batch(source: int, number: int, base: int) -> Damage:
+    """Append a batch of one segment to the ``.log`` of another, or of the same."""
+
+    def do(site: Site) -> None:
+        batches = list(file_batches(site.file(source)))
+        extend(base, batches[number].to_bytes())(site)
+
+    return do
+
+
+def cut_swap(base: int, size: int) -> Damage:
+    """Rename a segment as an interrupted compaction does, and cut its ``.log.swap`` to this size."""
+
+    def do(site: Site) -> None:
+        rename(base, ".swap")(site)
+        path = site.file(base, ".log.swap")
+        path.write_bytes(path.read_bytes()[:size])
 
     return do
 

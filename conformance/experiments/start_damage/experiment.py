@@ -20,7 +20,7 @@ from kidx.errors import KidxError
 from kidx.records import file_batches
 from kidx.segment import file_name
 from kidx.startup import predict
-from kidx.startup.simulation import log_sizes_and_end
+from kidx.startup.readable import LoggedRecords
 from kidx.verify import verify_paths
 
 if TYPE_CHECKING:
@@ -194,7 +194,9 @@ class _Log:
 
     def __init__(self, directory: Path) -> None:
         self.exists = directory.is_dir()
-        sizes, self.end = log_sizes_and_end(directory) if self.exists else ({}, 0)
+        logged = LoggedRecords(directory) if self.exists else None
+        self.end = logged.end if logged is not None else 0
+        sizes = logged.sizes if logged is not None else {}
         self.sizes = {base: _complete_size(directory / file_name(base, ".log"), size) for base, size in sizes.items()}
 
     def change_to(self, after: Mapping[int, int | None], end: int | None) -> str:

@@ -1,0 +1,287 @@
+"""Records of a log before and after a start, from the batches in its files alone, whatever loads them.
+
+What a start loses is the difference of two sets of offsets. A batch belongs to a log if its offsets are in the range of
+its segment, up to the next segment, and in ascending order with most batches of its file: a batch of another partition
+is no record of this log. What an interrupted compaction has rewritten completely, ``.log.swap``, replaces the segments
+that it covers; the records that it lacks were removed by the compaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from kidx.discovery import SWAP
+from kidx.java_numbers import LONG_MAX
+from kidx.log.segments import CLEANED
+from kidx.scan.blocks import LogBlocks
+from kidx.scan.hidden import hidden_batches
+
+if TYPE_CHECKING:
+    Array = np.ndarray[Any, Any]
+
+_LOG_FILE: Final = re.compile(r"(\d{20})\.log(?:\.(swap|cleaned))?", re.ASCII)
+_ROW: Final = np.dtype([("first", "i8"), ("end", "i8"), ("records", "i8"), ("position", "i8"), ("after", "i8")])
+"""Whole batch: its first offset and the one after its last, its readable records, and its position and end in the file.
+
+A batch that fails its checksum has no readable record.
+"""
+
+
+class Piece(NamedTuple):
+    """Segment whose batches are in the first bytes of a file."""
+
+    base: int  # base offset of the segment
+    path: Path
+    size: int  # number of bytes
+
+
+class Loss(NamedTuple):
+    """Part of a log that is lost.
+
+    Attributes:
+        records: number of readable records.
+        offsets: number of offsets of whole batches, readable or not.
+        first, last: first and last of these offsets.
+    """
+
+    records: int = 0
+    offsets: int = 0
+    first: int = -1
+    last: int = -1
+
+    def __bool__(self) -> bool:
+        return self.offsets > 0
+
+    @property
+    def place(self) -> str:
+        """The offsets as text."""
+        some = "" if self.offsets == self.last - self.first + 1 else f"{self.offsets} of "
+        return f"{some}offsets {self.first} to {self.last}" if self.offsets > 1 else f"offset {self.first}"
+
+    def to_json(self) -> dict[str, int | None]:
+        """Return an object of ``kidx verify --json``."""
+        place = self or (None,) * 4
+        return {"records": self.records, "offsets": self.offsets, "first_offset": place[2], "last_offset": place[3]}
+
+
+NOTHING: Final = Loss()
+
+
+class _Scan(NamedTuple):
+    """Batches of a file, also those after bytes that nobody can pass.
+
+    Attributes:
+        rows: the batches, as they lie.
+        is_whole: True if the file has nothing but whole batches.
+        reached: number of batches that are reached from the beginning.
+    """
+
+    rows: Array
+    is_whole: bool
+    reached: int
+
+
+def _scan(path: Path) -> _Scan:
+    """Return the whole batches of a file; none if it cannot be read."""
+    parts = [np.zeros(0, _ROW)]
+    is_whole, reached = False, 0
+    with contextlib.suppress(OSError), LogBlocks(path) as blocks:
+        for rows in blocks:
+            offsets = np.maximum(rows["last_offset"] - rows["base_offset"], -1) + 1
+            part = np.zeros(len(rows), _ROW)
+            part["first"], part["end"] = rows["base_offset"], np.minimum(rows["last_offset"], LONG_MAX - 1) + 1
+            part["records"] = np.where(rows["count"] >= 0, rows["count"], offsets) * rows["crc_ok"]
+            part["position"], part["after"] = rows["position"], rows["position"] + rows["size"]
+            reached += len(part)
+            parts.append(part)
+        is_whole = blocks.tail.kind == "whole"
+        if blocks.tail.kind in {"partial", "corrupt"}:
+            found = hidden_batches(path, blocks.tail.valid_bytes)
+            fields = [(each.base_offset, each.last_offset + 1, each.records, each.position, -1) for each in found]
+            parts.append(np.array(fields, _ROW))
+            parts[-1]["after"] = [*parts[-1]["position"][1:], blocks.tail.file_size] if found else []
+    return _Scan(np.concatenate(parts), is_whole, reached)
+
+
+class LoggedRecords:
+    """Records in the files of a partition, before a start.
+
+    Args:
+        directory: directory of the partition.
+
+    Attributes:
+        sizes: size of each ``.log`` in bytes, by base offset.
+
+    Raises:
+        OSError: the directory cannot be read.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._scans: dict[Path, _Scan] = {}
+        self._pieces: dict[str, list[Piece]] = {"": [], SWAP: [], CLEANED: []}
+        with os.scandir(directory) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                if entry.is_file() and (match := _LOG_FILE.fullmatch(entry.name)):
+                    mark = f".{match[2]}" if match[2] else ""
+                    self._pieces[mark].append(Piece(int(match[1]), directory / entry.name, entry.stat().st_size))
+        self.sizes: Mapping[int, int] = {piece.base: piece.size for piece in self._pieces[""]}
+
+    @cached_property
+    def end(self) -> int:
+        """Offset after the last whole batch of the log, wherever it lies."""
+        last = self._pieces[""][-1:]
+        found = [piece.base for piece in last]
+        for piece in (*last, *self._pieces[SWAP]):
+            found += self._rows(piece, piece.base, LONG_MAX)["end"].tolist()[-1:]
+        return max(found, default=0)
+
+    @property
+    def readable_end(self) -> int:
+        """Offset at which reading the last segment from its beginning stops."""
+        for base, path, _ in self._pieces[""][-1:]:
+            rows, _, reached = self._scanned(path)
+            rows = rows[:reached]
+            found: list[int] = _ascending(rows[rows["first"] >= base])["end"].tolist()
+            return max([base, *found[-1:]])
+        return 0
+
+    def records_from(self, base: int, position: int) -> int:
+        """Return the number of records of a ``.log`` from a position on, in all whole batches with a right checksum.
+
+        A batch without a number of records, of an old format, counts as one for each offset.
+        """
+        rows = next(self._scanned(piece.path).rows for piece in self._pieces[""] if piece.base == base)
+        return int(rows["records"][rows["position"] >= position].sum())
+
+    def lost(self, after: Iterable[Piece], log_start: int, start: int, end: int) -> Loss:
+        """Return what is lost if these segments remain.
+
+        Args:
+            after: segments after the start.
+            log_start: checkpointed start of the log: earlier records were deleted.
+            start: start of the log after the start.
+            end: end of the log after the start.
+        """
+        kept = list(_with_ends(sorted(after)))
+        unchanged = {(piece, stop) for piece, stop in kept}
+        stops = dict(unchanged)
+        replaced = self._replaced()
+        before: list[Array] = []
+        for piece, stop in _with_ends(self._pieces[""]):
+            is_kept = stops.get(piece, -1) >= stop and start <= max(piece.base, log_start) and stop <= end
+            if not is_kept and piece.base not in replaced:
+                before.append(self._rows(piece, piece.base, stop))
+        before += [self._rows(piece, piece.base, LONG_MAX) for mark in (SWAP, CLEANED) for piece in self._pieces[mark]]
+        first = log_start if log_start <= self.end else 0
+        there = _clipped(np.concatenate([np.zeros(0, _ROW), *before]), first, LONG_MAX)
+        if not len(there):
+            return NOTHING
+        low, high = int(there["first"].min()), int(there["end"].max())
+        some = [(piece, stop) for piece, stop in kept if piece.base < high and stop > low]
+        rows = [self._rows(piece, piece.base, stop) for piece, stop in some]
+        return _difference(there, _clipped(np.concatenate([np.zeros(0, _ROW), *rows]), start, end))
+
+    def _replaced(self) -> set[int]:
+        """Return the base offsets of the segments that a compaction has rewritten."""
+        replaced = set()
+        for piece in self._pieces[SWAP]:
+            found = self._scanned(piece.path)
+            if found.is_whole:
+                end = max([piece.base + 1, *found.rows["end"].tolist()[-1:]])
+                replaced |= {base for base in self.sizes if piece.base <= base < end}
+        return replaced
+
+    def _scanned(self, path: Path) -> _Scan:
+        if path not in self._scans:
+            self._scans[path] = _scan(path)
+        return self._scans[path]
+
+    def _rows(self, piece: Piece, first: int, end: int) -> Array:
+        """Return the batches of a segment that have offsets from ``first`` to ``end``, in ascending order."""
+        rows = self._scanned(piece.path).rows
+        rows = rows[(rows["after"] <= piece.size) & (rows["first"] >= first) & (rows["first"] < rows["end"])]
+        return _clipped(_ascending(rows), first, end)
+
+
+def _with_ends(pieces: Sequence[Piece]) -> Iterable[tuple[Piece, int]]:
+    """Yield each segment with the offset at which the next one begins."""
+    return zip(pieces, [*(piece.base for piece in pieces[1:]), LONG_MAX], strict=False)
+
+
+def _clipped(rows: Array, first: int, end: int) -> Array:
+    """Return the parts of batches that are in a range of offsets."""
+    rows = rows[(rows["end"] > first) & (rows["first"] < end)]
+    rows["first"], rows["end"] = np.maximum(rows["first"], first), np.minimum(rows["end"], end)
+    rows["records"] = np.minimum(rows["records"], rows["end"] - rows["first"])
+    return rows
+
+
+def _ascending(rows: Array) -> Array:
+    """Return the longest sequence of batches whose first offsets ascend: batches out of order are of no use."""
+    if (rows["first"][1:] >= rows["end"][:-1]).all():
+        return rows
+    lowest: list[int] = []  # for each length, the smallest offset with which a sequence of that length ends
+    places: list[int] = []
+    before = np.full(len(rows), -1)
+    for number, first in enumerate(rows["first"].tolist()):
+        length = bisect_left(lowest, first)
+        lowest[length : length + 1], places[length : length + 1] = [first], [number]
+        before[number] = places[length - 1] if length else -1
+    chosen, number = [], places[-1]
+    while number >= 0:
+        chosen.append(number)
+        number = int(before[number])
+    return rows[chosen[::-1]]
+
+
+def _difference(before: Array, after: Array) -> Loss:
+    """Return the offsets of some batches that others do not have."""
+    lost: list[tuple[int, int]] = []
+    kept = iter(_merged(after))
+    first, end = next(kept, (LONG_MAX, LONG_MAX))
+    for low, high in _merged(before):
+        while low < high:
+            while end <= low:
+                first, end = next(kept, (LONG_MAX, LONG_MAX))
+            if first > low:
+                lost.append((low, min(first, high)))
+            low = min(end, high)  # noqa: PLW2901 -- what is left of the range
+    if not lost:
+        return NOTHING
+    starts, stops = np.array(lost, "i8").T
+    lengths = np.concatenate([[0], np.cumsum(stops - starts)])
+
+    def covered(offsets: Array) -> Array:
+        """Return the number of lost offsets below each offset."""
+        place = np.searchsorted(starts, offsets, "right")
+        last = np.maximum(place - 1, 0)
+        inside = np.minimum(offsets, stops[last]) - starts[last]
+        return np.where(place > 0, lengths[last] + inside, 0)
+
+    rows = np.sort(before[before["records"] > 0], order="first")
+    begin = rows["first"].copy()
+    begin[1:] = np.maximum(begin[1:], np.maximum.accumulate(rows["end"])[:-1])  # an offset counts once
+    offsets = np.maximum(covered(rows["end"]) - covered(np.minimum(begin, rows["end"])), 0)
+    records = int(np.minimum(rows["records"], offsets).sum())
+    return Loss(records, int(lengths[-1]), lost[0][0], lost[-1][1] - 1)
+
+
+def _merged(rows: Array) -> Iterable[tuple[int, int]]:
+    """Yield the ranges of offsets that batches cover, in order."""
+    if not len(rows):
+        return
+    rows = np.sort(rows, order="first")
+    reached = np.maximum.accumulate(rows["end"])
+    breaks = np.flatnonzero(rows["first"][1:] > reached[:-1]) + 1
+    starts, stops = [0, *breaks.tolist()], [*breaks.tolist(), len(rows)]
+    for start, stop in zip(starts, stops, strict=True):
+        yield int(rows["first"][start]), int(reached[stop - 1])

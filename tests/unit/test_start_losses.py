@@ -1,0 +1,171 @@
+"""What a start loses: what the batches alone show before it, compared with the simulated log after it."""
+
+import shutil
+
+import pytest
+from startups import ELSEWHERE, EPOCH_MS, fill_partitions, flip, log, start, stop_cleanly, write_offsets
+
+from kidx.records import build_batch
+from kidx.startup.readable import LoggedRecords, Loss, Piece
+
+RECOVERY = "recovery-point-offset-checkpoint"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    return fill_partitions(tmp_path_factory.mktemp("filled"), 1)
+
+
+@pytest.fixture
+def data(filled, tmp_path):
+    return stop_cleanly(filled, tmp_path / "data", {0: 48})
+
+
+def kill(data, recovery_point=0):
+    (data / ".kafka_cleanshutdown").unlink()
+    write_offsets(data / RECOVERY, {0: recovery_point})
+
+
+def batch(first, values):
+    stamped = [(EPOCH_MS + number, None, value) for number, value in enumerate(values)]
+    return build_batch(stamped, base_offset=first, partition_leader_epoch=0)
+
+
+def append(path, data):
+    with path.open("ab") as file:
+        file.write(data)
+
+
+def lost(data):
+    (found,) = start(data).partitions
+    return found.lost
+
+
+# -- before and after, by different rules ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("first", "end", "hidden"), [(0, 7, 41), (38, 45, 3)])
+def test_an_earlier_batch_at_the_tail_hides_the_records_after_its_offsets(data, first, end, hidden):
+    """The start reads the end from the last batch; offset 0 is of another partition, 38 of this segment."""
+    append(data / "orders-0" / log(36), batch(first, [b"foreign"] * 7))
+    found = start(data)
+    (each,) = found.partitions
+    assert (found.answer, each.outcome, each.end, each.changes) == ("no", "cut", (48, end), ())
+    assert each.lost == Loss(hidden, hidden, end, 47)
+    assert f"would lose {hidden} readable records, {each.directory} (end 48 → {end})" in found.line
+    assert each.to_json()["ends"] == {"readable": 48, "served": end, "flushed": 48}
+    assert each.to_json()["lost"] == {"records": hidden, "offsets": hidden, "first_offset": end, "last_offset": 47}
+
+
+def test_a_batch_of_another_partition_is_no_record_of_this_log(data):
+    """No start changes that nobody finds it under its offset."""
+    path = data / "orders-0" / log(36)
+    content = bytearray(path.read_bytes())
+    at = len(content) // 6
+    content[at : at + 8] = (5000).to_bytes(8, "big")  # no checksum covers it
+    path.write_bytes(content)
+    found = start(data)
+    assert [(each.outcome, each.lost) for each in found.partitions] == [("kept", Loss())]
+    assert found.partitions[0].end == (48, 48)
+
+
+def test_a_log_start_that_moves_back_is_no_loss(data):
+    """A kill between the deletions and the renames of a compaction: the start completes the renames."""
+    for suffix in ("log", "index", "timeindex"):
+        path = data / "orders-0" / f"{0:020d}.{suffix}"
+        path.rename(f"{path}.swap")
+    kill(data, 36)
+    found = start(data)
+    assert (found.answer, found.line) == ("yes", f"may I start the broker? yes{ELSEWHERE}")
+    assert [(each.outcome, each.start) for each in found.partitions] == [("kept", (12, 0))]
+
+
+def test_records_that_a_compaction_removed_are_not_lost_but_those_behind_a_torn_one_are(data):
+    topic = data / "orders-0"
+    content = (topic / log(0)).read_bytes()
+    swap = topic / f"{log(0)}.swap"
+    swap.write_bytes(content[: len(content) // 6 * 4])
+    kill(data, 36)
+    assert not any(each.lost for each in start(data).partitions)
+    append(swap, content[: len(content) // 12])  # torn: it is not what the compaction wrote
+    assert lost(data) == Loss(4, 4, 8, 11)
+
+
+def test_a_loss_without_another_end_is_told_with_its_offsets(data):
+    flip(data / "orders-0" / log(12), 700)
+    (data / "orders-0" / f"{12:020d}.index").unlink()
+    found = start(data)
+    assert f"would lose 6 readable records, {data / 'orders-0'} (offsets 16 to 23): copy" in found.line
+    assert "()" not in found.line
+
+
+def test_three_ends_have_three_names(data):
+    """Batches after a header of zeros are found through the index, but not by reading on."""
+    path = data / "orders-0" / log(36)
+    content = bytearray(path.read_bytes())
+    size = len(content) // 6
+    content[3 * size : 3 * size + 61] = bytes(61)
+    path.write_bytes(content)
+    found = start(data)
+    assert [(each.outcome, each.end) for each in found.partitions] == [("kept", (48, 48))]
+    assert found.partitions[0].to_json()["ends"] == {"readable": 42, "served": 48, "flushed": 48}
+    kill(data, 36)
+    (each,) = start(data).partitions
+    assert (each.end, each.lost) == ((48, 42), Loss(4, 4, 44, 47))
+    assert each.to_json()["ends"] == {"readable": 42, "served": 42, "flushed": 36}
+
+
+# -- what a start rebuilds -------------------------------------------------------------------------------------------
+
+
+def test_an_empty_index_that_a_start_makes_is_not_missing_any_more(data, tmp_path):
+    """A log without an entry has an empty index."""
+    small = tmp_path / "small"
+    shutil.copytree(data, small)
+    for path in (small / "orders-0").glob("*.log"):
+        if path.name != log(0):
+            for suffix in (".log", ".index", ".timeindex"):
+                path.with_suffix(suffix).unlink()
+    path = small / "orders-0" / log(0)
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 6])
+    path.with_suffix(".index").unlink()
+    path.with_suffix(".timeindex").write_bytes(b"")
+    write_offsets(small / RECOVERY, {0: 2})
+    found = start(small)
+    assert path.with_suffix(".index") in found.rebuilt
+    assert found.faults == 0
+
+
+@pytest.mark.parametrize(("killed", "rebuilt"), [(None, False), (0, True), (12, False)])
+def test_leader_epochs_are_rebuilt_if_all_segments_with_them_are_recovered(data, killed, rebuilt):
+    path = data / "orders-0" / "leader-epoch-checkpoint"
+    path.unlink()
+    if killed is not None:
+        kill(data, killed)
+    found = start(data)
+    assert ((path in found.rebuilt), found.faults) == (rebuilt, 0 if rebuilt else 1)
+
+
+# -- the records of a log --------------------------------------------------------------------------------------------
+
+
+def test_what_is_not_kept_is_counted_once_and_in_the_range_of_its_segment(data):
+    topic = data / "orders-0"
+    append(topic / log(0), batch(10, [b"again", b"again", b"too far"]))  # offset 12 is of the next segment
+    logged = LoggedRecords(topic)
+    kept = [Piece(base, topic / log(base), size) for base, size in logged.sizes.items()]
+    assert logged.lost(kept, 0, 0, 48) == Loss()
+    assert logged.lost([], 0, 0, 48) == Loss(48, 48, 0, 47)
+    assert logged.lost(kept[1:], 0, 12, 48) == Loss(12, 12, 0, 11)
+    assert logged.lost(kept[1:], 5, 12, 48) == Loss(7, 7, 5, 11)
+    assert logged.lost(kept[1:], 99, 12, 48) == Loss(12, 12, 0, 11)
+    assert logged.lost(kept[:3], 0, 0, 40) == Loss(12, 12, 36, 47)
+    assert logged.lost([*kept[:3], Piece(36, topic / log(36), kept[3].size - 1)], 0, 0, 48) == Loss(2, 2, 46, 47)
+
+
+def test_a_batch_that_fails_its_checksum_has_offsets_but_no_readable_record(data):
+    topic = data / "orders-0"
+    flip(topic / log(0), 100)
+    logged = LoggedRecords(topic)
+    kept = [Piece(base, topic / log(base), size) for base, size in logged.sizes.items() if base]
+    assert logged.lost(kept, 0, 12, 48) == Loss(10, 12, 0, 11)
