@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.java_numbers import INT_MAX, LONG_MAX, parse_java
 
 LOG: Final = ".log"
 INDEX_SUFFIXES: Final = (".index", ".timeindex", ".txnindex")
@@ -31,26 +31,28 @@ _SEGMENT_FILE: Final = re.compile(r"(?P<base>\d{1,20})(?P<suffix>\.(?:log|index|
 _LEFTOVER: Final = re.compile(
     r"\d{1,20}\.(?:log|index|timeindex|txnindex|snapshot)(?P<mark>\.(?:deleted|cleaned|swap))"
 )
-_PARTITION: Final = re.compile(
-    r"(?P<topic>.+?)-(?P<partition>\d+)(?:\.(?P<id>[0-9a-zA-Z]{8,36})-(?P<state>delete|future|stray))?", re.DOTALL
-)
+_MARKED: Final = re.compile(r"\S+-\S+\.\S+-(?P<state>delete|future|stray)", re.ASCII)
+_MARKS: Final = tuple(f"-{state}" for state in (DELETE, FUTURE, STRAY))
 _SNAPSHOT: Final = re.compile(r"(?P<offset>\d{20})-\d{10}\.checkpoint")
 _OF_A_LOG_DIRECTORY: Final = frozenset({META_PROPERTIES, CLEAN_SHUTDOWN, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS})
 
 
 def parse_partition(name: str) -> tuple[str, int, str] | None:
-    """Return topic, partition and state of a partition directory's name; None for any other name.
+    """Return topic, partition and state as a broker reads them from a directory's name; None for any other name.
 
-    A topic may contain dashes: the partition is the number after the last dash. The state is ``delete``, ``future``,
-    ``stray`` or empty.
+    As ``parseTopicPartitionName``: a topic may contain dashes, and the number after the last dash is read as Java reads
+    it, so that ``t-0``, ``t-00`` and ``t-+0`` are one partition. The state is ``delete``, ``future``, ``stray`` or
+    empty.
     """
-    match = _PARTITION.fullmatch(name)
-    if match is None:
-        return None
-    topic, number, state = match["topic"], match["partition"], match["state"] or ""
-    if not state:  # without a mark the topic is everything before the last dash
-        topic, _, number = name.rpartition("-")
-    return (topic, int(number), state) if int(number) <= INT_MAX else None
+    state = ""
+    if name.endswith(_MARKS):
+        match = _MARKED.fullmatch(name)
+        if match is None:
+            return None
+        name, state = name.rpartition(".")[0], match["state"]
+    topic, _, text = name.rpartition("-")
+    number = parse_java(text, INT_MAX)
+    return (topic, number, state) if topic and number is not None else None
 
 
 def parse_segment_file(name: str) -> tuple[int, str] | None:

@@ -9,7 +9,7 @@ from typing import Final
 
 from kidx.discovery import META_PROPERTIES
 from kidx.files import read_text
-from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.java_numbers import INT_MAX, LONG_MAX, parse_java
 from kidx.printable import counted, shortened
 
 PARTITION_METADATA: Final = "partition.metadata"
@@ -18,7 +18,6 @@ NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 _WHITE: Final = re.compile(r"\s+", re.ASCII)
 _FIELD: Final = re.compile(r":\s+", re.ASCII)
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{22}")
-_NUMBER: Final = re.compile(r"[+-]?\d{1,40}", re.ASCII)
 
 
 class UnreadableError(Exception):
@@ -39,7 +38,7 @@ def _number(text: str, largest: int) -> int:
     Raises:
         ValueError: the text is not a number.
     """
-    if _NUMBER.fullmatch(text) is None or not ~largest <= (number := int(text)) <= largest:
+    if (number := parse_java(text, largest)) is None:
         raise ValueError(text)
     return number
 

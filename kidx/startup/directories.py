@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from kidx.discovery import CLEAN_SHUTDOWN, CLEANED_OFFSETS, META_PROPERTIES, OFFSET_CHECKPOINTS
+from kidx.discovery import CLEAN_SHUTDOWN, CLEANED_OFFSETS, META_PROPERTIES, OFFSET_CHECKPOINTS, parse_partition
 from kidx.startup.kraft import is_empty, runs_kraft
+from kidx.startup.names import METADATA_LOG, is_of_metadata
 
 OF_LOG_DIRECTORIES: Final = frozenset({META_PROPERTIES, CLEAN_SHUTDOWN, CLEANED_OFFSETS, *OFFSET_CHECKPOINTS})
 """Names of files that only a log directory has."""
@@ -35,6 +36,22 @@ def log_directories(paths: Iterable[Path], partitions: Iterable[Path]) -> list[P
     # An empty directory next to log directories of KRaft may be a disk that is not mounted.
     empty = {path for path in given if path not in known and is_empty(path)} if runs_kraft(known) else set()
     return sorted(known | empty)
+
+
+def is_managed(log_directory: Path) -> bool:
+    """Return True if a broker's log manager uses a directory; False for KRaft's own log alone (``metadata.log.dir``).
+
+    A log manager creates its checkpoints, perhaps empty, before it loads a log.
+    """
+    names = set(names_in(log_directory))
+    of_manager = OF_LOG_DIRECTORIES - {META_PROPERTIES}
+    return METADATA_LOG not in names or not of_manager.isdisjoint(names) or has_logs(log_directory)
+
+
+def has_logs(log_directory: Path) -> bool:
+    """Return True if a directory has a partition that a log manager loads."""
+    below = (path.name for path in directories_in(log_directory))
+    return any(parse_partition(name) is not None and not is_of_metadata(name) for name in below)
 
 
 def _is_below(path: Path, given: Path) -> bool:

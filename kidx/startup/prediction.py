@@ -14,6 +14,7 @@ from kidx.discovery import (
     CLEAN_SHUTDOWN,
     CLEANED_OFFSETS,
     EPOCHS,
+    FUTURE,
     HIGH_WATERMARKS,
     LOG,
     META_PROPERTIES,
@@ -25,6 +26,7 @@ from kidx.discovery import (
 )
 from kidx.errors import InvalidArgumentError
 from kidx.log.epochs import stored_epochs
+from kidx.printable import shell_word
 from kidx.rebuild.lock import lock_owner
 from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
@@ -35,11 +37,25 @@ from kidx.startup.assignments import Assignment, assignments, lost_partitions
 from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
-from kidx.startup.directories import OF_LOG_DIRECTORIES, directories_in, log_directories, names_in
+from kidx.startup.directories import (
+    OF_LOG_DIRECTORIES,
+    directories_in,
+    has_logs,
+    is_managed,
+    log_directories,
+    names_in,
+)
 from kidx.startup.directory_ids import without_directory_ids
 from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected, with_misplaced
 from kidx.startup.kraft import check_metadata_log, check_properties, has_metadata_log, node_of, runs_kraft
-from kidx.startup.names import METADATA_LOG, is_ignored, is_partition_name, is_unusual, unparsed_name
+from kidx.startup.names import (
+    METADATA_LOG,
+    is_ignored,
+    is_of_metadata,
+    is_partition_name,
+    is_unusual,
+    unparsed_name,
+)
 from kidx.startup.owners import inaccessible
 from kidx.startup.readable import LoggedRecords
 from kidx.startup.remedies import (
@@ -96,7 +112,8 @@ def predict(
         brokers = [_Broker([], found, *known)]
     for broker in brokers:
         broker.check()
-    clean = {path: (path / CLEAN_SHUTDOWN).exists() for path in directories or sorted({each.parent for each in found})}
+    stopped = [path for path in directories if is_managed(path)] or sorted({each.parent for each in found})
+    clean = {path: (path / CLEAN_SHUTDOWN).exists() for path in stopped}
     changed = (each for broker in brokers for each in broker.changed)
     rebuilt = faulty & {path for broker in brokers for path in broker.rewritten}
     return Start(
@@ -135,6 +152,7 @@ class _Broker:
         dialect: Dialect,
     ) -> None:
         self.directories, self.given, self.dialect = directories, partitions, dialect
+        self.managed = [path for path in directories if is_managed(path)]  # without metadata.log.dir
         self.suspected, self.damaged, self.lost_logs = suspected, damaged, lost_logs
         self.repairable, self.intervals = repairable, intervals
         self.fatal: list[Remark] = []
@@ -185,12 +203,12 @@ class _Broker:
     @property
     def mixed(self) -> list[Path]:
         """Log directories that were stopped cleanly, if others were not."""
-        clean = [path for path in self.directories if (path / CLEAN_SHUTDOWN).exists()]
-        return clean if len(clean) < len(self.directories) else []
+        clean = [path for path in self.managed if (path / CLEAN_SHUTDOWN).exists()]
+        return clean if len(clean) < len(self.managed) else []
 
     def _end_without_directories(self) -> None:
         """End the broker if it has no log directory left, or not the directory with KRaft's own log."""
-        if set(self.offline) >= set(self.directories):
+        if set(self.offline) >= set(self.managed):
             self.fatal += [
                 why._replace(reason=f"{why.reason}: no log directory is left") for why in self.offline.values()
             ]
@@ -206,7 +224,7 @@ class _Broker:
     def _check_directory(self, directory: Path) -> None:
         offsets = CheckpointedOffsets(directory)
         below = list(directories_in(directory))
-        is_marked = bool(OF_LOG_DIRECTORIES.intersection(names_in(directory)))
+        is_marked = directory in self.managed and bool(OF_LOG_DIRECTORIES.intersection(names_in(directory)))
         for path in below:
             self.fatal += check_cache(path, self.dialect)
             if is_ignored(path.name, self.dialect):
@@ -218,7 +236,7 @@ class _Broker:
                     self.fatal.append(Remark(path, "a directory that is not named like a partition", remedy))
                 continue
             self._check_partition(path, offsets)
-        if META_PROPERTIES in names_in(directory) and any(parse_partition(path.name) for path in below):
+        if META_PROPERTIES in names_in(directory) and has_logs(directory):
             self.missing += [
                 Remark(directory / name, f"it is missing: {effect}")
                 for name, effect in WITHOUT.items()
@@ -392,16 +410,16 @@ class _Broker:
     # -- several partitions ----------------------------------------------------------------------------------------
 
     def _find_duplicates(self) -> None:
-        places: dict[str, list[Path]] = defaultdict(list)
-        for directory in self.directories:
+        places: dict[tuple[str, int, str], list[Path]] = defaultdict(list)
+        for directory in self.managed:
             for path in directories_in(directory):
                 parsed = parse_partition(path.name)
-                if parsed is not None and not parsed[2] and path.name != METADATA_LOG:
-                    places[path.name].append(path)
-        for name, paths in places.items():
-            if len(paths) > 1:
-                others = ", ".join(str(path.parent) for path in paths[1:])
-                self.fatal.append(Remark(paths[0], f"{name} lies in {others}, too", TWICE))
+                if parsed is not None and parsed[2] in {"", FUTURE} and not is_of_metadata(path.name):
+                    places[parsed].append(path)
+        for (topic, number, state), (first, *others) in places.items():
+            if others:
+                what = shell_word(f"{topic}-{number}") + (", being moved," if state else "")
+                self.fatal.append(Remark(first, f"{what} lies in {', '.join(map(shell_word, others))}, too", TWICE))
 
     def _find_strays(self) -> None:
         """Find the partitions whose topic ids KRaft does not know."""

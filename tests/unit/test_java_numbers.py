@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, round_down, to_int, to_long
+from kidx.java_numbers import INT_MAX, INT_MIN, LONG_MAX, LONG_MIN, parse_java, round_down, to_int, to_long
 
 around_everything = st.integers(-(2**70), 2**70)
 
@@ -54,3 +54,24 @@ def test_rounding_is_a_multiple_next_to_the_number(number, factor):
     assert rounded % factor == 0
     assert 0 <= abs(number) - abs(rounded) < factor
     assert rounded * number >= 0
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("0", 0),
+        ("00", 0),
+        ("+1", 1),
+        ("-0", 0),
+        ("\u0663", 3),  # a digit of another script
+        ("\uff11\uff12", 12),
+        ("0" * 5000 + "2147483647", INT_MAX),
+        ("-2147483648", INT_MIN),
+        ("2147483648", None),
+        ("9" * 5000, None),
+        *((text, None) for text in ("", "+", "-", "+-1", " 1", "1 ", "1_0", "x", "\u00b2", "\U0001d7d8")),
+    ],
+)
+def test_an_int_is_read_as_java_reads_it(text, number):
+    """Java 17 reads the same 370 characters as digits below U+10000."""
+    assert parse_java(text, INT_MAX) == number

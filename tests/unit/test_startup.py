@@ -458,8 +458,8 @@ def test_names():
     assert unparsed_name(["README", f"{5:020d}.log", "5.log", "-3.index", "foo.log.deleted", "x.log.bak"]) is None
     assert unparsed_name(["a.log"]) == "a.log"
     assert unparsed_name([f"{10**19}.log"]) == f"{10**19}.log"
-    good = ["a-0", "a-b-1", "a-0.abc-delete", "a--1", "a-0.x-future"]
-    bad = ["a", "-0", "a-", "a-x", "a-99999999999", "a-delete"]
+    good = ["a-0", "a-b-1", "a-0.abc-delete", "a--1", "a-0.x-future", "a-00", "a-+1", "a-\u0663", "a-0.x-y-stray"]
+    bad = ["a", "-0", "a-", "a-x", "a-99999999999", "a-delete", "a-0.b.c-delete", "a b-0.x-delete", "a-1_0"]
     assert [name for name in good if not is_partition_name(name)] == []
     assert [name for name in bad if is_partition_name(name)] == []
 
