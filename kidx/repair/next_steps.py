@@ -41,6 +41,8 @@ FROM_A_REPLICA: Final = (
 )
 _WHAT_TO_DO: Final[dict[Kind, str]] = {
     "log": f"a log cannot be repaired from itself: {FROM_A_REPLICA}; where none does, restore the directory",
+    "times": "nothing can correct the headers of batches, and replicas have the same ones: consumers that read by "
+    "offset get every record. Search by time with a query (kidx.read, times=), and do not rely on retention by time",
     "log start": "do not start the broker: it would delete the whole log; take the partition's line out of the "
     "checkpoint, and lower the number in its second line by one",
     "checkpoint": "move it away while the broker is stopped, which then begins a new one: without a recovery point it "

@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     from kidx.findings import Finding
     from kidx.verify import Verification
 
-Kind = Literal["log", "log start", "checkpoint", "permission", "path", "marked", "swap", "unfinished", "file", "index"]
+Kind = Literal[
+    "log", "times", "log start", "checkpoint", "permission", "path", "marked", "swap", "unfinished", "file", "index"
+]
 """Kind of fault: faults of one kind have the same remedy."""
 
 TRANSACTIONS: Final = ".txnindex"
+TIMES: Final = "RB-3"
+"""Clause of the fault that headers state other largest timestamps than their records have."""
 _KINDS: Final[dict[str, Kind]] = {
     **dict.fromkeys((LOG, SWAP), "log"),
     **dict.fromkeys(INDEX_SUFFIXES, "index"),
@@ -102,7 +106,7 @@ class _Planner:
         self._problems = {str(problem.path) for problem in result.problems}
         self._broken_from: dict[Path, str] = {}
         for path in map(Path, sorted(self._faults)):
-            if path.suffix == LOG:
+            if path.suffix == LOG and not _has_wrong_times_only(self._faults[str(path)]):
                 self._broken_from.setdefault(path.parent, path.name)
 
     def plan(self) -> Plan:
@@ -134,7 +138,7 @@ class _Planner:
 
     def _against_an_index(self, path: Path, findings: list[Finding]) -> RemainingFault | None:
         name, log = str(path), path.with_suffix(LOG)
-        against = self._faults.get(str(log), [])
+        against = [finding for finding in self._faults.get(str(log), []) if finding.clause != TIMES]
         broken_from = self._broken_from.get(path.parent, log.name)
         if against:
             return RemainingFault(name, f"its log is {against[0].verdict}: {against[0].message}", "log")
@@ -161,7 +165,13 @@ class _Planner:
         is_unfinished = any(finding.clause == "PF-16" for finding in findings)
         if is_unfinished or (path.suffix == SWAP and not path.stem.endswith(LOG)):
             return "unfinished" if is_unfinished else "swap"
-        return _KINDS.get(path.name) or _KINDS.get(path.suffix, "file")
+        is_wrong_in_times = path.suffix == LOG and _has_wrong_times_only(findings)
+        return "times" if is_wrong_in_times else _KINDS.get(path.name) or _KINDS.get(path.suffix, "file")
+
+
+def _has_wrong_times_only(findings: list[Finding]) -> bool:
+    """Return True if the index files of a log can be rebuilt from it, as a start does."""
+    return bool(findings) and all(finding.clause == TIMES for finding in findings)
 
 
 def _said(findings: list[Finding]) -> str:

@@ -142,7 +142,7 @@ class SegmentsReader(DataSourceReader):
             if options.content == "records":
                 yield from reader.records(split, buffer, counter)
             else:
-                yield from rows(options.content, split, self.conditions, buffer, counter)
+                yield from rows(options.content, split, buffer, counter)
         yield from buffer.flush()
         record_metrics(options.metrics, "read", counter)
 

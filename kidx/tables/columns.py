@@ -17,7 +17,8 @@ ROWS: Final = 1 << 14
 """Maximum number of rows of an Arrow batch."""
 BYTES: Final = 1 << 19
 """Approximate maximum number of bytes of keys and values in an Arrow batch."""
-_LARGEST_MILLISECONDS: Final = (1 << 63) // 1000 - 1
+LARGEST_MILLISECONDS: Final = (1 << 63) // 1000 - 1
+"""The latest time that a column can have; the earliest is its negative. A record with another time has null."""
 
 _TIMESTAMP: Final = pa.timestamp("us", "UTC")
 HEADERS_TYPE: Final = pa.list_(
@@ -72,12 +73,12 @@ def check_columns(wanted: Iterable[Column], ddl: str, content: str) -> None:
 
 def to_microseconds(milliseconds: int) -> int | None:
     """Convert a stored time in milliseconds to Spark's microseconds; None if it is outside Spark's range."""
-    return milliseconds * 1000 if -_LARGEST_MILLISECONDS <= milliseconds <= _LARGEST_MILLISECONDS else None
+    return milliseconds * 1000 if -LARGEST_MILLISECONDS <= milliseconds <= LARGEST_MILLISECONDS else None
 
 
 def timestamps(milliseconds: NDArray[np.int64]) -> pa.Array:
     """Convert stored times in milliseconds to an Arrow array, each as :func:`to_microseconds` does."""
-    beyond = (milliseconds > _LARGEST_MILLISECONDS) | (milliseconds < -_LARGEST_MILLISECONDS)
+    beyond = (milliseconds > LARGEST_MILLISECONDS) | (milliseconds < -LARGEST_MILLISECONDS)
     if beyond.any():
         return pa.array(np.where(beyond, 0, milliseconds) * 1000, pa.int64(), mask=beyond).cast(_TIMESTAMP)
     return pa.array(milliseconds * 1000, pa.int64()).view(_TIMESTAMP)

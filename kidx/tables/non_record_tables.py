@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from kidx.records import RecordBatch
     from kidx.storage import RangeReader
-    from kidx.tables.predicates import Predicates
     from kidx.tables.segments import Segment
     from kidx.tables.splits import Split
 
@@ -35,14 +34,13 @@ _WRITE_SECONDS: Final = 0.05
 
 
 def rows(
-    content: str, split: Split, predicates: Predicates, buffer: RowBuffer, counter: Counter
+    content: str, split: Split, buffer: RowBuffer, counter: Counter
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a split, for all contents except ``records``.
 
     Args:
         content: name of the content.
         split: the split.
-        predicates: the predicates that the query pushed down.
         buffer: collects the rows; the last rows remain in it.
         counter: the counter of bytes read.
 
@@ -50,7 +48,7 @@ def rows(
         OSError: an index file cannot be read.
     """
     found = (
-        _batches(split, predicates, counter, with_checksum="valid" in buffer)
+        _batches(split, counter, with_checksum="valid" in buffer)
         if content == "batches"
         else _OF_SEGMENT[content](split.segment, counter)
     )
@@ -68,7 +66,7 @@ def rows(
             yield from buffer.flush()
 
 
-def _batches(split: Split, predicates: Predicates, counter: Counter, *, with_checksum: bool) -> Iterator[Row]:
+def _batches(split: Split, counter: Counter, *, with_checksum: bool) -> Iterator[Row]:
     segment = split.segment
     try:
         reader = segment.store.open(segment.file("log"))
@@ -90,7 +88,7 @@ def _batches(split: Split, predicates: Predicates, counter: Counter, *, with_che
         problem = ""
         try:
             for position, batch, _ in _as_planned(split, walk):
-                if batch.last_offset >= split.first_offset and (batch.magic < 2 or predicates.admits_batch(batch)):
+                if batch.last_offset >= split.first_offset:
                     yield _batch_row(position, batch, with_checksum=with_checksum)
             if (
                 walk.is_over

@@ -23,8 +23,8 @@ option                              meaning
 ``checkCrcs``                       ``false`` skips checksum validation; also as ``kafka.check.crcs``
 ``maxPartitionBytes``               maximum bytes of logs per task, where the offset index allows a split
 ``useIndexes``                      ``false`` reads all logs, for logs whose indexes cannot be trusted
-``timestampDisorderMs``             the most by which a record can be older than an earlier record: reading then ends
-                                    after an upper bound on ``timestamp``; else batches are skipped by header only
+``timestampDisorderMs``             the most by which a record can be older than an earlier record, in logs whose time
+                                    indexes can be trusted: bounds on ``timestamp`` are then found by index
 ``replicas``                        ``one`` (the longest of each partition) or ``all``
 ``metrics``                         directory for the counts of bytes and the pushed predicates
                                     (:mod:`kidx.spark.metrics`)

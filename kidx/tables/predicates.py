@@ -1,10 +1,10 @@
 """Predicates that Spark pushes down, as far as they can be decided without reading records.
 
 Spark keeps every predicate and evaluates it again on the rows. The predicates here may therefore accept too much, but
-never too little. A predicate on ``timestamp`` restricts record times, which need not ascend. The time index proves up
-to which offset every record is older than the lower bound. After the first record above the upper bound, older records
-can still follow. So only batches whose header excludes them are skipped, unless ``timestampDisorderMs`` limits how late
-a record can be.
+never too little. A predicate on ``timestamp`` restricts record times, which need not ascend. With LogAppendTime the
+largest timestamp in a batch's header is the time of every record, by definition. With CreateTime it only describes
+them. A broker of Kafka sets it, but nothing in a log shows that one did: other brokers and mirrors write -1 or what a
+client sent, and the time index is made of it. So these records are read, unless ``timestampDisorderMs`` is given.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kidx.records import RecordBatch
     from kidx.tables.segments import TopicPartition
 
+HEADER_HAS_TIMES: Final = 2
+"""The oldest format of a batch whose header has the times of all its records, with LogAppendTime."""
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
 
@@ -46,13 +48,11 @@ class Predicates:
         )
 
     def admits_batch(self, batch: RecordBatch) -> bool:
-        """Return True if a v2 batch can have rows, by its header."""
-        if self.min_time is not None and batch.max_timestamp < self.min_time:
-            return False
-        if self.max_time is None or batch.max_timestamp <= self.max_time:
+        """Return True if a batch can have rows, by its header; only that of a v2 batch with LogAppendTime is exact."""
+        if batch.magic < HEADER_HAS_TIMES or batch.timestamp_type is not TimestampType.LOG_APPEND_TIME:
             return True
-        # A batch above the bound can hold an older record, except with one record or with timestamps of the broker.
-        return not (batch.count == 1 or batch.timestamp_type is TimestampType.LOG_APPEND_TIME)
+        too_old = self.min_time is not None and batch.max_timestamp < self.min_time
+        return not too_old and (self.max_time is None or batch.max_timestamp <= self.max_time)
 
     def __and__(self, other: Predicates) -> Predicates:
         def sets(one: frozenset[Any] | None, two: frozenset[Any] | None) -> frozenset[Any] | None:

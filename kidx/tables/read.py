@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from kidx.errors import KidxError, ToolError
 from kidx.tables.choosing import chosen_partitions
-from kidx.tables.columns import RowBuffer, arrow_schema, columns_in
+from kidx.tables.columns import LARGEST_MILLISECONDS, RowBuffer, arrow_schema, columns_in
 from kidx.tables.contents import columns_of
 from kidx.tables.indexes import Counter
 from kidx.tables.non_record_tables import rows
@@ -104,7 +104,7 @@ def _batches(options: ReadOptions, predicates: Predicates, schema: pa.Schema) ->
             if options.content == "records":
                 yield from reader.records(split, buffer, counter)
             else:
-                yield from rows(options.content, split, predicates, buffer, counter)
+                yield from rows(options.content, split, buffer, counter)
     except (KidxError, OSError) as error:
         raise ToolError(f"cannot read {options.content}: {error}") from error
     yield from buffer.flush()
@@ -151,13 +151,17 @@ def _predicates(
     for name, start, stop in (("offset", first, end), ("time", since, until)):
         if start is not None and stop is not None and start > stop:
             raise ToolError(f"the start {name} {start} is past the end {stop}")
-    return Predicates(
+    found = Predicates(
         partitions=None if partitions is None else frozenset(_several(partitions, int)),
         min_offset=first,
         max_offset=None if end is None else end - 1,
         min_time=since,
         max_time=None if until is None else until - 1,
     )
+    if since is None and until is None:
+        return found
+    # A record whose time the column cannot have is null there, which no range contains.
+    return found & Predicates(min_time=-LARGEST_MILLISECONDS, max_time=LARGEST_MILLISECONDS)
 
 
 def _range(name: str, bounds: Any, kinds: tuple[type, ...], are: str) -> tuple[Any, Any]:

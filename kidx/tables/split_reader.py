@@ -136,6 +136,8 @@ class SplitReader:
     def _add(self, split: Split, batch: RecordBatch, buffer: RowBuffer, *, compiled: bool) -> Iterator[pa.RecordBatch]:
         """Add the records of a batch; yield the buffer's content whenever a large batch fills it."""
         segment, kind, bounds = split.segment, int(batch.timestamp_type), self.predicates
+        if not bounds.admits_batch(batch):
+            return
         first, last = split.first_offset, split.stop_offset - 1
         least = LONG_MIN if bounds.min_time is None else bounds.min_time
         largest = LONG_MAX if bounds.max_time is None else bounds.max_time
@@ -176,11 +178,7 @@ class SplitReader:
         segment = split.segment
 
         def wanted(batch: RecordBatch) -> bool:
-            return (
-                batch.last_offset >= split.first_offset
-                and batch.base_offset < split.stop_offset
-                and self.predicates.admits_batch(batch)
-            )
+            return batch.last_offset >= split.first_offset and batch.base_offset < split.stop_offset
 
         with segment.store.open(segment.file("log")) as reader:
             try:

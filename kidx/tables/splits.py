@@ -238,9 +238,13 @@ def _whole_splits(log: PartitionLog, first: int, end: int | None, *, committed: 
 
 
 def _narrowed(split: Split, options: ReadOptions, predicates: Predicates, counter: Counter) -> Split | None:
-    """Restrict a split to the part that can have requested records, by its index files; None if no part can."""
+    """Restrict a split to the part that can have requested records, by its index files; None if no part can.
+
+    The time index has the largest timestamps of the batches' headers, which are trusted only with
+    ``timestampDisorderMs``: see :mod:`kidx.tables.predicates`.
+    """
     segment = split.segment
-    if predicates.min_time is not None:
+    if predicates.min_time is not None and options.max_timestamp_disorder is not None:
         largest = last_time_entry(segment, counter)
         if largest is not None and largest[0] < predicates.min_time:
             if not segment.is_last:

@@ -103,7 +103,7 @@ class VectorizedBatches:
         if self._committed:
             taken &= attributes & ATTRIBUTE_TRANSACTIONAL == 0
         unbound = self._predicates.min_time is None and self._predicates.max_time is None
-        by_header = unbound and not self._wants_records and (bool(fixed) or "timestamp" not in self._buffer)
+        by_header = not self._wants_records and (bool(fixed) or (unbound and "timestamp" not in self._buffer))
         if not (by_header or self._compiled):
             return False
         taken &= dense(headers) if by_header else attributes & ATTRIBUTE_CODEC == 0
@@ -147,11 +147,11 @@ class VectorizedBatches:
         skipped |= (headers["last_offset"] < self._split.first_offset) | (
             headers["base_offset"] >= self._split.stop_offset
         )
+        exact = (attributes & ATTRIBUTE_LOG_APPEND_TIME != 0) & headers["crc_ok"]
         if predicates.min_time is not None:
-            skipped |= stamps < predicates.min_time
+            skipped |= (stamps < predicates.min_time) & exact
         if predicates.max_time is not None:
-            sure = (headers["count"] == 1) | (attributes & ATTRIBUTE_LOG_APPEND_TIME != 0)
-            skipped |= (stamps > predicates.max_time) & sure
+            skipped |= (stamps > predicates.max_time) & exact
         return skipped  # type: ignore[no-any-return]
 
     def _bounds(self) -> tuple[int, int]:

@@ -17,6 +17,8 @@ _TAIL: Final = "RB-4"
 """Clause of the fault that the rest of a log cannot be read, so that later records are lost."""
 _GAP: Final = "LG-5"
 """Clause of the fault that offsets are in no segment."""
+_TIMES: Final = "RB-3"
+"""Clause of the fault that a batch's header states another largest timestamp than its records have."""
 _TRANSACTIONS: Final = "TX-15"
 """Clause of the fault that a ``.txnindex`` does not match the transactions of the log."""
 _FEW: Final = 3
@@ -88,7 +90,8 @@ def _causes_in(faults: list[Finding]) -> list[Cause]:
             cause.followers.append(finding)
             continue
         causes.append(Cause(finding))
-        of_file.setdefault(finding.path, causes[-1])
+        if finding.clause != _TIMES:  # the log can be read: no fault results from it
+            of_file.setdefault(finding.path, causes[-1])
         if finding.clause == _TAIL:
             previous = causes[-1]
             cut = cut or previous

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
+from lying_logs import BEYOND, KINDS, write_log
 
 from kidx.spark.metrics import totals
 
@@ -51,13 +54,11 @@ def test_conditions_on_columns_are_pushed_down(asked, long_log, spark):
     assert pushed == kept == list(range(39_000, 39_100))
     assert [each.split()[:2] for each in some.pushed] == [["timestamp", ">="], ["timestamp", "<"]]
     assert full.pushed == ()
-    assert some.bytes_read * 20 < full.bytes_read
-    # After an upper bound older records may follow, unless an option excludes that.
-    early = f"timestamp between {at(1000)} and {at(1099)}"
-    unsure, more = asked(long_log, early)
-    sure, less = asked(long_log, early, timestampDisorderMs=0)
-    assert unsure == sure == list(range(1000, 1100))
-    assert less.bytes_read * 20 < more.bytes_read
+    assert some.log_bytes == full.log_bytes, "no header is trusted"
+    for bounds in (condition, f"timestamp between {at(39_000)} and {at(39_099)}"):
+        sure, less = asked(long_log, bounds, timestampDisorderMs=0)
+        assert sure == list(range(39_000, 39_100))
+        assert less.bytes_read * 20 < full.bytes_read
     of_offsets, few = asked(long_log, "offset > 12000 and offset <= 12010 and topic = 'long' and partition in (0, 3)")
     assert of_offsets == list(range(12_001, 12_011))
     assert few.bytes_read * 20 < full.bytes_read
@@ -83,6 +84,51 @@ def test_out_of_order_times_lose_nothing(asked, tmp_path, write_partition):
         condition = f"timestamp >= timestamp_millis({least}) and timestamp < timestamp_millis({largest})"
         assert asked(root, condition)[0] == expected
         assert asked(root, condition, timestampDisorderMs=86_400_000)[0] == expected
+
+
+@pytest.fixture(scope="module")
+def lying_log(tmp_path_factory):
+    """Write a log with batches of every kind, and with every lie in their headers."""
+    root = tmp_path_factory.mktemp("lying")
+    batches = [
+        (kind, [number % 40, (number * 7) % 40], lie)
+        for number, (kind, lie) in enumerate(product(KINDS, (None, -1, 0, 20, 1000)))
+    ]
+    write_log(root / "t-0", [batches[:25], batches[25:]])
+    write_log(root / "t-1", [batches[10:40]])
+    write_log(root / "u-0", [[("plain", [5, BEYOND], None)]])
+    return root
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "timestamp >= timestamp_millis(6)",
+        "timestamp < timestamp_millis(6)",
+        "timestamp between timestamp_millis(7) and timestamp_millis(20)",
+        "timestamp = timestamp_millis(21)",
+        "timestamp in (timestamp_millis(3), timestamp_millis(30))",
+        "timestamp is null or timestamp > timestamp_millis(38)",
+        "timestamp <= timestamp_micros(20500) and offset >= 7 and offset < 50 and partition = 0",
+        "not timestamp > timestamp_millis(12) and topic in ('t', 'x')",
+        "timestamp > timestamp '9999-12-31 00:00:00'",
+    ],
+)
+def test_pushed_equals_not_pushed(condition, lying_log, segments, spark):
+    """As ``unit/test_pushed_conditions.py``, through Spark."""
+
+    def rows(isolation):
+        frame = segments(lying_log, isolationLevel=isolation).where(condition)
+        return sorted((row.topic, row.partition, row.offset) for row in frame.collect())
+
+    for isolation in ("read_uncommitted", "read_committed"):
+        pushed = rows(isolation)
+        spark.conf.set(OFF, "false")
+        try:
+            assert pushed == rows(isolation)
+        finally:
+            spark.conf.set(OFF, "true")
 
 
 @pytest.mark.thorough

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from pyspark.sql import datasource as spark
 
-from kidx.records import TimestampType, build_batch, iter_batches
+from kidx.records import Codec, TimestampType, build_batch, iter_batches
 from kidx.tables.predicates import Predicates, predicates_of
 
 COLUMNS = {"topic": "topic", "partition": "partition", "offset": "offset", "timestamp": "timestamp"}
@@ -57,9 +57,11 @@ def batch_of(times, **how):
 
 def test_only_batches_that_cannot_have_a_row_are_skipped():
     within = Predicates(min_time=100, max_time=200)
-    assert within.admits_batch(batch_of([150]))
-    assert not within.admits_batch(batch_of([50, 99]))
-    assert not within.admits_batch(batch_of([201]))
-    assert within.admits_batch(batch_of([300, 150])), "a late record can follow a larger time"
-    stamped = batch_of([150, 150], timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=300)
-    assert not within.admits_batch(stamped)
+    for stated in (-1, 99, 150, 300):
+        assert within.admits_batch(batch_of([150], max_timestamp=stated)), "only the records show their times"
+    for time, is_within in ((99, False), (100, True), (200, True), (201, False)):
+        stamped = batch_of([150, 150], timestamp_type=TimestampType.LOG_APPEND_TIME, log_append_time=time)
+        assert within.admits_batch(stamped) is is_within
+        assert [within.min_time <= record.timestamp <= within.max_time for record in stamped] == [is_within] * 2
+    old = batch_of([150], magic=1, codec=Codec.GZIP, max_timestamp=300)
+    assert within.admits_batch(old)

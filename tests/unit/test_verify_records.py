@@ -12,8 +12,11 @@ from fleet_recipes import RECIPES, unpacked
 
 from kidx import cli
 from kidx.records import Codec, SimpleRecord, build_batch
+from kidx.repair.next_steps import advice
+from kidx.repair.plan import plan
 from kidx.segment import LogSegment, SegmentConfig
 from kidx.verify import verify_paths
+from kidx.verify.causes import causes_of
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ATTRIBUTES, FIRST_RECORD = 22, 61
@@ -73,6 +76,31 @@ def test_reading_all_records_finds_faults_under_a_right_checksum(log, second, sa
     (fault,) = result.faults()
     assert (fault.clause, fault.verdict, fault.offset, result.batches) == ("RB-2", "broken", 3, 3)
     assert said in fault.message
+
+
+@pytest.mark.parametrize("options", [{}, {"codec": Codec.ZSTD}, {"magic": 1, "codec": Codec.GZIP}])
+@pytest.mark.parametrize(
+    ("stated", "said"),
+    [
+        (-1, "states the largest timestamp -1, and its records have 1003: a search for 0 to 1003 can miss its records"),
+        (1002, "states the largest timestamp 1002, and its records have 1003: a search for 1003 to 1003 can miss"),
+        (9000, "and its records have 1003: a search for 1004 to 9000 can end here without a result"),
+    ],
+)
+def test_a_header_that_states_another_largest_timestamp_is_named(log, stated, said, options):
+    directory = log(batch(3, max_timestamp=stated, **options))
+    assert verify_paths([directory]).verdict == "exact"
+    result = verify_paths([directory], records=True)
+    (fault,) = result.faults()
+    assert (fault.clause, fault.verdict, fault.offset) == ("RB-3", "broken", 3)
+    assert said in fault.message
+    text = "\n".join(advice(result, [directory]).lines())
+    assert "nothing can correct the headers of batches, and replicas have the same ones" in text
+    index = next(directory.glob("*.index"))
+    index.unlink()
+    result = verify_paths([directory], records=True)
+    assert list(plan(result).repairs.values()) == [[".index"]], "which a start rebuilds from this log, too"
+    assert [len(cause.followers) for cause in causes_of(result.faults())] == [0, 0]
 
 
 def test_records_that_brokers_wrote_have_no_fault(tmp_path):

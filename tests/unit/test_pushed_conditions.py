@@ -1,0 +1,79 @@
+"""A condition that is pushed down selects the rows that it selects above the source, whatever the headers state."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from lying_logs import BEYOND, SEGMENTS, write_log
+
+import kidx
+
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
+BOUND = st.none() | st.integers(-2, 42) | st.sampled_from([BEYOND, BEYOND + 1])
+OFFSET = st.none() | st.integers(0, 60)
+
+
+def above(table, offsets, times):
+    """Select rows of a table by their columns."""
+    microseconds = table["timestamp"].cast(pa.int64()).to_pylist()
+    return table.filter(
+        pa.array(
+            [
+                is_within(offset, offsets) and is_within(None if time is None else time // 1000, times)
+                for offset, time in zip(table["offset"].to_pylist(), microseconds, strict=True)
+            ],
+            pa.bool_(),
+        )
+    )
+
+
+def is_within(value, bounds):
+    first, end = bounds
+    if value is None:
+        return first is None and end is None
+    return (first is None or value >= first) and (end is None or value < end)
+
+
+def ascending(bounds):
+    first, end = bounds
+    return bounds if first is None or end is None or first <= end else (end, first)
+
+
+@settings(max_examples=settings.default.max_examples // 2)
+@given(
+    segments=SEGMENTS,
+    offsets=st.tuples(OFFSET, OFFSET).map(ascending),
+    times=st.tuples(BOUND, BOUND).map(ascending),
+    columns=st.lists(st.sampled_from(COLUMNS), min_size=1, unique=True),
+    compiled=st.booleans(),
+    isolation=st.sampled_from(["read_uncommitted", "read_committed"]),
+)
+def test_pushed_equals_not_pushed(segments, offsets, times, columns, compiled, isolation):
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as place:
+        patch.setattr("kidx.tables.split_reader.worth_compiling", lambda _: compiled)
+        write_log(Path(place) / "t-0", segments)
+        everything = kidx.read(place, isolation=isolation).read_all()
+        expected = above(everything, offsets, times).select(columns)
+        given_bounds = {"offsets": offsets, "times": times, "isolation": isolation}
+        assert kidx.read(place, columns=columns, **given_bounds).read_all() == expected
+        pushed = kidx.read(place, columns=columns, **given_bounds)  # noqa: F841 -- named in the query
+        assert duckdb.sql("select * from pushed").to_arrow_table().to_pylist() == expected.to_pylist()
+
+
+def test_a_header_with_the_timestamp_minus_one_hides_no_record(tmp_path):
+    """As other brokers and mirrors write it."""
+    write_log(tmp_path / "t-0", [[("plain", [5, 9], -1), ("plain", [7], None)]])
+    assert kidx.read(tmp_path, columns=["offset"], times=(6, None)).read_all()["offset"].to_pylist() == [1, 2]
+    assert kidx.read(tmp_path, columns=["offset"], times=(None, 6)).read_all()["offset"].to_pylist() == [0]
+
+
+def test_a_time_that_no_column_has_is_in_no_range(tmp_path):
+    write_log(tmp_path / "t-0", [[("plain", [5, BEYOND], None)]])
+    assert kidx.read(tmp_path, columns=["timestamp"]).read_all()["timestamp"].null_count == 1
+    assert kidx.read(tmp_path, columns=["offset"], times=(6, None)).read_all().num_rows == 0
