@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 Verdict = Literal["exact", "sound", "changing", "unreadable", "missing", "broken"]
 """Verdict on a file. *exact*: byte-identical with what a release writes for this log; *sound*: different, but every
-lookup is right; *changing*: it changed during every read, so that nothing is certain; *unreadable*: it cannot be read;
-*missing*: it should exist; *broken*: it can lead to a wrong result of a lookup."""
+lookup is right; *changing*: it changed during every read, or a broker has it open, so that nothing is certain;
+*unreadable*: it cannot be read; *missing*: it should exist; *broken*: it can lead to a wrong result of a lookup."""
 
 SEVERITY: Final[dict[str, int]] = {
     name: number for number, name in enumerate(("exact", "sound", "changing", "unreadable", "missing", "broken"))

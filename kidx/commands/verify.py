@@ -315,7 +315,8 @@ def _left_out(result: Verification, *, verbose: bool) -> list[str]:
         lines[_MAX_REASONS:] = [f"skipped    for {counted(more, 'other reason')}; --verbose names all"]
     if changing := sum(number for (_, verdict), number in result.counts().items() if verdict == "changing"):
         lines.append(
-            f"{counted(changing, 'file')} changed during every read, and may be right or not; verify again later"
+            f"{counted(changing, 'file')} changed during every read, or a broker has them open, and may be right or "
+            "not; verify again later, or after the broker was stopped"
         )
     return lines
 

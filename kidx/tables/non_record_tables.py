@@ -33,9 +33,7 @@ _WRITE_SECONDS: Final = 0.05
 """Seconds to wait for a broker that is writing a batch."""
 
 
-def rows(
-    content: str, split: Split, buffer: RowBuffer, counter: Counter
-) -> Iterator[pa.RecordBatch]:
+def rows(content: str, split: Split, buffer: RowBuffer, counter: Counter) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a split, for all contents except ``records``.
 
     Args:

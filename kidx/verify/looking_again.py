@@ -4,6 +4,12 @@ A broker may write while its files are read. For example, retention deletes a se
 segments by one, or a checkpoint is newer than the log. Then each file is sound, but the files contradict each other.
 A fault is therefore reported only if none of the files has changed since it was read, or if a second verification
 finds the same fault.
+
+That is not enough for files that a broker has open, which it also changes in several steps, through mappings that do
+not change the time of the file. It creates an index file empty, and preallocates it afterwards. After a truncation,
+the entries behind the new end remain, until others are written over them: only the memory of the broker says which
+entries count. So in a log directory whose lock is held, a fault in an index file from the recovery point on is
+*changing*: the segment is active, or a start may be recovering it.
 """
 
 from __future__ import annotations
@@ -13,9 +19,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from kidx.discovery import discover
+from kidx.discovery import INDEX_SUFFIXES, discover
 from kidx.files import signature_of
 from kidx.findings import HARMLESS
+from kidx.rebuild.lock import lock_owner, log_directories_of
 from kidx.verify.partition import verify_partition
 from kidx.verify.segment import verify_segment
 from kidx.verify.verdicts import PartitionVerdict, SegmentVerdict
@@ -59,15 +66,20 @@ def verify_living(
     before = _Seen(partition, tuple(each.signature for each in verdicts), _epochs(partition))
     verdict = verify_partition(partition, verdicts, **options)
     faults = _faults(verdict)
-    if not faults or not partition.complete or any(segment.clean for segment in partition.segments):
+    if not faults or not partition.complete:
         return verdict
+    is_held = any(lock_owner(path) is not None for path in log_directories_of(partition.directory))
+    if not is_held and any(segment.clean for segment in partition.segments):
+        return verdict
+    agreed: set[_Key] = set()
     for pause in (0.0, *_PAUSES):
         now = _state_of(partition)
         if now is None:
             return PartitionVerdict(partition.directory, partition.name, (), (), 0, 0, 0)
         is_still = now == before
         if is_still and not _is_swapping(now.partition):
-            return verdict
+            agreed = faults
+            break
         time.sleep(pause)
         known = {(each.segment, each.signature): each for each in verdicts}
         before = now
@@ -77,10 +89,24 @@ def verify_living(
         ]
         verdict, earlier = verify_partition(now.partition, verdicts, **options), faults
         faults = _faults(verdict)
-        if faults <= earlier and not (faults and _is_swapping(now.partition)):
-            return verdict
-    # A broker that was killed while it swapped segments has left files that no longer change.
-    return verdict if is_still else _uncertain(verdict, set() if _is_swapping(before.partition) else earlier)
+        agreed = set() if _is_swapping(before.partition) else faults & earlier
+        if agreed == faults:
+            break
+    else:
+        # A broker that was killed while it swapped segments has left files that no longer change.
+        agreed = faults if is_still and not is_held else agreed
+    return _uncertain(verdict, agreed, _open_files(before.partition) if is_held else set())
+
+
+def _open_files(partition: Partition) -> set[str]:
+    """Return the index files that a broker may have open to write to them, or to rebuild them."""
+    point = partition.recovery_point or 0
+    return {
+        str(segment.path(suffix))
+        for segment in partition.segments
+        if segment.next_base_offset is None or segment.next_base_offset > point
+        for suffix in INDEX_SUFFIXES
+    }
 
 
 def _state_of(partition: Partition) -> _Seen | None:
@@ -110,19 +136,36 @@ def _faults(verdict: PartitionVerdict) -> set[_Key]:
     return found | {(file.path, file.verdict) for file in verdict.files if file.verdict not in HARMLESS}
 
 
-def _uncertain(verdict: PartitionVerdict, agreed: set[_Key]) -> PartitionVerdict:
-    """Return the verdict in which every fault that is not in ``agreed`` is *changing*, which is harmless."""
+def _uncertain(verdict: PartitionVerdict, agreed: set[_Key], open_files: set[str]) -> PartitionVerdict:
+    """Return the verdict in which faults are *changing*, which is harmless, unless they are certain.
+
+    Args:
+        verdict: the last verdict.
+        agreed: faults that no change of the files explains.
+        open_files: files of which a broker that runs knows more than they show.
+    """
+
+    def is_certain(key: _Key, path: str) -> bool:
+        return key in agreed and path not in open_files
+
     findings = tuple(
         finding
-        if finding.verdict in HARMLESS or _key(finding) in agreed
+        if finding.verdict in HARMLESS or is_certain(_key(finding), finding.path)
         else dataclasses.replace(finding, verdict="changing")
         for finding in verdict.findings
     )
     sure = {finding.path for finding in findings if finding.verdict not in HARMLESS}
+    unsure = {finding.path for finding in findings if finding.verdict == "changing"}
     files = tuple(
         file
-        if file.verdict in HARMLESS or file.path in sure
-        else dataclasses.replace(file, verdict="changing", why="it changed between all reads")
+        if file.verdict in HARMLESS
+        or file.path in sure
+        or (file.path not in unsure and is_certain((file.path, file.verdict), file.path))
+        else dataclasses.replace(
+            file,
+            verdict="changing",
+            why="a broker has it open" if file.path in open_files else "it changed between all reads",
+        )
         for file in verdict.files
     )
     return dataclasses.replace(verdict, findings=findings, files=files)

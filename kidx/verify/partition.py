@@ -17,6 +17,7 @@ from kidx.verify.partition_rules import (
     check_start,
     check_strays,
     check_unfinished_compaction,
+    swaps_of,
 )
 from kidx.verify.reporter import Reporter
 from kidx.verify.segment import verify_segment
@@ -47,12 +48,17 @@ def verify_partition(
     name = None if release is None else dialect_of(release).release
     ordered = sorted((v for v in verdicts if not v.gone), key=lambda verdict: verdict.segment.base_offset)
     reporter = PartitionReporter(partition, name)
-    swaps = [verdict for swap in partition.swaps if not (verdict := verify_segment(swap, release=release)).gone]
+    completed = swaps_of(partition)
+    swaps = [verdict for swap in completed if not (verdict := verify_segment(swap, release=release)).gone]
     loaded = _swapped(ordered, swaps)
     is_trusted = release is None or dialect_of(release).trusts_swap_files
 
+    swapped_in = {str(leftover.path).removesuffix(SWAP) for leftover in partition.leftovers if leftover.mark == SWAP}
+
     def kept(each: FileVerdict | Finding) -> bool:
-        """Return False for the index files of a segment that a release recovers when it swaps it in."""
+        """Return False for an index file that a start swaps in, or that it recovers when it swaps in the log."""
+        if each.verdict == "missing" and each.path in swapped_in:
+            return False
         return is_trusted or not each.path.endswith(SWAP) or each.path.endswith(f"{LOG}{SWAP}")
 
     changed = check_neighbours(loaded, reporter) if partition.complete else {}
@@ -67,8 +73,10 @@ def verify_partition(
         check_start(partition, loaded, reporter)
         changed |= check_epochs(partition, loaded, reporter)
     interval = agree(file.interval for verdict in ordered for file in verdict.files if file.interval is not None)
-    files = [_settled(file, changed, interval, index_interval_bytes) for each in ordered for file in each.files]
-    findings = [*reporter.findings, *(finding for verdict in ordered for finding in verdict.findings)]
+    files = [
+        _settled(file, changed, interval, index_interval_bytes) for each in ordered for file in filter(kept, each.files)
+    ]
+    findings = [*reporter.findings, *(finding for verdict in ordered for finding in filter(kept, verdict.findings))]
     first = loaded[0].segment.base_offset if loaded else 0
     transactions = OpenTransactions(
         partition.complete and first == 0,
@@ -93,7 +101,8 @@ def verify_partition(
 
 def _swapped(verdicts: Sequence[SegmentVerdict], swaps: Sequence[SegmentVerdict]) -> list[SegmentVerdict]:
     """Return the segments after the next start: a segment to be swapped in replaces those with the same offsets."""
-    ranges = [(swap.segment.base_offset, swap.last_offset) for swap in swaps]
+    bases = [swap.segment.base_offset for swap in swaps]
+    ranges = [(base, max(base, swap.last_offset)) for base, swap in zip(bases, swaps, strict=True)]
     kept = [v for v in verdicts if not any(first <= v.segment.base_offset <= last for first, last in ranges)]
     return sorted([*kept, *swaps], key=lambda verdict: verdict.segment.base_offset)
 

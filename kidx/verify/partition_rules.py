@@ -14,7 +14,7 @@ from kidx.printable import shortened
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
 if TYPE_CHECKING:
-    from kidx.discovery import Partition
+    from kidx.discovery import Partition, Segment
     from kidx.discovery.model import Leftover
 
 _ENTRY_BYTES: Final = 34
@@ -44,9 +44,10 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
     """Report gaps and overlaps between segments; return the verdicts on the logs concerned, by path.
 
     A gap is a lost segment, except in a compacted partition, in which compaction leaves gaps. The batches show whether
-    a partition is compacted; if only the last records of a segment were removed, the cleaner's checkpoint shows it.
+    a partition is compacted; if only the last records of a segment were removed, the cleaner's checkpoint shows it,
+    which is written after a round: during the round, new segments and the logs that they replace lie in the directory.
     """
-    compacted = any(verdict.compacted for verdict in verdicts)
+    compacted = any(verdict.compacted for verdict in verdicts) or _was_cleaned(reporter.partition)
     cleaned_to = reporter.partition.cleaned_to or 0
     changed: dict[str, Verdict] = {}
     for one, other in pairwise(verdicts):
@@ -72,6 +73,14 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
         elif ended < base:
             _report_gap(one, ended, base, reporter, changed)
     return changed
+
+
+def _was_cleaned(partition: Partition) -> bool:
+    """Return True if a segment replaces another of the same base offset, as compaction does and retention does not."""
+    bases = {segment.base_offset for segment in partition.segments if segment.next_base_offset is not None}
+    return bool(swaps_of(partition)) or any(
+        leftover.path.name.endswith(f"{LOG}.deleted") and _base(leftover) in bases for leftover in partition.leftovers
+    )
 
 
 def _report_gap(
@@ -211,6 +220,12 @@ def _check_swapped_index(partition: Partition, reporter: PartitionReporter) -> N
 def _unfinished_from(partition: Partition) -> int | None:
     """Return the offset from which a start deletes new segments, because their compaction did not finish."""
     return min((_base(leftover) for leftover in partition.leftovers if leftover.mark == ".cleaned"), default=None)
+
+
+def swaps_of(partition: Partition) -> list[Segment]:
+    """Return the new segments whose replacement of others the next start completes."""
+    unfinished = _unfinished_from(partition)
+    return [swap for swap in partition.swaps if unfinished is None or swap.base_offset < unfinished]
 
 
 def _base(leftover: Leftover) -> int:

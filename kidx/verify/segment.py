@@ -324,9 +324,10 @@ def _missing(suffix: str, facts: Gatherer, reporter: Reporter) -> list[FileVerdi
         effect = "a start rebuilds it, after any stop; until then the segment is read from its first byte"
         clause = "SEG-35"
     else:
+        last = reporter.segment.is_last and not reporter.segment.clean
         effect = (
-            "a broker that loads the segment creates an empty one, and takes the modification time of the log for the "
-            "segment's largest timestamp"
+            f"a broker that loads the segment {'after a clean stop ' if last else ''}creates an empty one, and takes "
+            "the modification time of the log for the segment's largest timestamp"
         )
         clause = "SEG-36"
     reporter.add(suffix, clause, "missing", f"there is no {suffix} for {counted(facts.log.batches, 'batch')}: {effect}")
