@@ -13,7 +13,6 @@ import numpy as np
 
 from kidx.discovery import LOG
 from kidx.errors import KidxError
-from kidx.java_numbers import LONG_MAX
 from kidx.printable import counted
 from kidx.repair import FROM_A_REPLICA
 from kidx.scan.blocks import LogBlocks
@@ -72,14 +71,11 @@ def best_alternative(
         is_recovery_harmless: True if the other logs of the log directory can be recovered without a loss.
     """
     logged = LoggedRecords(path)
-    sizes = logged.sizes
-    before = _readable(path, sizes, None)
-    now = kept_records(path, loaded)
     tried = []
     for change in _changes(path, logged, is_recovery_harmless=is_recovery_harmless):
         kept = _kept_after(change, path, dialect, index_interval_bytes)
-        if kept is not None and (kept > now or loaded.start is None):
-            tried.append(Alternative(change, kept, max(before - kept, 0)))
+        if kept is not None and (loaded.start is None or kept > logged.records - loaded.lost.records):
+            tried.append(Alternative(change, kept, max(logged.records - kept, 0)))
     return max(tried, key=lambda each: each.kept, default=None)  # of several, the first changes least
 
 
@@ -111,38 +107,9 @@ def _kept_after(change: Change, path: Path, dialect: Dialect, interval: int) -> 
             change.apply(view)
         except (KidxError, OSError):
             return None
-        loaded = try_load(view, dialect, CheckpointedOffsets(view.parent).of(view), interval)
-        return None if loaded.start is None else kept_records(view, loaded)
-
-
-def kept_records(path: Path, loaded: Loaded) -> int:
-    """Return the number of records of a log that a consumer can read after a start; 0 if it cannot be loaded."""
-    if loaded.start is None or loaded.end is None:
-        return 0
-    return _readable(path, loaded.segments, loaded)
-
-
-def _readable(path: Path, sizes: Mapping[int, int], loaded: Loaded | None) -> int:
-    """Return the number of records that a consumer can read one after the other, by the batches alone.
-
-    Args:
-        path: directory of the partition.
-        sizes: number of bytes that remain of each ``.log``, by base offset.
-        loaded: start and end of the log; None if nothing limits them.
-    """
-    start, end = (0, LONG_MAX) if loaded is None else (loaded.start or 0, loaded.end or 0)
-    found = 0
-    for base, size in sorted(sizes.items()):
-        with contextlib.suppress(OSError), LogBlocks(path / f"{base:020d}{LOG}", end=size) as blocks:
-            for rows in blocks:
-                whole = rows[rows["crc_ok"] & (rows["last_offset"] < end)]
-                reached = np.maximum.accumulate([start, *(whole["last_offset"] + 1)])
-                new = whole[whole["last_offset"] >= reached[:-1]]
-                found += int(
-                    np.where(new["count"] >= 0, new["count"], new["last_offset"] - new["base_offset"] + 1).sum()
-                )
-                start = int(reached[-1])
-    return found
+        logged = LoggedRecords(view)
+        loaded = try_load(view, dialect, CheckpointedOffsets(view.parent).of(view), interval, logged)
+        return None if loaded.start is None else logged.records - loaded.lost.records
 
 
 def _trouble(log: Path, base: int) -> int | None:

@@ -31,7 +31,7 @@ from kidx.rebuild.lock import lock_owner
 from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.repair.topic_settings import has_topics, topic_ids
-from kidx.startup.alternatives import best_alternative, kept_records
+from kidx.startup.alternatives import best_alternative
 from kidx.startup.answers import Ends, Outcome, PartitionStart, Remark, SegmentChange, Start
 from kidx.startup.assignments import Assignment, assignments, lost_partitions
 from kidx.startup.brokers import brokers_of
@@ -355,13 +355,13 @@ class _Broker:
         """Return True if a recovery keeps the records of all other logs of a log directory."""
         for path in self.suspected:
             if path.parent == directory and path != but and path.is_dir():
-                interval = self._interval(path, LoggedRecords(path).sizes)
-                clean = CheckpointedOffsets(directory).of(path)
+                logged = LoggedRecords(path)
+                interval, now = self._interval(path, logged.sizes), CheckpointedOffsets(directory).of(path)
                 kept, recovered = (
-                    kept_records(path, try_load(path, self.dialect, replace(clean, clean=each), interval))
-                    for each in (True, False)
+                    try_load(path, self.dialect, replace(now, clean=is_clean), interval, logged)
+                    for is_clean in (True, False)
                 )
-                if recovered < kept:
+                if recovered.start is None or recovered.lost.records > kept.lost.records:
                     return False
         return True
 

@@ -154,6 +154,12 @@ class LoggedRecords:
             return max([base, *found[-1:]])
         return 0
 
+    @property
+    def records(self) -> int:
+        """Number of readable records of the log, wherever reading stops."""
+        pieces = _with_ends(self._pieces[""])
+        return sum(int(self._rows(piece, piece.base, stop)["records"].sum()) for piece, stop in pieces)
+
     def records_from(self, base: int, position: int) -> int:
         """Return the number of records of a ``.log`` from a position on, in all whole batches with a right checksum.
 
