@@ -49,6 +49,10 @@ def verify_command(
             min=0, max=2**31 - 1, metavar="N", help="The topics' index.interval.bytes; inferred if not given."
         ),
     ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="The broker's server.properties, for the prediction of a start."),
+    ] = None,
     findings: Annotated[
         Path | None, typer.Option("--findings", metavar="FILE", help="Write the findings as .parquet or .ndjson.")
     ] = None,
@@ -89,7 +93,7 @@ def verify_command(
     Example: kidx verify /var/lib/kafka/data --findings findings.parquet --html findings.html
     """
     dialect = None if release is None else resolve_dialect(release)
-    _check_engine(engine, **{"--records": records, "--remote": remote is not None})
+    _check_engine(engine, **{"--records": records, "--remote": remote is not None, "--config": config is not None})
     _check_targets(findings, html)
     if engine == "spark":
         result = _on_spark(
@@ -118,7 +122,7 @@ def verify_command(
     nothing = result.problems or (not result.partitions and result.left_out)
     if nothing and not result.files:
         raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in nothing))
-    start = None if engine == "spark" else _predicted(paths, result, dialect, index_interval_bytes)
+    start = None if engine == "spark" else _predicted(paths, result, dialect, index_interval_bytes, config)
     next_steps = None if html is None and (as_json or quiet) else _next_steps(result, paths, release, start)
     _add_remote(
         result,
@@ -165,11 +169,15 @@ def _add_remote(result: Verification, paths: list[str], remote: str | None, **op
 
 
 def _predicted(
-    paths: list[str], result: Verification, release: Dialect | None, index_interval_bytes: int | None
+    paths: list[str],
+    result: Verification,
+    release: Dialect | None,
+    index_interval_bytes: int | None,
+    config: Path | None,
 ) -> Start | None:
     from kidx.startup import predict  # noqa: PLC0415 -- numpy is only loaded to work
 
-    return predict(paths, result, release, index_interval_bytes)
+    return predict(paths, result, release, index_interval_bytes, config=config)
 
 
 def _on_spark(paths: list[str], **options: Any) -> Verification:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from kidx.segment import LogSegment
 
@@ -40,6 +40,8 @@ class RetentionLog(Protocol):
         """Remove these first segments of the log; create an empty segment if no other remains."""
 
 
+Rule = Literal["start", "size", "time"]
+"""Rule of retention: by the log start offset, by the size of the log, by the age of a segment."""
 Predicate = Callable[[LogSegment, LogSegment | None], bool]
 """Function that returns True if a segment may be deleted, given the segment after it."""
 
@@ -47,17 +49,29 @@ Predicate = Callable[[LogSegment, LogSegment | None], bool]
 def delete_old_segments(log: RetentionLog) -> int:
     """Delete the segments that retention by start offset, size and time allows, and return their number.
 
+    Raises:
+        KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
+    """
+    return sum(map(len, delete_by_rule(log).values()))
+
+
+def delete_by_rule(log: RetentionLog) -> dict[Rule, list[LogSegment]]:
+    """Delete the segments that retention allows, and return them by the rule that allows it.
+
     From 3.0 on the rules are applied in this order; earlier releases apply them in the opposite order.
 
     Raises:
         KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
     """
-    rules = [_before_start, _by_total_size, _by_age] if log.config.deletes else [_before_start]
-    if not any(_selected(log, rule(log)) for rule in rules):
-        return 0
+    rules: dict[Rule, Callable[[RetentionLog], Predicate]] = {"start": _before_start}
+    if log.config.deletes:
+        rules |= {"size": _by_total_size, "time": _by_age}
+    if not any(_selected(log, rule(log)) for rule in rules.values()):
+        return {}
+    names = list(rules)
     if not log.dialect.retention_starts_with_start_offset:
-        rules.reverse()
-    return sum(_delete(log, rule(log)) for rule in rules)
+        names.reverse()
+    return {name: _delete(log, rules[name](log)) for name in names}
 
 
 def delete_segments_before_start(log: RetentionLog) -> int:
@@ -66,7 +80,7 @@ def delete_segments_before_start(log: RetentionLog) -> int:
     Raises:
         KidxError, OSError: as :meth:`kidx.UnifiedLog.remove_oldest`.
     """
-    return _delete(log, _before_start(log))
+    return len(_delete(log, _before_start(log)))
 
 
 def _before_start(log: RetentionLog) -> Predicate:
@@ -126,9 +140,9 @@ def _selected(log: RetentionLog, predicate: Predicate) -> list[LogSegment]:
     return selected
 
 
-def _delete(log: RetentionLog, predicate: Predicate) -> int:
-    """Delete the segments that a rule selects, and return their number."""
+def _delete(log: RetentionLog, predicate: Predicate) -> list[LogSegment]:
+    """Delete the segments that a rule selects, and return them."""
     selected = _selected(log, predicate)
     if selected:
         log.remove_oldest(selected)
-    return len(selected)
+    return selected

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from kidx.discovery import LOG, METADATA_TOPIC
 from kidx.errors import KidxError
@@ -19,8 +19,10 @@ _TOPIC_RECORD: Final = 2
 _CONFIG_RECORD: Final = 4
 _REMOVE_TOPIC_RECORD: Final = 9
 _ID_BYTES: Final = 16
-_TOPIC: Final = 2
+TOPIC: Final = 2
 """Resource type of a topic in a ``ConfigRecord``."""
+BROKER: Final = 4
+"""Resource type of a broker; the name of the resource is its id, or empty for the default of all brokers."""
 _INTERVAL: Final = "index.interval.bytes"
 
 
@@ -29,11 +31,38 @@ def intervals_of_topics(log_directories: Iterable[Path]) -> dict[str, int]:
 
     Unreadable records are skipped. A topic without the setting has the broker's setting, which is not in the metadata.
     """
-    found: dict[str, int] = {}
-    for topic, value in metadata_records(log_directories, _setting):
-        found.pop(topic, None)
-        if value is not None and value.isascii() and value.isdecimal() and int(value) <= INT_MAX:
-            found[topic] = int(value)
+    return {
+        topic: int(value)
+        for (kind, topic), settings in recorded_settings(log_directories).items()
+        if kind == TOPIC
+        and (value := settings.get(_INTERVAL, "")).isascii()
+        and value.isdecimal()
+        and int(value) <= INT_MAX
+    }
+
+
+def recorded_settings(log_directories: Iterable[Path]) -> dict[tuple[int, str], dict[str, str]]:
+    """Return the settings in KRaft's metadata, by type and name of what they are for.
+
+    A topic that exists without own settings has an empty entry. Unreadable records are skipped.
+    """
+    names: dict[str, str] = {}
+    found: dict[tuple[int, str], dict[str, str]] = {}
+    records: Iterator[_Setting | _Topic] = metadata_records(
+        log_directories, lambda each: _setting(each) or _topic(each)
+    )
+    for record in records:
+        if isinstance(record, _Setting):
+            settings = found.setdefault((record.kind, record.resource), {})
+            settings.pop(record.name, None)
+            if record.value is not None:
+                settings[record.name] = record.value
+            continue
+        if record.name is None:
+            found.pop((TOPIC, names.pop(record.topic_id, "")), None)
+        else:
+            names[record.topic_id] = record.name
+            found.setdefault((TOPIC, record.name), {})
     return found
 
 
@@ -98,10 +127,17 @@ def _records_in(path: Path, start: int, end: int | None, parse: Callable[[bytes]
         return
 
 
-def _topic(value: bytes) -> tuple[str, str | None] | None:
-    """Return topic id and name if a record creates a topic, topic id and None if it removes a topic; else None."""
+class _Topic(NamedTuple):
+    """Topic in a record; the name is None if the record removes it."""
+
+    topic_id: str
+    name: str | None
+
+
+def _topic(value: bytes) -> _Topic | None:
+    """Return the topic that a record creates or removes; None for any other record."""
     if value[:3] == bytes((_FRAME, _REMOVE_TOPIC_RECORD, 0)) and len(value) >= 3 + _ID_BYTES:
-        return _id(value[3 : 3 + _ID_BYTES]), None
+        return _Topic(_id(value[3 : 3 + _ID_BYTES]), None)
     if value[:3] != bytes((_FRAME, _TOPIC_RECORD, 0)):
         return None
     try:
@@ -109,7 +145,7 @@ def _topic(value: bytes) -> tuple[str, str | None] | None:
     except (IndexError, UnicodeDecodeError):
         return None
     raw = value[position : position + _ID_BYTES]
-    return (_id(raw), name) if name is not None and len(raw) == _ID_BYTES else None
+    return _Topic(_id(raw), name) if name is not None and len(raw) == _ID_BYTES else None
 
 
 def _id(raw: bytes) -> str:
@@ -117,17 +153,30 @@ def _id(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode("ascii").rstrip("=")
 
 
-def _setting(value: bytes) -> tuple[str, str | None] | None:
-    """Return topic and interval if a record sets the interval; None for any other record."""
-    if value[:4] != bytes((_FRAME, _CONFIG_RECORD, 0, _TOPIC)):
+class _Setting(NamedTuple):
+    """Setting in a ``ConfigRecord``; the value is None if the record deletes it."""
+
+    kind: int
+    resource: str
+    name: str
+    value: str | None
+
+
+def _setting(value: bytes) -> _Setting | None:
+    """Return the setting of a record; None for any other record."""
+    if value[:3] != bytes((_FRAME, _CONFIG_RECORD, 0)) or len(value) < 4:
         return None
     try:
-        topic, position = _text(value, 4)
+        resource, position = _text(value, 4)
         name, position = _text(value, position)
         setting, _ = _text(value, position)
     except (IndexError, UnicodeDecodeError):
         return None
-    return (topic, setting) if topic is not None and name == _INTERVAL else None
+    return None if resource is None or name is None else _Setting(value[3], resource, name, setting)
+
+
+def _setting_or_topic(value: bytes) -> _Setting | _Topic | None:
+    return _setting(value) or _topic(value)
 
 
 def _text(value: bytes, position: int) -> tuple[str | None, int]:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 from kidx.discovery import START_OFFSETS
 from kidx.printable import counted, encodable, shell_word
 from kidx.startup.readable import NOTHING, Loss
-from kidx.startup.remedies import AFTER_THE_COPIES, DOUBTED, MIXED, NOT_CHECKED, STOPS, remedy_of
+from kidx.startup.remedies import AFTER_THE_COPIES, DOUBTED, MIXED, NOT_CHECKED, NOT_CONFIGURED, STOPS, remedy_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Answer = Literal["yes", "yes, but", "no", "running", "unknown"]
 Outcome = Literal["kept", "cut", "foreign", "refused", "stray", "empty", "offline", "unknown"]
@@ -21,6 +21,10 @@ another partition's records; *refused*: the broker does not serve the partition;
 the partition starts empty; *empty*: the partition has no directory or no segment, and starts empty; *offline*: the
 partition is in a log directory that goes offline."""
 
+LaterEffect = Literal["retention", "appends", "indexes"]
+"""Harm that a broker does to a partition after it has loaded it. *retention*: records are deleted although they are not
+old; *appends*: new records cannot be read, or are refused; *indexes*: the start has made wrong index files."""
+
 _EFFECTS: Final[dict[str, tuple[Outcome, ...]]] = {
     "lose records": ("cut",),
     "serve the records of another partition": ("foreign",),
@@ -28,6 +32,12 @@ _EFFECTS: Final[dict[str, tuple[Outcome, ...]]] = {
     "start empty": ("stray", "empty"),
 }
 """Harm that a start does to partitions, the worst first."""
+_LATER_EFFECTS: Final[dict[LaterEffect, str]] = {
+    "retention": "lose records to retention minutes after the start",
+    "appends": "take new records that nobody can read",
+    "indexes": "get wrong index files",
+}
+"""Harm that a broker does to partitions after loading them, the worst first."""
 _HARMED: Final = tuple(outcome for outcomes in _EFFECTS.values() for outcome in outcomes)
 _NAMED: Final = 3
 """Maximum number of paths in a line."""
@@ -177,6 +187,39 @@ class PartitionStart:
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """Harm that a broker does to a partition by itself after it has loaded it.
+
+    Attributes:
+        directory: directory of the partition.
+        effect: kind of harm.
+        reason: what happens, and why.
+        brief: what is lost or wrong, in a few words.
+        remedy: remedy before the start; empty if none is known.
+        files: files whose records are lost.
+        records: number of readable records in them.
+    """
+
+    directory: Path
+    effect: LaterEffect
+    reason: str
+    brief: str
+    remedy: str = ""
+    files: tuple[Path, ...] = ()
+    records: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return an object of ``kidx verify --json``."""
+        return {
+            "directory": encodable(str(self.directory)),
+            "effect": self.effect,
+            "reason": encodable(self.reason),
+            "files": [encodable(str(path)) for path in self.files],
+            "readable_records": self.records,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Effect of a start on a broker with some log directories.
 
@@ -199,6 +242,8 @@ class Start:
         lost: partitions that have already lost records, according to checkpoints.
         is_default: True if the release was not given.
         without_metadata: True if a broker runs KRaft, and no log directory has KRaft's own log.
+        later: harm that the broker does after it has loaded its logs.
+        is_configured: True if the broker's ``server.properties`` was given.
     """
 
     release: str
@@ -219,6 +264,12 @@ class Start:
     lost: tuple[Remark, ...] = ()
     is_default: bool = False
     without_metadata: bool = False
+    later: tuple[Later, ...] = ()
+    is_configured: bool = False
+
+    def __post_init__(self) -> None:
+        kinds = list(_LATER_EFFECTS)
+        object.__setattr__(self, "later", tuple(sorted(self.later, key=lambda each: kinds.index(each.effect))))
 
     @property
     def starts(self) -> bool:
@@ -235,14 +286,15 @@ class Start:
         blockers = {each.path for each in (*self.fatal, *self.offline.values(), *self.further) if each.remedy}
         partitions = [each for each in self.of(*_HARMED) if each.changes or each.remedy]
         starts = {each.directory.parent / START_OFFSETS for each in partitions if each.starts_past_its_end}
-        return blockers | starts | {each.directory for each in partitions}
+        later = {each.directory for each in self.later if each.effect == "appends" and each.remedy}
+        return blockers | starts | later | {each.directory for each in partitions}
 
     @property
     def answer(self) -> Answer:
         """Answer to the operator's "may I start the broker?"."""
         if self.held or self.changing:
             return "running"
-        if self.fatal or self.offline or self.of(*_HARMED):
+        if self.fatal or self.offline or self.of(*_HARMED) or self.later:
             return "no"
         if self.of("unknown"):
             return "unknown"
@@ -288,7 +340,13 @@ class Start:
 
     def _refused(self) -> str:
         """Return the reasons against a start, the worst first."""
-        groups = [(effect, self.of(*outcomes)) for effect, outcomes in _EFFECTS.items()]
+        groups: list[tuple[str, Sequence[PartitionStart | Later]]] = [
+            *((effect, self.of(*outcomes)) for effect, outcomes in _EFFECTS.items()),
+            *(
+                (said, [each for each in self.later if each.effect == effect])
+                for effect, said in _LATER_EFFECTS.items()
+            ),
+        ]
         counts = [f"{counted(len(some), 'partition')} would {effect}" for effect, some in groups if some]
         if self.fatal or self.offline:
             then = f"; and then {' and '.join(counts)}, above" if counts else ""
@@ -299,6 +357,10 @@ class Start:
         first, *others = counts
         besides = f"; {' and '.join(others)}, above" if others else ""
         lost = self.of("cut")
+        if not self.of(*_HARMED):
+            worst = self.later[0].effect
+            brief = _some(f"{shell_word(each.directory)} ({each.brief})" for each in self.later if each.effect == worst)
+            return f"no: {first}: {brief}{besides}"
         if not lost:
             return f"no: {first}: {_folded(next(some for _, some in groups if some))}{besides}"
         files = sum(len(each.at_risk) for each in lost if not each.remedy)
@@ -318,7 +380,10 @@ class Start:
     @property
     def limits(self) -> list[str]:
         """Requirements of a start that the files do not show, as a line of text, if the files do not prevent it."""
-        return [f"start: {NOT_CHECKED}"] if self.answer.startswith("yes") and self.directories else []
+        if not (self.answer.startswith("yes") and self.directories):
+            return []
+        properties = () if self.is_configured else (NOT_CONFIGURED,)
+        return [f"start: not checked: {', '.join((*properties, NOT_CHECKED))}"]
 
     @property
     def has_steps(self) -> bool:
@@ -332,6 +397,9 @@ class Start:
             yield from self._stops()
         yield from self._obstacles()
         yield from self._losses()
+        for each in self.later:
+            yield f"start: {shell_word(each.directory)}: {each.reason}"
+            yield from _indented(each.remedy)
         for reasons in (
             _by_reason(self.of("foreign", "refused", "stray", "empty", "unknown")),
             _by_reason((*self.missing, *self.lost)),
@@ -395,6 +463,7 @@ class Start:
             "offline": [{"log_directory": encodable(str(path)), **why.to_json()} for path, why in self.offline.items()],
             "further": [each.to_json() for each in self.further],
             "partitions": [each.to_json() for each in self.partitions],
+            "later": [each.to_json() for each in self.later],
             "missing": [each.to_json() for each in self.missing],
             "clean_stops": [encodable(str(path)) for path, clean in self.clean.items() if clean],
         }
@@ -404,7 +473,7 @@ def _indented(text: str) -> list[str]:
     return [f"  {text}"] if text else []
 
 
-def _by_reason(things: Iterable[Remark | PartitionStart]) -> dict[tuple[str, str], list[str]]:
+def _by_reason(things: Iterable[Remark | PartitionStart | Later]) -> dict[tuple[str, str], list[str]]:
     """Return the paths that share a reason and a remedy, by both."""
     names: dict[tuple[str, str], list[str]] = {}
     for each in things:
@@ -413,7 +482,7 @@ def _by_reason(things: Iterable[Remark | PartitionStart]) -> dict[tuple[str, str
     return names
 
 
-def _folded(things: Iterable[Remark | PartitionStart]) -> str:
+def _folded(things: Iterable[Remark | PartitionStart | Later]) -> str:
     """Return the first reason with its paths, and the number of other reasons."""
     (reason, _), names = next(iter((groups := _by_reason(things)).items()))
     more = f"; and {counted(len(groups) - 1, 'reason')} more, above" if len(groups) > 1 else ""

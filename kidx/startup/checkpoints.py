@@ -133,6 +133,11 @@ def properties_of(log_directory: Path) -> dict[str, str] | None:
         return None
     except OSError as error:
         raise UnreadableError(error.strerror or str(error)) from error
+    return properties_in(text)
+
+
+def properties_in(text: str) -> dict[str, str]:
+    """Return the entries of a Java properties file, each on one line."""
     found = {}
     for line in text.splitlines():
         stripped = line.strip()

@@ -6,8 +6,9 @@ import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import (
@@ -31,8 +32,9 @@ from kidx.rebuild.lock import lock_owner
 from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.repair.topic_settings import has_topics, topic_ids
+from kidx.segment import system_clock
 from kidx.startup.alternatives import best_alternative
-from kidx.startup.answers import Ends, Outcome, PartitionStart, Remark, SegmentChange, Start
+from kidx.startup.answers import Ends, Later, Outcome, PartitionStart, Remark, SegmentChange, Start
 from kidx.startup.assignments import Assignment, assignments, lost_partitions
 from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
@@ -48,6 +50,7 @@ from kidx.startup.directories import (
 from kidx.startup.directory_ids import without_directory_ids
 from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected, with_misplaced
 from kidx.startup.kraft import check_metadata_log, check_properties, has_metadata_log, node_of, runs_kraft
+from kidx.startup.later import harm_of
 from kidx.startup.names import (
     METADATA_LOG,
     is_ignored,
@@ -69,11 +72,14 @@ from kidx.startup.remedies import (
     WITHOUT,
     topic_id_remedy,
 )
-from kidx.startup.simulation import Loaded, regular_files, try_load
+from kidx.startup.running import LogFiles
+from kidx.startup.settings import Settings, read_properties
+from kidx.startup.simulation import Checkpoints, Loaded, regular_files, try_load
 from kidx.startup.strays import strays, strays_after_cut
 from kidx.startup.tiers import check_cache
 
 if TYPE_CHECKING:
+    from kidx.segment import Clock
     from kidx.verify import Verification
 
 
@@ -82,6 +88,9 @@ def predict(
     result: Verification,
     release: str | Dialect | None = None,
     index_interval_bytes: int | None = None,
+    *,
+    config: str | os.PathLike[str] | None = None,
+    clock: Clock = system_clock,
 ) -> Start | None:
     """Return the effect of a broker's start; None if neither a partition nor a log directory was verified.
 
@@ -90,7 +99,13 @@ def predict(
         result: result of their verification.
         release: release of the broker; the newest by default.
         index_interval_bytes: the topics' setting; inferred if None.
+        config: ``server.properties`` of the broker; Kafka's defaults if None.
+        clock: the wall clock at the start, which decides what retention deletes.
+
+    Raises:
+        ToolError: ``config`` cannot be read.
     """
+    properties = None if config is None else read_properties(Path(config))
     given = [Path(path) for path in paths]
     found = [each.directory for each in discover(given).partitions if each.complete]
     directories = log_directories(given, found)
@@ -107,9 +122,10 @@ def predict(
     damaged = {path.parent for path in faulty if path.suffix == LOG and path.exists()}
     intervals = Intervals(result.files, index_interval_bytes)
     known = suspected(result), damaged, lost_logs(result), repairable, intervals, dialect
-    brokers = [_Broker(some, [], *known) for some in brokers_of(directories)]
+    running = _Running(properties, clock, faulty, planned.repairs, None if release is None else dialect.release)
+    brokers = [_Broker(some, [], *known, running) for some in brokers_of(directories)]
     if not directories:
-        brokers = [_Broker([], found, *known)]
+        brokers = [_Broker([], found, *known, running)]
     for broker in brokers:
         broker.check()
     stopped = [path for path in directories if is_managed(path)] or sorted({each.parent for each in found})
@@ -134,7 +150,27 @@ def predict(
         is_default=release is None,
         without_metadata=any(broker.without_metadata for broker in brokers),
         is_damaged=bool(damaged),
+        later=tuple(each for broker in brokers for each in broker.later),
+        is_configured=properties is not None,
     )
+
+
+class _Running(NamedTuple):
+    """What decides what a broker does after loading.
+
+    Attributes:
+        properties: ``server.properties``; None if it was not given.
+        clock: the wall clock.
+        faulty: files that are wrong before the start.
+        repairs: suffixes of the index files that can be rebuilt, by log.
+        release: release whose rules were requested; None for the default.
+    """
+
+    properties: Mapping[str, str] | None
+    clock: Clock
+    faulty: Collection[Path]
+    repairs: Mapping[Path, Collection[str]]
+    release: str | None
 
 
 class _Broker:
@@ -150,10 +186,12 @@ class _Broker:
         repairable: set[Path],
         intervals: Intervals,
         dialect: Dialect,
+        running: _Running,
     ) -> None:
         self.directories, self.given, self.dialect = directories, partitions, dialect
         self.managed = [path for path in directories if is_managed(path)]  # without metadata.log.dir
         self.suspected, self.damaged, self.lost_logs = suspected, damaged, lost_logs
+        self.running = running
         self.repairable, self.intervals = repairable, intervals
         self.fatal: list[Remark] = []
         self.offline: dict[Path, Remark] = {}
@@ -162,6 +200,7 @@ class _Broker:
         self.recorded: dict[str, str] = {}  # topic ids in KRaft's metadata, by topic
         self.own: list[Assignment] = []  # partitions of this broker in KRaft's metadata
         self.partitions: list[PartitionStart] = []
+        self.later: list[Later] = []
         self.ids: dict[Path, str | None] = {}  # topic ids in partition.metadata, by partition directory
         self.rewritten: set[Path] = set()  # index files that the start rebuilds
         self.is_kraft = runs_kraft(directories or {path.parent for path in partitions})
@@ -253,9 +292,8 @@ class _Broker:
 
     def _check_metadata(self, path: Path) -> None:
         """Check KRaft's own log, which every start recovers, and without which no broker starts."""
-        own = _Broker(
-            [], [], self.suspected, self.damaged, self.lost_logs, self.repairable, self.intervals, self.dialect
-        )
+        known = self.suspected, self.damaged, self.lost_logs, self.repairable, self.intervals, self.dialect
+        own = _Broker([], [], *known, self.running)
         own._check_partition(path, CheckpointedOffsets(path.parent, recovers=True))
         self.fatal += [*own.fatal, *own.offline.values(), *check_metadata_log(path)]
         cut = {each.directory: each for each in own.partitions if each.outcome == "cut"}
@@ -336,6 +374,33 @@ class _Broker:
         else:
             self.rewritten |= {path / name for name in loaded.rewritten}
             self._compare(path, offsets, interval, logged, loaded)
+            self._run(path, offsets.of(path), interval)
+
+    @cached_property
+    def _settings(self) -> Settings:
+        places = self.directories or sorted({path.parent for path in self.given})
+        return Settings(places, node_of(places), self.running.properties)
+
+    def _run(self, path: Path, checkpoints: Checkpoints, interval: int) -> None:
+        """Find the harm that the broker does to a log after it has loaded it."""
+        topic, _, mark = parse_partition(path.name) or ("", 0, "")
+        if not topic or mark or path.name == METADATA_LOG:
+            return
+        settings = self._settings.of(topic, index_interval_bytes=interval)
+        files = {name: path / name for name in regular_files(path)}
+        log_files = LogFiles(path, files, self.dialect, checkpoints, settings.config, self.running.clock)
+        try:
+            self.later += harm_of(
+                log_files,
+                settings,
+                self.running.faulty,
+                self.running.repairs,
+                self.running.release,
+                lambda: self._are_recovered(path.parent, but=path),
+            )
+        except Exception as error:  # noqa: BLE001 -- input is hostile, and an unexpected error predicts nothing
+            reason = f"the effect of the broker on the loaded log is unknown: {type(error).__name__}: {error}"
+            self.partitions.append(PartitionStart(path, "unknown", reason))
 
     def _remedy(self, path: Path, offsets: CheckpointedOffsets, interval: int, loaded: Loaded) -> str:
         if path in self.repairable or path.name == METADATA_LOG:

@@ -112,6 +112,12 @@ def _scan(path: Path) -> _Scan:
     return _Scan(np.concatenate(parts), is_whole, reached)
 
 
+def records_in(path: Path, size: int) -> int:
+    """Return the number of readable records in the first bytes of a ``.log``, wherever reading stops."""
+    rows = _scan(path).rows
+    return int(rows["records"][rows["after"] <= size].sum())
+
+
 class LoggedRecords:
     """Records in the files of a partition, before a start.
 

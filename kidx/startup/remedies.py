@@ -65,7 +65,8 @@ METADATA_ELSEWHERE: Final = (
     "if metadata.log.dir is elsewhere, name that directory, too; if not, restore it from a copy, unless other "
     "controllers run: this node copies it from them"
 )
-NOT_CHECKED: Final = "not checked: server.properties, other brokers and controllers, free space and memory"
+NOT_CHECKED: Final = "other brokers and controllers, free space and memory"
+NOT_CONFIGURED: Final = "server.properties (Kafka's defaults are assumed; --config FILE reads it)"
 ALREADY_LOST: Final = f"{FROM_A_REPLICA}; where none does, these records are gone"
 OTHER_TOPIC: Final = (
     "see first where this directory is from: it is of another cluster, or of an earlier topic of the same name. If so, "

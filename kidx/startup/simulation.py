@@ -16,15 +16,17 @@ from kidx.log import LogConfig
 from kidx.log.epochs import EpochEntry, LeaderEpochs
 from kidx.records import file_batches
 from kidx.repair.interval import DEFAULT
+from kidx.segment import system_clock
 from kidx.segment.errors import SegmentOffsetOverflowError
 from kidx.startup.names import unparsed_name
 from kidx.startup.readable import NOTHING, LoggedRecords, Loss, Piece
 from kidx.startup.views import ViewedLog, make_view, rewritten_indexes, source_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from kidx.dialect import Dialect
+    from kidx.segment import Clock
 
 _LOG_FILE: Final = re.compile(r"\d{20}\.log", re.ASCII)
 _MOST: Final = {"index": 256 << 20, "timeindex": 256 << 20, "txnindex": 16 << 20}
@@ -70,6 +72,40 @@ class Loaded:
     unknown: str = ""
 
 
+def open_view(
+    files: Mapping[str, Path],
+    view: Path,
+    dialect: Dialect,
+    checkpoints: Checkpoints,
+    config: LogConfig,
+    clock: Clock = system_clock,
+) -> ViewedLog:
+    """Return a log as a start loads it from a view of some files, which are only read.
+
+    Args:
+        files: files by their names in the view.
+        view: directory of the view, which is created.
+        dialect: rules of the release.
+        checkpoints: checkpointed offsets of the log.
+        config: settings of the topic.
+        clock: the wall clock.
+
+    Raises:
+        KidxError, OSError: the release cannot load the log.
+    """
+    view.mkdir()
+    make_view(files, view)
+    return ViewedLog(
+        view,
+        config,
+        log_start_offset=checkpoints.start_offset,
+        recovery_point=checkpoints.recovery_point,
+        clean=checkpoints.clean,
+        clock=clock,
+        dialect=dialect,
+    )
+
+
 def load(
     directory: Path,
     dialect: Dialect,
@@ -93,19 +129,11 @@ def load(
     large = next((name for name in names if _is_too_large(directory / name)), None)
     if large is not None:
         return Loaded(unknown=f"{directory / large} is too large to be simulated")
-    with tempfile.TemporaryDirectory(prefix="kidx-start-") as scratch:
-        view = Path(scratch) / directory.name
-        view.mkdir()
+    with scratch_directory() as scratch:
+        view = scratch / directory.name
+        config = LogConfig(index_interval_bytes=index_interval_bytes)
         try:
-            make_view(directory, names, view)
-            log = ViewedLog(
-                view,
-                LogConfig(index_interval_bytes=index_interval_bytes),
-                log_start_offset=checkpoints.start_offset,
-                recovery_point=checkpoints.recovery_point,
-                clean=checkpoints.clean,
-                dialect=dialect,
-            )
+            log = open_view({name: directory / name for name in names}, view, dialect, checkpoints, config)
         except (KidxError, OSError) as error:
             return _failed(
                 error, str(error.kafka_message) if isinstance(error, KidxError) else str(error), view, directory
@@ -134,6 +162,13 @@ def _has_all_epochs(log: ViewedLog) -> bool:
             if batch.next_offset > log.start_offset and epoch > (-1 if latest is None else latest):
                 logged.entries.append(EpochEntry(epoch, max(batch.base_offset, log.start_offset)))
     return log.epochs.entries == logged.entries
+
+
+@contextlib.contextmanager
+def scratch_directory() -> Iterator[Path]:
+    """Make a directory for views, and remove it at the end."""
+    with tempfile.TemporaryDirectory(prefix="kidx-start-") as scratch:
+        yield Path(scratch)
 
 
 def try_load(

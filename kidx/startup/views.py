@@ -1,7 +1,8 @@
 """View of a partition's files in a scratch directory. A log can load and change the view, but not the files.
 
-A ``.log`` is not copied: the view has a small file with the path of the ``.log``, which is read in place and truncated
-only in memory. Index files are copied when they are opened. Snapshots and checkpoints are copied immediately.
+A ``.log`` is not copied: the view has a small file with the path of the ``.log``, which is read in place, and truncated
+and appended to only in memory. Index files are copied when they are opened. Snapshots and checkpoints are copied
+immediately.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from kidx.discovery import EPOCHS
 from kidx.files import pieces_with_data, read_small, regular
@@ -18,14 +19,18 @@ from kidx.index.offset import OffsetIndex
 from kidx.index.time import TimeIndex
 from kidx.index.transaction import TransactionIndex
 from kidx.log import UnifiedLog
+from kidx.log.retention import delete_by_rule
+from kidx.records.file_bytes import FileBytes
 from kidx.segment import LogSegment
 from kidx.segment.file_records import FileRecords
 from kidx.segment.files import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Mapping
 
     from kidx.dialect import Dialect
+    from kidx.log.retention import Rule
+    from kidx.records import Buffer
 
 _MARK: Final = f"kidx {secrets.token_hex(16)} ".encode()
 """Prefix of a file that represents another file; random, so that no file of a broker begins with it."""
@@ -36,19 +41,17 @@ _LARGEST_COPIED: Final = 256 << 20
 _INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
-def make_view(directory: Path, names: Iterable[str], scratch: Path) -> None:
+def make_view(files: Mapping[str, Path], scratch: Path) -> None:
     """Fill a scratch directory with the view of a partition's files.
 
     Args:
-        directory: directory of the partition; only read.
-        names: names of its regular files.
+        files: paths of regular files, which are only read, by their names in the view.
         scratch: an empty directory.
 
     Raises:
         OSError: a small file cannot be read.
     """
-    for name in names:
-        source = directory / name
+    for name, source in files.items():
         kind = name.partition(".")[2].partition(".")[0]
         if kind == "snapshot" or name == EPOCHS:
             (scratch / name).write_bytes(read_small(source, limit=_LARGEST_COPIED))
@@ -96,33 +99,83 @@ def _fetch(path: Path) -> None:
         file.truncate(size)
 
 
-class _ViewedLog(FileRecords):
-    """A ``.log`` that is read in place, and truncated only in memory."""
+class _ExtendedBytes(FileBytes):
+    """Buffer over the first bytes of a file, and over bytes in memory after them."""
+
+    __slots__ = ("_kept", "_more")
+
+    def __init__(self, file: int, name: str, kept: int, more: bytes) -> None:
+        super().__init__(file, name)
+        self._kept, self._more = kept, more
+
+    def __len__(self) -> int:
+        return self._kept + len(self._more)
+
+    def __getitem__(self, where: slice) -> bytes:
+        start, end, _ = where.indices(len(self))
+        own = super().__getitem__(slice(start, min(end, self._kept)))
+        return own + self._more[max(start - self._kept, 0) : max(end - self._kept, 0)]
+
+
+class ViewedRecords(FileRecords):
+    """A ``.log`` that is read in place, and truncated and appended to only in memory.
+
+    Attributes:
+        source: path of the file that is read; None for a file of the view itself.
+        is_changed: True if the log was truncated or appended to.
+    """
 
     def __init__(self, path: Path, *, dialect: Dialect, **options: Any) -> None:
-        source = source_of(path)
-        self.is_foreign = source is not None
-        super().__init__(source or path, writable=source is None, dialect=dialect, **options)
+        self.source = source_of(path)
+        self.is_changed = False
+        super().__init__(self.source or path, writable=self.source is None, dialect=dialect, **options)
         self.path = path
+        self._kept, self._more = self.size_in_bytes, b""
 
     def truncate_to(self, target_size: int) -> int:
         """Forget the bytes from ``target_size`` on."""
-        if not self.is_foreign:
+        if self.source is None:
             return super().truncate_to(target_size)
         cut, self.size_in_bytes = self.size_in_bytes - target_size, target_size
+        self.is_changed |= cut > 0
+        self._more = self._more[: max(target_size - self._kept, 0)]
+        self._kept = min(self._kept, target_size)
         return cut
+
+    def append(self, records: bytes) -> int:
+        """Add bytes at the end."""
+        if self.source is None:
+            return super().append(records)
+        self.is_changed = True
+        self._more += records
+        self.size_in_bytes += len(records)
+        return len(records)
+
+    def _content(self) -> Buffer:
+        if not self._more:
+            return super()._content()
+        return _ExtendedBytes(self._channel(), str(self.path), self._kept, self._more)
 
     def flush(self) -> None:
         """Do nothing, because a view is temporary."""
 
 
-class _ViewedSegment(LogSegment):
+class ViewedSegment(LogSegment):
     """A segment of a view."""
+
+    log: ViewedRecords
+
+    @property
+    def last_modified(self) -> int:
+        """Time of the last write to the log, which is now if a start truncates it."""
+        if self.log.source is None or self.log.is_changed:
+            return self.clock()
+        return self.log.source.stat().st_mtime_ns // 1_000_000
 
     @classmethod
     def _open_log(cls, path: Path, dialect: Dialect, **options: Any) -> FileRecords:
         """Open the log, for which a view reserves no bytes."""
-        return _ViewedLog(path, dialect=dialect, file_already_exists=options["file_already_exists"])
+        return ViewedRecords(path, dialect=dialect, file_already_exists=options["file_already_exists"])
 
     @classmethod
     def _open_indexes(
@@ -150,4 +203,14 @@ class _ViewedSegment(LogSegment):
 class ViewedLog(UnifiedLog):
     """A log whose directory is a view."""
 
-    segment_type = _ViewedSegment
+    segment_type = ViewedSegment
+
+    def expire(self) -> dict[Rule, list[ViewedSegment]]:
+        """Apply retention once, with all records replicated; return the deleted segments by the rule.
+
+        Raises:
+            KidxError, OSError: as :meth:`UnifiedLog.delete_old_segments`.
+        """
+        self.update_high_watermark(self.end_offset)
+        with self._operation():
+            return cast("dict[Rule, list[ViewedSegment]]", delete_by_rule(self))

@@ -48,7 +48,8 @@ def test_sound_files_exit_with_0_and_are_unchanged(disk, kidx):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith(
         "EXACT: 25 files, 7 segments, 103 batches in 2 partitions\n"
-        "start: not checked: server.properties, other brokers and controllers, free space and memory\n"
+        "start: not checked: server.properties (Kafka's defaults are assumed; --config FILE reads it), other brokers "
+        "and controllers, free space and memory\n"
         "may I start the broker? yes\n"
     )
     assert snapshot(disk) == before

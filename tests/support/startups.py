@@ -43,8 +43,8 @@ def flip(path, at):
     path.write_bytes(content)
 
 
-def start(*paths, release=RELEASE):
-    found = predict(paths, verify_paths(paths, release=release, processes=1), release)
+def start(*paths, release=RELEASE, **options):
+    found = predict(paths, verify_paths(paths, release=release, processes=1), release, **options)
     assert json.dumps(found.to_json())
     assert found.lines()[-1] == found.line
     return found

@@ -50,7 +50,8 @@ def test_a_healthy_broker_with_its_own_log_may_start(data):
 
 
 def test_a_yes_names_what_was_not_checked(data):
-    said = "start: not checked: server.properties, other brokers and controllers, free space and memory"
+    assumed = "server.properties (Kafka's defaults are assumed; --config FILE reads it)"
+    said = f"start: not checked: {assumed}, other brokers and controllers, free space and memory"
     assert start(data).limits == [said]
     (data / "lost+found2").mkdir()
     assert start(data).limits == []

@@ -1,0 +1,309 @@
+"""Simulation of a broker that runs: what it does with a log by itself, in the first minutes after it has loaded it.
+
+A view of the log is loaded as by the start. A producer appends the first records, and a consumer reads them; retention
+is applied once; index files that the start has made are verified. Nothing of this is written to the partition's files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+from kidx.discovery import INDEX_SUFFIXES, LOG, SEGMENT_SUFFIXES, Segment, parse_partition
+from kidx.errors import KidxError
+from kidx.findings import HARMLESS
+from kidx.index.entries import TimestampOffset
+from kidx.records import build_batch
+from kidx.records.record import NO_TIMESTAMP
+from kidx.scan.blocks import LogBlocks
+from kidx.segment import file_name
+from kidx.startup.readable import Piece, records_in
+from kidx.startup.simulation import Checkpoints, open_view, scratch_directory
+from kidx.startup.views import source_of
+from kidx.verify import verify_segment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from kidx.dialect import Dialect
+    from kidx.log import LogConfig
+    from kidx.log.retention import Rule
+    from kidx.segment import Clock
+    from kidx.startup.views import ViewedLog, ViewedSegment
+
+_BATCHES: Final = 3
+"""Number of batches that are appended: the second and the third add index entries."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogFiles:
+    """Files of a log, and how a broker loads them.
+
+    Attributes:
+        directory: directory of the partition.
+        files: files by the names that they have when the broker starts.
+        dialect: rules of the release.
+        checkpoints: checkpointed offsets of the log.
+        config: settings of the topic.
+        clock: the wall clock.
+    """
+
+    directory: Path
+    files: Mapping[str, Path]
+    dialect: Dialect
+    checkpoints: Checkpoints
+    config: LogConfig
+    clock: Clock
+
+    def path_of(self, source: Path) -> Path:
+        """Return the path of a file as it was given."""
+        return self.directory / source.name
+
+    @contextlib.contextmanager
+    def loaded(self) -> Iterator[ViewedLog]:
+        """Load the log from a view, which is removed at the end.
+
+        Raises:
+            KidxError, OSError: the release cannot load the log.
+        """
+        with scratch_directory() as scratch:
+            view = scratch / self.directory.name
+            log = open_view(self.files, view, self.dialect, self.checkpoints, self.config, self.clock)
+            try:
+                yield log
+            finally:
+                log.release_handles()
+
+
+class Expired(NamedTuple):
+    """Segment that retention deletes only because its age is read from a wrong place.
+
+    Attributes:
+        log: path of the ``.log``.
+        records: number of its readable records.
+        largest: largest timestamp as the started log has it.
+        actual: largest timestamp of its batches.
+    """
+
+    log: Path
+    records: int
+    largest: int
+    actual: int
+
+
+class Unread(NamedTuple):
+    """Place at which the first records are appended, and where nobody can read them.
+
+    Attributes:
+        log: path of the active segment's ``.log``.
+        end: position after the last batch that a reader reaches.
+        size: size of the log in bytes when the broker has loaded it.
+        reason: error of a consumer, or of the producer.
+        is_refused: True if the append itself fails.
+    """
+
+    log: Path
+    end: int
+    size: int
+    reason: str
+    is_refused: bool
+
+
+class WrongIndex(NamedTuple):
+    """Index file that the start makes, and the first thing that is wrong with it."""
+
+    path: Path
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """Harm that a broker does to a log by itself, after it has loaded it.
+
+    Attributes:
+        end: log end offset after loading; None if the log cannot be loaded.
+        pieces: segments after loading.
+        expired: segments that retention deletes without a right reason.
+        unread: first appends that nobody can read; None if they are readable.
+        indexes: index files that the start makes wrong.
+    """
+
+    end: int | None = None
+    pieces: tuple[Piece, ...] = ()
+    expired: tuple[Expired, ...] = ()
+    unread: Unread | None = None
+    indexes: tuple[WrongIndex, ...] = ()
+
+    @property
+    def is_harmless(self) -> bool:
+        """True if the log is loaded, and nothing of this happens."""
+        return self.end is not None and not (self.expired or self.unread or self.indexes)
+
+    @property
+    def records(self) -> int:
+        """Number of readable records after loading."""
+        return sum(records_in(piece.path, piece.size) for piece in self.pieces)
+
+
+def run(log_files: LogFiles) -> Ran:
+    """Return what a broker does to a log by itself after loading it."""
+    try:
+        with log_files.loaded() as log:
+            wrong = tuple(_wrong_indexes(log, log_files))
+            end = log.end_offset
+            pieces = tuple(
+                Piece(segment.base_offset, segment.log.source, segment.size)
+                for segment in _segments(log)
+                if segment.log.source is not None
+            )
+            expired = _expire(log)
+        if expired:
+            expired = [each._replace(log=log_files.path_of(each.log)) for each in _without_reason(expired, log_files)]
+        unread = None
+        for is_new in (True, False):
+            if unread is None:
+                with log_files.loaded() as log:
+                    unread = _append_and_read(log, is_new=is_new)
+    except (KidxError, OSError):
+        return Ran()
+    if unread is not None:
+        unread = unread._replace(log=log_files.path_of(unread.log))
+    return Ran(end, pieces, tuple(expired), unread, wrong)
+
+
+def _segments(log: ViewedLog) -> Iterator[ViewedSegment]:
+    return cast("Iterator[ViewedSegment]", iter(log.segments))
+
+
+# -- retention -----------------------------------------------------------------------------------------------------
+
+
+def _expire(log: ViewedLog) -> list[Expired]:
+    """Apply retention, and return the segments with records that it deletes by their age."""
+    deleted: dict[Rule, list[ViewedSegment]] = {}
+    with contextlib.suppress(KidxError, OSError):  # the broker logs such an error, and tries again minutes later
+        deleted = log.expire()
+    return [
+        Expired(segment.log.source, records, segment.largest_timestamp, _actual(segment))
+        for segment in deleted.get("time", [])
+        if segment.log.source is not None and (records := records_in(segment.log.source, segment.size))
+    ]
+
+
+def _actual(segment: ViewedSegment) -> int:
+    """Return the largest timestamp of a segment's batches."""
+    largest = NO_TIMESTAMP
+    assert segment.log.source is not None
+    with contextlib.suppress(OSError), LogBlocks(segment.log.source, end=segment.size, checked=False) as blocks:
+        for rows in blocks:
+            largest = max(largest, int(rows["max_timestamp"].max(initial=NO_TIMESTAMP)))
+    return largest
+
+
+def _without_reason(expired: list[Expired], log_files: LogFiles) -> list[Expired]:
+    """Return the segments that retention does not delete if the time indexes have the timestamps of the batches."""
+    actual = {each.log: each.actual for each in expired}
+    with log_files.loaded() as log:
+        for segment in _segments(log):
+            if segment.log.source in actual:
+                segment.time_index.reset()
+                segment.maximum.set(TimestampOffset(actual[segment.log.source], segment.base_offset))
+        with contextlib.suppress(KidxError, OSError):
+            log.expire()
+        kept = {segment.log.source for segment in _segments(log)}
+    return [each for each in expired if each.log in kept]
+
+
+# -- appends -------------------------------------------------------------------------------------------------------
+
+
+def _append_and_read(log: ViewedLog, *, is_new: bool) -> Unread | None:
+    """Append some batches as a producer does, and read them; return None if a consumer gets them all.
+
+    Args:
+        log: the loaded log.
+        is_new: True if the records are of this moment, so that an old segment is rolled; False if they are as old as
+            the last ones, as those of a mirror, or of a leader that this broker follows.
+    """
+    active = cast("ViewedSegment", log.segments.active)
+    timestamp = log.clock() if is_new else max(active.largest_timestamp, 0)
+    first, size, source = log.end_offset, active.size, active.log.source
+    if source is None:
+        return None
+    config = log.config
+    value = bytes(min(config.index_interval_bytes + 1, config.max_message_bytes // 2, config.segment_bytes // 2))
+    reason, is_refused = "", False
+    try:
+        for _ in range(_BATCHES):
+            log.append_as_leader(build_batch([(timestamp, b"key", value)]), log.epochs.latest_epoch or 0)
+    except (KidxError, OSError) as error:
+        reason, is_refused = _said(error), True
+    for offset in range(first, log.end_offset):
+        reason = reason or _unreadable(log, offset, active, size)
+    return Unread(source, _end_of(source, size), size, reason, is_refused) if reason else None
+
+
+def _unreadable(log: ViewedLog, offset: int, active: ViewedSegment, size: int) -> str:
+    """Return the reason why a consumer does not get a new record; empty if it does."""
+    segment = log.segments.floor(offset)
+    try:
+        found = None if segment is None else segment.translate_offset(offset)
+        if segment is None or found is None:
+            return f"a consumer finds nothing at offset {offset}"
+        if segment is active and found.position < size:
+            next(segment.batches(found.position)).ensure_valid()
+            return f"a consumer gets an older batch at offset {offset}"
+        next(segment.batches(found.position)).ensure_valid()
+    except (KidxError, OSError) as error:
+        return f"a consumer gets an error at offset {offset}: {_said(error)}"
+    return ""
+
+
+def _end_of(log: Path, size: int) -> int:
+    """Return the position after the last batch that a reader of a log reaches."""
+    with LogBlocks(log, end=size, checked=False) as blocks:
+        for _ in blocks:
+            pass
+        return blocks.tail.valid_bytes
+
+
+def _said(error: Exception) -> str:
+    return str(error.kafka_message) if isinstance(error, KidxError) else str(error)
+
+
+# -- index files ---------------------------------------------------------------------------------------------------
+
+
+def _wrong_indexes(log: ViewedLog, log_files: LogFiles) -> Iterator[WrongIndex]:
+    """Yield the index files that the start has made wrong; those that were wrong before are not its doing."""
+    topic, partition, _ = parse_partition(log_files.directory.name) or (None, None, "")
+    bases = [segment.base_offset for segment in _segments(log)]
+    for segment, following in zip(_segments(log), [*bases[1:], None], strict=True):
+        base = segment.base_offset
+        if segment.log.is_changed or segment.log.source is None or segment.log.source.name == file_name(base, LOG):
+            continue
+        with scratch_directory() as scratch:
+            for suffix in SEGMENT_SUFFIXES:
+                in_view = log.directory / file_name(base, suffix)
+                if in_view.exists():
+                    (scratch / in_view.name).symlink_to(source_of(in_view) or in_view)
+            verdict = verify_segment(
+                Segment(
+                    scratch / file_name(base, LOG),
+                    base,
+                    topic,
+                    partition,
+                    frozenset(path.suffix for path in scratch.iterdir()),
+                    is_last=following is None,
+                    next_base_offset=following,
+                ),
+                release=log_files.dialect,
+            )
+        said: dict[str, str] = {}
+        for finding in verdict.findings:
+            if finding.verdict not in HARMLESS and finding.file.endswith(INDEX_SUFFIXES):
+                said.setdefault(finding.file, finding.message)
+        for name, message in said.items():
+            yield WrongIndex(log_files.directory / name, message)

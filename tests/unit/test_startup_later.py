@@ -1,0 +1,290 @@
+"""What a broker does by itself after it has loaded its logs: retention, first appends, index files that it makes."""
+
+import base64
+import os
+import shlex
+import shutil
+import subprocess
+
+import pytest
+from startups import EPOCH_MS, HOUR_MS, ID, fill, fill_partitions, log, start, stop_cleanly
+
+from kidx.errors import ToolError
+from kidx.rebuild import rebuild
+from kidx.records import SimpleRecord, build_batch
+from kidx.repair import repair_paths
+from kidx.startup.settings import Settings, read_properties
+
+DAY_MS = 24 * HOUR_MS
+SOON = EPOCH_MS + 3 * DAY_MS
+LATE = EPOCH_MS + 30 * DAY_MS
+RELEASES = ("3.9.2", "4.3.1")
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    return fill_partitions(tmp_path_factory.mktemp("filled"), 2)
+
+
+@pytest.fixture
+def data(filled, tmp_path):
+    """Make a log directory of a broker after a clean stop, with files as old as their records."""
+    target = stop_cleanly(filled, tmp_path / "data", {0: 48, 1: 48})
+    for path in target.glob("orders-*/*"):
+        os.utime(path, ns=(EPOCH_MS * 10**6, EPOCH_MS * 10**6))
+    return target
+
+
+def started(*paths, now=SOON, **options):
+    return start(*paths, clock=lambda: now, **options)
+
+
+def times(data, base=0):
+    return data / "orders-0" / f"{base:020d}.timeindex"
+
+
+# -- retention -------------------------------------------------------------------------------------------------------
+
+
+def zeroed(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+def ends_with_zeros(path):
+    path.write_bytes(path.read_bytes()[:-12] + bytes(12))
+
+
+def of_another_partition(path):
+    other = path.parents[1] / "older"
+    fill(other, begin=EPOCH_MS - 30 * DAY_MS)
+    shutil.copy(other / path.name, path)
+    shutil.rmtree(other)
+
+
+def empty(path):
+    path.write_bytes(b"")
+    old = (EPOCH_MS - 30 * DAY_MS) * 10**6
+    os.utime(path.with_suffix(".log"), ns=(old, old))
+
+
+def missing(path):
+    empty(path)
+    path.unlink()
+
+
+@pytest.mark.parametrize("damage", [zeroed, ends_with_zeros, of_another_partition, empty, missing])
+def test_retention_that_deletes_by_a_wrong_time_index_is_harm_and_a_repair_prevents_it(data, damage):
+    damage(times(data))
+    for release in RELEASES:
+        found = started(data, release=release)
+        (harm,) = found.later
+        assert (found.answer, harm.effect, harm.files, harm.records) == (
+            "no",
+            "retention",
+            (data / "orders-0" / log(0),),
+            12,
+        )
+        assert "would lose records to retention minutes after the start" in found.line
+        assert f"which is {EPOCH_MS + 135}, and so retention.ms=604800000 (Kafka's default)" in harm.reason
+        assert harm.remedy.startswith(f"kidx repair {data / 'orders-0'} --kafka {release} before the start")
+    assert repair_paths([data], release="3.9.2").changes
+    found = started(data)
+    assert (found.answer, found.later) == ("yes", ())
+
+
+def test_segments_whose_records_are_old_are_no_loss(data):
+    zeroed(times(data))
+    assert started(data, now=LATE).later == ()
+
+
+def test_a_segment_without_time_index_is_as_old_as_its_file(data):
+    """Loading makes an empty time index, and retention takes the modification time of the log."""
+    times(data).unlink()
+    assert started(data).later == ()
+
+
+def test_segments_after_a_wrong_one_are_kept_by_their_own_age(data):
+    zeroed(times(data, 12))
+    assert started(data).later == ()
+    zeroed(times(data, 0))
+    (harm,) = started(data).later
+    assert [path.name for path in harm.files] == [log(0), log(12)]
+
+
+def test_the_active_segment_is_rolled_and_deleted(data):
+    for base in range(0, 48, 12):
+        zeroed(times(data, base))
+    (harm,) = started(data).later
+    assert ([path.name for path in harm.files], harm.records) == ([log(0), log(12), log(24), log(36)], 48)
+
+
+def test_a_log_that_cannot_be_repaired_is_to_be_copied_first(data):
+    path = data / "orders-0" / log(0)
+    content = bytearray(path.read_bytes())
+    content[700] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(EPOCH_MS * 10**6, EPOCH_MS * 10**6))
+    zeroed(times(data))
+    (harm,) = started(data).later
+    assert (harm.records, str(path) in harm.remedy, "kidx repair" in harm.remedy) == (10, True, False)
+
+
+# -- settings --------------------------------------------------------------------------------------------------------
+
+
+def compact(text):
+    return b"\0" if text is None else bytes([len(text) + 1]) + text.encode()
+
+
+def config_record(kind, resource, name, value):
+    return b"\x01\x04\x00" + bytes([kind]) + b"".join(map(compact, (resource, name, value))) + b"\0"
+
+
+def write_metadata(data, tmp_path, *records):
+    metadata = data / "__cluster_metadata-0"
+    metadata.mkdir()
+    topic = b"\x01\x02\x00" + compact("orders") + base64.urlsafe_b64decode(f"{ID}==") + b"\0"
+    batches = [
+        build_batch([SimpleRecord(1, None, record)], base_offset=n) for n, record in enumerate((topic, *records))
+    ]
+    (metadata / log(0)).write_bytes(b"".join(batches))
+    rebuild(metadata / log(0), tmp_path / "rebuilt", dialect="3.9.2")
+    shutil.copytree(tmp_path / "rebuilt", metadata, dirs_exist_ok=True)
+
+
+def test_the_settings_of_the_topic_come_first(data, tmp_path):
+    zeroed(times(data))
+    write_metadata(data, tmp_path, config_record(2, "orders", "retention.ms", "-1"))
+    assert started(data).later == ()
+
+
+def test_a_compacted_topic_has_no_retention(data, tmp_path):
+    zeroed(times(data))
+    write_metadata(data, tmp_path, config_record(2, "orders", "cleanup.policy", "compact"))
+    assert started(data).later == ()
+
+
+def test_the_broker_s_settings_come_before_server_properties_and_these_before_the_defaults(data, tmp_path):
+    write_metadata(
+        data,
+        tmp_path,
+        config_record(4, "", "log.retention.ms", "1000"),
+        config_record(4, "1", "log.retention.ms", "2000"),
+        config_record(2, "orders", "retention.bytes", "7"),
+        config_record(2, "orders", "retention.bytes", None),
+    )
+    file = tmp_path / "server.properties"
+    file.write_text("# a comment\nlog.retention.hours = 2\nlog.retention.bytes=5\nlog.roll.hours=3\n")
+    properties = read_properties(file)
+    found = [
+        (each.config.retention_ms, each.source_of("retention.ms"))
+        for node, given in ((1, properties), (2, properties))
+        for each in [Settings([data], node, given).of("orders", 4096)]
+    ]
+    assert found == [(2000, "the broker's setting"), (1000, "the cluster's setting")]
+    elsewhere = Settings([], None, properties).of("orders", 4096)
+    assert (elsewhere.config.retention_ms, elsewhere.source_of("retention.ms")) == (2 * HOUR_MS, "server.properties")
+    assert (elsewhere.config.retention_bytes, elsewhere.config.segment_ms) == (5, 3 * HOUR_MS)
+    assert Settings([]).of("orders", 4096).source_of("retention.ms") == "Kafka's default"
+    assert Settings([]).of("__consumer_offsets", 4096).config.deletes is False
+
+
+def test_server_properties_are_given(data, tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_text("log.retention.hours=-1\n")
+    zeroed(times(data))
+    found = started(data, config=file)
+    assert (found.answer, found.later) == ("yes, but", ())
+    assert found.limits == ["start: not checked: other brokers and controllers, free space and memory"]
+    file.write_text("log.retention.hours=many\n")
+    with pytest.raises(ToolError, match=r"log\.retention\.hours is not a number: 'many'"):
+        started(data, config=file)
+    with pytest.raises(ToolError, match="No such file"):
+        started(data, config=tmp_path / "none")
+
+
+# -- the first appends -----------------------------------------------------------------------------------------------
+
+
+def torn(path):
+    with path.open("r+b") as file:
+        file.truncate(path.stat().st_size - 10)
+
+
+def behind(data):
+    def damage(path):
+        with path.open("ab") as file:
+            file.write(data)
+
+    return damage
+
+
+TAILS = {
+    "torn": torn,
+    "a length of 5000": behind((48).to_bytes(8, "big") + (5000).to_bytes(4, "big") + b"\0\0\0\0\2" + b"x" * 40),
+    "eight zeros": behind(bytes(8)),
+    "garbage": behind(b"\x7f" * 300),
+}
+
+
+@pytest.mark.parametrize("now", [EPOCH_MS + 7 * HOUR_MS, LATE])
+@pytest.mark.parametrize("damage", TAILS.values(), ids=TAILS)
+def test_appends_behind_bytes_that_nobody_can_pass_are_harm_and_the_command_prevents_it(data, damage, now):
+    path = data / "orders-0" / log(36)
+    damage(path)
+    found = started(data, now=now)
+    (harm,) = found.later
+    assert (found.answer, harm.effect) == ("no", "appends")
+    assert "1 partition would take new records that nobody can read" in found.line
+    subprocess.run(["sh", "-c", harm.remedy.partition(": ")[2]], check=True)
+    assert list((data.parent / "data.aside").iterdir())
+    found = started(data, now=now)
+    assert (found.later, found.of("cut")) == ((), [])
+
+
+def test_after_a_kill_the_recovery_cuts_the_tail(data):
+    torn(data / "orders-0" / log(36))
+    (data / ".kafka_cleanshutdown").unlink()
+    assert started(data).later == ()
+
+
+def test_a_time_index_that_makes_the_broker_refuse_records(data):
+    """An entry of a later offset: the next entry would not follow it."""
+    path = times(data, 36)
+    entry = (EPOCH_MS + 6 * HOUR_MS).to_bytes(8, "big") + (5000).to_bytes(4, "big")
+    path.write_bytes(entry)
+    (harm,) = started(data).later
+    assert (harm.effect, harm.reason.startswith("the broker refuses new records: ")) == ("appends", True)
+    assert "kidx repair" in harm.remedy
+    repair_paths([data], release="3.9.2")
+    assert started(data).later == ()
+
+
+# -- index files that the start makes --------------------------------------------------------------------------------
+
+
+def test_a_copy_named_swap_is_taken_over_without_its_index_files(data):
+    path = data / "orders-0" / log(12)
+    shutil.copy2(path, f"{path}.swap")
+    found = started(data)
+    (harm,) = found.later
+    assert (found.answer, harm.effect) == ("no", "indexes")
+    assert "a search for" in harm.reason
+    assert "1 partition would get wrong index files" in found.line
+    command = harm.remedy.partition(": ")[2]
+    assert shlex.split(command)[-2] == f"{path}.swap"
+    subprocess.run(["sh", "-c", command], check=True)
+    assert started(data).answer == "yes"
+
+
+def test_an_old_release_recovers_a_swapped_segment(data):
+    path = data / "orders-0" / log(12)
+    shutil.copy2(path, f"{path}.swap")
+    assert started(data, release="2.8.2").later == ()
+
+
+def test_a_swapped_segment_with_its_index_files_is_right(data):
+    for suffix in (".log", ".index", ".timeindex"):
+        path = (data / "orders-0" / log(12)).with_suffix(suffix)
+        path.rename(f"{path}.swap")
+    assert started(data).later == ()
