@@ -131,10 +131,13 @@ def explain_timestamp(log: ReadOnlyLog, timestamp: int) -> Explanation:
     start = log.search_start if log.dialect.search_start_survives_truncation else log.start_offset
     for segment in log.segments:
         largest = segment.largest_timestamp
-        dated = segment.max_timestamp_so_far.timestamp >= 0
+        last = segment.max_timestamp_so_far
+        dated = last.timestamp >= 0
         description = (
             f"its largest timestamp {largest}" if dated else f"without a timestamp, its modification time {largest}"
         )
+        if last.are_zeros(segment.base_offset):
+            description += ", for its .timeindex ends with zeros,"
         if largest < timestamp:
             explanation.segments.append(
                 SegmentVisit(segment.base_offset, largest, False, f"{description} is before the target")

@@ -19,7 +19,7 @@ from kidx.index.lazy import LazyIndex
 from kidx.index.transaction import TransactionIndex
 from kidx.layout import OFFSET_INDEX, TIME_INDEX
 from kidx.rebuild import rebuild
-from kidx.records import NO_TIMESTAMP, CorruptRecordError
+from kidx.records import CorruptRecordError
 from kidx.segment.file_records import FileRecords
 from kidx.segment.files import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX
 from kidx.segment.reader import SegmentReader
@@ -78,10 +78,7 @@ class FileSegment:
                 last = os.pread(descriptor, TIME_INDEX.size, max(0, entries - 1) * TIME_INDEX.size)
         except FileNotFoundError:  # loading creates an empty one (SEG-35)
             last = b""
-        if len(last) < TIME_INDEX.size:
-            return TimestampOffset(NO_TIMESTAMP, self.base_offset)
-        timestamp, relative = TIME_INDEX.struct.unpack(last)
-        return TimestampOffset(timestamp, self.base_offset + relative)
+        return TimestampOffset.in_last_slot(last, self.base_offset)
 
     @property
     def largest_timestamp(self) -> int:
@@ -152,7 +149,7 @@ class FileSegment:
             copy = self._scratch / path.name
             copy.touch()
             return copy
-        if not self.files.is_last:
+        if not self.files.is_last or self.files.clean:  # after a clean stop, loading takes zeros for entries (SEG-27)
             return path
         width = _ENTRY_SIZES[suffix]
         with regular(path) as descriptor:

@@ -39,6 +39,7 @@ class IndexContent:
         trailing_bytes: number of bytes after the last whole entry.
         size: size of the file in bytes.
         omitted: number of entries above the requested maximum.
+        last_slot: bytes of the last whole slot of the file, which may be padding; empty without one.
     """
 
     entries: Array
@@ -46,6 +47,7 @@ class IndexContent:
     trailing_bytes: int
     size: int
     omitted: int = 0
+    last_slot: bytes = b""
 
     def without_half(self, base_offset: int) -> IndexContent:
         """Return the content without a last entry of which only the first field has been written.
@@ -81,6 +83,7 @@ def read_index(path: str | os.PathLike[str], base_offset: int, *, max_entries: i
             end = position + len(chunk)
             if position < limit:
                 data += bytes(position - len(data)) + chunk[: limit - position]
+        last_slot = os.pread(descriptor, width, (size // width - 1) * width) if size >= width else b""
     if suffix == ".txnindex":  # never preallocated: zeros are entries
         end = size
     used = min(-(-end // width), size // width)
@@ -88,7 +91,12 @@ def read_index(path: str | os.PathLike[str], base_offset: int, *, max_entries: i
     data += bytes(max(0, (retained + 1) * width - len(data)))
     content = parse_index(bytes(data[: retained * width]), base_offset, suffix, trimmed=True)
     return replace(
-        content, padding_entries=size // width - used, trailing_bytes=size % width, size=size, omitted=used - retained
+        content,
+        padding_entries=size // width - used,
+        trailing_bytes=size % width,
+        size=size,
+        omitted=used - retained,
+        last_slot=last_slot,
     )
 
 
@@ -104,8 +112,9 @@ def parse_index(data: bytes, base_offset: int, suffix: str, *, trimmed: bool = F
     stored = _STORED[suffix]
     trailing = len(data) % stored.itemsize
     found = np.frombuffer(data, stored, len(data) // stored.itemsize)
+    last_slot = found[-1:].tobytes()
     if suffix == ".txnindex":
-        return IndexContent(found.astype(stored.newbyteorder("=")), 0, trailing, len(data))
+        return IndexContent(found.astype(stored.newbyteorder("=")), 0, trailing, len(data), last_slot=last_slot)
     used = len(found) if trimmed else min(-(-len(data.rstrip(b"\0")) // stored.itemsize), len(found))
     entries = np.zeros(used, [(name, "i8") for name in _COLUMNS[suffix]])
     for name in _COLUMNS[suffix]:
@@ -113,4 +122,4 @@ def parse_index(data: bytes, base_offset: int, suffix: str, *, trimmed: bool = F
             entries[name] = found["relative_offset"][:used].astype(np.int64) + base_offset
         else:
             entries[name] = found[name][:used]
-    return IndexContent(entries, len(found) - used, trailing, len(data))
+    return IndexContent(entries, len(found) - used, trailing, len(data), last_slot=last_slot)

@@ -23,6 +23,7 @@ import numpy as np
 
 from kidx.errors import KidxError
 from kidx.files import read_range
+from kidx.index.entries import TimestampOffset
 from kidx.records import iter_batches
 from kidx.records.layout import ATTRIBUTE_CODEC, ATTRIBUTE_LOG_APPEND_TIME
 from kidx.scan.expected import TIME_ENTRY
@@ -94,40 +95,47 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
 
 
 def _check_last(content: IndexContent, facts: Gatherer, reporter: Reporter, *, finished: bool) -> None:
-    entries, log = content.entries, facts.log
-    last = int(entries["timestamp"][-1]) if len(entries) else -1
-    slot = len(entries) - 1 if len(entries) else None
+    """Report a last entry that is not the largest timestamp; in a finished segment zeros are an entry, too."""
+    log, base = facts.log, reporter.segment.base_offset
+    slots = len(content.entries) + content.omitted + (content.padding_entries if finished else 0)
+    own = content.entries[-1:].tolist()
+    found = TimestampOffset.in_last_slot(content.last_slot, base)
+    last = found if finished else TimestampOffset._make(own[0]) if own else TimestampOffset(-1, base)
     place = {
-        "slot": slot,
-        "timestamp": last,
-        "offset": None if slot is None else int(entries["offset"][-1]),
+        "slot": slots - 1 if slots else None,
+        "timestamp": last.timestamp,
+        "offset": last.offset if slots else None,
         "expected": f"{log.max_timestamp} at {log.max_timestamp_offset}",
-        "actual": "no entry" if slot is None else f"{last} at {int(entries['offset'][-1])}",
+        "actual": f"{last.timestamp} at {last.offset}" if slots else "no entry",
     }
-    if last < log.max_timestamp and finished:
+    said = f"{last.in_words(base)}, and the log has {log.max_timestamp} at {log.max_timestamp_offset}"
+    if last.timestamp < log.max_timestamp and finished:
+        if not slots:
+            effect = (
+                "the segment counts as old as its .log file, by its modification time: a search for a later time "
+                "leaves it out, and retention goes by it"
+            )
+        else:
+            effect = (
+                f"a search for {last.timestamp + 1} to {log.max_timestamp} leaves this segment out, and retention "
+                f"takes it for older than it is{', for one of 1970' if not last.timestamp else ''}"
+            )
+        reporter.add(_SUFFIX, "SEG-22", "broken", f"{said}: {effect}", **place)
+    elif last.timestamp > log.max_timestamp:
         reporter.add(
             _SUFFIX,
             "SEG-22",
             "broken",
-            f"the last entry has timestamp {last} and the log {log.max_timestamp}: a search for {last + 1} to "
-            f"{log.max_timestamp} leaves this segment out, and retention takes it for older than it is",
+            f"{said}: a search for {log.max_timestamp + 1} to {last.timestamp} ends in this segment without a result, "
+            "though later ones may have one",
             **place,
         )
-    elif last > log.max_timestamp:
-        reporter.add(
-            _SUFFIX,
-            "SEG-22",
-            "broken",
-            f"the last entry has timestamp {last} and the log {log.max_timestamp}: a search for "
-            f"{log.max_timestamp + 1} to {last} ends in this segment without a result, though later ones may have one",
-            **place,
-        )
-    elif slot is not None and last == log.max_timestamp and facts.time_facts["holder_max"][-1] != last:
+    elif own and last == tuple(own[0]) and last.timestamp == log.max_timestamp != facts.time_facts["holder_max"][-1]:
         reporter.add(
             _SUFFIX,
             "LO-9",
             "broken",
-            f"the batch with offset {place['offset']} does not have the segment's largest timestamp, {last}: "
+            f"the batch with offset {last.offset} does not have the segment's largest timestamp, {last.timestamp}: "
             "ListOffsets(-3) names a wrong record up to 3.7",
             **place,
         )

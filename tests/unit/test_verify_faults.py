@@ -1,6 +1,7 @@
 """Faults planted by hand in files of real brokers: each is found, and nothing else."""
 
 import os
+import re
 import shutil
 import struct
 from pathlib import Path
@@ -8,6 +9,8 @@ from pathlib import Path
 import google_crc32c
 import pytest
 
+from kidx.lookup import ReadOnlyLog
+from kidx.lookup.explain import explain_timestamp
 from kidx.records import iter_batches
 from kidx.verify import verify_paths
 
@@ -410,3 +413,58 @@ def test_offset_indexes_without_entries_are_not_exact_if_time_indexes_have_some(
     offsets = [file for name, file in verdicts.items() if name.endswith(".index")]
     assert {file.verdict for file in offsets} == {"sound"}
     assert all("its entries were lost, or the broker was restarted" in file.why for file in offsets)
+
+
+def zeroed(path):
+    path.write_bytes(bytes(path.stat().st_size))
+
+
+TIMES = {
+    "zeros": (zeroed, "the file ends with zeros, the entry 0 at 0", 0, ", for its .timeindex ends with zeros,"),
+    "zeros at the end": (
+        lambda path: overwrite(path, -12, bytes(12)),
+        "the file ends with zeros, the entry 0 at 0",
+        0,
+        ", for its .timeindex ends with zeros,",
+    ),
+    "padding": (
+        lambda path: grow(path, 120),
+        "the file ends with zeros, the entry 0 at 0",
+        0,
+        ", for its .timeindex ends with zeros,",
+    ),
+    "the last entry is lost": (
+        lambda path: os.truncate(path, path.stat().st_size - 12),
+        "the last entry is ",
+        None,
+        "",
+    ),
+    "no entry": (lambda path: os.truncate(path, 0), "there is no entry", -1, "without a timestamp"),
+}
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("name", TIMES)
+def test_verification_and_lookup_agree_on_the_largest_timestamp(disk, name, clean):
+    """What a search leaves out by the finding is what a lookup with the same files leaves out."""
+    plant, words, largest, described = TIMES[name]
+    if clean:
+        (disk / ".kafka_cleanshutdown").touch()
+    times = (disk / ONE / SEGMENT).with_suffix(".timeindex")
+    plant(times)
+    (found,) = [each for each in verify_paths([disk]).findings if each.clause == "SEG-22"]
+    assert found.message.startswith(words)
+    assert largest is None or found.timestamp == largest
+    with ReadOnlyLog(disk / ONE) as log:
+        first = log.segments[0]
+        assert first.max_timestamp_so_far == (found.timestamp, found.offset or 0)
+        visit = explain_timestamp(log, 1).segments[0]
+        assert described in visit.why
+        if found.timestamp < 0:
+            assert "modification time" in found.message
+            return
+        left_out = re.search(r"a search for (\d+) to (\d+) leaves this segment out", found.message)
+        for target, is_searched in zip(
+            (found.timestamp, *map(int, left_out.groups())), (True, False, False), strict=True
+        ):
+            assert explain_timestamp(log, target).segments[0].chosen == is_searched, target
