@@ -10,9 +10,16 @@ import json
 import os
 import re
 import shlex
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_DATES_END: Final = 253_402_300_800_000
+"""Milliseconds up to the year 10000, which ``datetime`` does not know."""
+_YEAR_MS: Final = 31_556_952_000
+_IN_SECONDS: Final = range(631_152_000, 4_102_444_800)
+"""Seconds from 1990 to 2100: as milliseconds, they are in January or February 1970."""
 _SHORT: Final = {"\t": r"\t", "\n": r"\n", "\r": r"\r"}
 
 
@@ -41,6 +48,28 @@ def counted(number: int, noun: str) -> str:
         noun = noun.removesuffix("y") + "ie" if noun.endswith("ry") else noun
         noun += "es" if noun.endswith(("ch", "x", "sh", "ss")) else "s"
     return f"{number:,} {noun}"
+
+
+def dated(milliseconds: int) -> str:
+    """Return a timestamp with its date in UTC: ``1700000000000 (2023-11-14T22:13:20Z)``; a negative one is no time."""
+    if milliseconds < 0:
+        return str(milliseconds)
+    if milliseconds >= _DATES_END:
+        return f"{milliseconds} (in the year {1970 + milliseconds // _YEAR_MS:,})"
+    date = _iso(milliseconds)
+    seconds = f", in seconds {_iso(milliseconds * 1000)}" if milliseconds in _IN_SECONDS else ""
+    return f"{milliseconds} ({date}{seconds})"
+
+
+def looks_like_seconds(timestamp: int) -> bool:
+    """Return True for a timestamp in milliseconds that is a likely date only if it is read in seconds."""
+    return timestamp in _IN_SECONDS
+
+
+def _iso(milliseconds: int) -> str:
+    """Return a time before the year 10000 as ISO 8601, without a fraction that is 0."""
+    time = _EPOCH + timedelta(milliseconds=milliseconds)
+    return time.isoformat(timespec="milliseconds" if milliseconds % 1000 else "seconds").replace("+00:00", "Z")
 
 
 def shell_word(text: str | os.PathLike[str]) -> str:

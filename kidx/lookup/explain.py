@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from kidx.layout import PAGE_BYTES
+from kidx.printable import dated
 from kidx.records import NO_PARTITION_LEADER_EPOCH
 from kidx.segment.results import TimestampAndOffset
 
@@ -132,9 +133,10 @@ def explain_timestamp(log: ReadOnlyLog, timestamp: int) -> Explanation:
     for segment in log.segments:
         largest = segment.largest_timestamp
         last = segment.max_timestamp_so_far
-        dated = last.timestamp >= 0
         description = (
-            f"its largest timestamp {largest}" if dated else f"without a timestamp, its modification time {largest}"
+            f"its largest timestamp {dated(largest)}"
+            if last.timestamp >= 0
+            else f"without a timestamp, its modification time {dated(largest)}"
         )
         if last.are_zeros(segment.base_offset):
             description += ", for its .timeindex ends with zeros,"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from kidx.layout import PAGE_BYTES
-from kidx.printable import counted
+from kidx.printable import counted, dated
 
 if TYPE_CHECKING:
     from kidx.lookup.explain import Explanation, IndexVisit, SegmentVisit
@@ -18,7 +18,8 @@ _MAX_LISTED: Final = 8
 
 def render(explanation: Explanation) -> Iterator[str]:
     """Yield the lines of the text. Marks carry the meaning, not colours, so that nothing is lost in a pipe."""
-    yield f"looking for {explanation.kind} {explanation.target}"
+    target = dated(explanation.target) if explanation.kind == "timestamp" else explanation.target
+    yield f"looking for {explanation.kind} {target}"
     yield from _segments(explanation)
     for name, visit in (("time index", explanation.time_index), ("offset index", explanation.offset_index)):
         if visit is not None:
@@ -31,7 +32,7 @@ def render(explanation: Explanation) -> Iterator[str]:
     else:
         timestamp, offset, leader_epoch = explanation.answer
         epoch = "none" if leader_epoch is None else leader_epoch
-        yield f"answer        offset {offset}, timestamp {timestamp}, leader epoch {epoch}"
+        yield f"answer        offset {offset}, timestamp {dated(timestamp)}, leader epoch {epoch}"
     yield f"bytes touched {explanation.bytes_touched:,}; without the indexes {explanation.bytes_without_index:,}"
 
 
@@ -63,7 +64,10 @@ def _index(name: str, visit: IndexVisit) -> Iterator[str]:
         yield f"   [{_bar(visit, pages)}]  ○ cold page, ● warm page, ◆ where the entry lies"
     for number, probe in enumerate(visit.probes, 1):
         yield f"   {number:>2}. slot {probe.slot:,}  page {probe.page:,}  {probe.section}"
-    found = " ".join(f"{field} {value}" for field, value in zip(visit.found._fields, visit.found, strict=True))
+    found = " ".join(
+        f"{field} {dated(value) if field == 'timestamp' else value}"
+        for field, value in zip(visit.found._fields, visit.found, strict=True)
+    )
     yield f"   → {f'slot {visit.slot:,}: ' if visit.slot >= 0 else 'no entry at or before the target: '}{found}"
 
 
@@ -95,7 +99,7 @@ def _log(explanation: Explanation) -> Iterator[str]:
         else:
             yield (
                 f" {'▶' if batch.opened else '·'} at {batch.position:,}: {counted(batch.size, 'byte')}, offsets"
-                f" {batch.base_offset}–{batch.last_offset}, largest timestamp {batch.max_timestamp}"
+                f" {batch.base_offset}–{batch.last_offset}, largest timestamp {dated(batch.max_timestamp)}"
                 f"{'' if batch.opened else ', only its header read'}"
             )
 

@@ -19,6 +19,7 @@ from kidx.log.lookup import (
 )
 from kidx.lookup.read_only_log import ReadOnlyLog
 from kidx.lookup.remote_segment import RemoteFileSegment
+from kidx.printable import dated
 from kidx.records.record import NO_TIMESTAMP
 from kidx.remote.directory import add_metadata, read_remote
 from kidx.remote.lineage import chain, epochs_of, in_epoch, is_within, topic_id_in, with_records
@@ -164,10 +165,10 @@ class TieredLog(ReadOnlyLog):
                 yield Visit(
                     segment,
                     self.local_start,
-                    f"its largest timestamp {largest} is the first local one not before the target",
+                    f"its largest timestamp {dated(largest)} is the first local one not before the target",
                 )
                 return
-            yield Visit(segment, None, f"its largest timestamp {largest} is before the target")
+            yield Visit(segment, None, f"its largest timestamp {dated(largest)} is before the target")
 
     def _remote_path(self, timestamp: int) -> Iterator[Visit]:
         epoch = self.epoch_of(self.start_offset)
@@ -178,14 +179,14 @@ class TieredLog(ReadOnlyLog):
                     continue
                 largest = segment.largest_timestamp
                 if largest < timestamp:
-                    yield Visit(segment, None, f"its largest timestamp {largest} is before the target")
+                    yield Visit(segment, None, f"its largest timestamp {dated(largest)} is before the target")
                     continue
                 if stored.end_offset <= self.start_offset:
                     yield Visit(segment, None, f"it ends before the log start {self.start_offset}")
                     continue
                 why = (
-                    f"its largest timestamp {largest} is the first not before the target; later remote segments are"
-                    " skipped"
+                    f"its largest timestamp {dated(largest)} is the first not before the target; later remote "
+                    "segments are skipped"
                 )
                 if self.dialect.prefers_local_segments and stored.base_offset >= self.segments[0].base_offset:
                     return  # the local log has the same records

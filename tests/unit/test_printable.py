@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kidx.printable import counted, encodable, json_text, printable, printable_lines
+from kidx.printable import counted, dated, encodable, json_text, printable, printable_lines
 
 ANY_TEXT = st.text(st.characters(codec=None)) | st.binary().map(os.fsdecode)  # lone surrogates, too
 
@@ -88,3 +88,19 @@ def _encodable(value):
 def test_singular_and_plural(noun, none, many):
     """Of each ending that a noun has here."""
     assert [counted(number, noun) for number in (0, 1, 1200)] == [none, f"1 {noun}", many]
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "text"),
+    [
+        (-1, "-1"),
+        (0, "0 (1970-01-01T00:00:00Z)"),
+        (1_700_000_000_777, "1700000000777 (2023-11-14T22:13:20.777Z)"),
+        (1_700_000_000, "1700000000 (1970-01-20T16:13:20Z, in seconds 2023-11-14T22:13:20Z)"),
+        (253_402_300_799_999, "253402300799999 (9999-12-31T23:59:59.999Z)"),
+        (300_000_000_000_000, "300000000000000 (in the year 11,476)"),
+        (1 << 62, "4611686018427387904 (in the year 146,140,482)"),
+    ],
+)
+def test_a_timestamp_is_shown_with_its_date(milliseconds, text):
+    assert dated(milliseconds) == text
