@@ -13,6 +13,7 @@ from hypothesis import seed as seeded
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from conformance.errors import ToolError
 from conformance.runs.profiles import round_of
 
 SEED_OF_ROUND: Final = 1_000_003
@@ -62,6 +63,18 @@ class _TimeIsUp(BaseException):
     """Exception that ends Hypothesis between two examples."""
 
 
+class _Ended(BaseException):
+    """Exception around an error that ends the run: Hypothesis would execute the example again to explain the error.
+
+    Attributes:
+        error: The error.
+    """
+
+    def __init__(self, error: ToolError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def run_chunk(
     bound: type[Any], how: settings, seed: int, examples: int, is_time_up: Callable[[], bool] = lambda: False
 ) -> bool:
@@ -80,16 +93,29 @@ def run_chunk(
 
     Raises:
         DivergenceError: A participant diverges, and it counts.
+        ToolError: The run cannot go on.
     """
 
+    def do(self: Any, *arguments: Any) -> Any:
+        try:
+            return super(type(self), self).do(*arguments)
+        except ToolError as error:
+            raise _Ended(error) from error
+
     def teardown(self: Any) -> None:
-        super(type(self), self).teardown()
+        try:
+            super(type(self), self).teardown()
+        except ToolError as error:
+            raise _Ended(error) from error
         if sys.exception() is None and is_time_up():
             raise _TimeIsUp
 
-    timed = type(bound.__name__, (bound,), {"teardown": teardown, "__module__": bound.__module__})
+    members = {"do": do, "teardown": teardown, "__module__": bound.__module__}
+    timed = type(bound.__name__, (bound,), members)
     try:
         run_state_machine_as_test(seeded(seed)(timed), settings=settings(how, max_examples=examples))
     except _TimeIsUp:
         return False
+    except _Ended as ended:
+        raise ended.error from ended.error.__cause__
     return True

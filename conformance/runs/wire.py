@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from conformance.kafka.client import ClientError
+from conformance.errors import ToolError
 from conformance.lockstep.scopes.wire import MACHINE, WireLockstep
 from conformance.machines.wire import WireMachine
 from conformance.runs.server_run import ServerRun
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
 class WireRun(ServerRun):
     """Run of one broker that is tested only through the protocol.
 
-    The run announces the topics that it will create before it creates the first. If the broker hangs, closes the
-    connection or lacks a required feature, the run raises a ToolError; divergences found before are emitted.
+    The run announces the topics that it will create before it creates the first, and how to remove them by hand. A
+    request without a usable response is a divergence. If the broker lacks a required feature, cannot be reached or
+    creates no topic, the run ends; it raises a ToolError if it has found no divergence until then.
     """
 
     machine = MACHINE
@@ -48,20 +49,25 @@ class WireRun(ServerRun):
             end = "deletes" if broker.deletes else "leaves"
             self.context.announce(
                 f"creates topics named {broker.prefix}… on {broker.address}, {stops}{end} them at the end, and touches"
-                " no other topic"
+                f" no other topic; after a kill -9, remove them with {broker.removal}"
             )
             self.started = time.monotonic()
             lockstep = self._lockstep("run", is_over=self.is_late, limit=self.amount.answers)
             bound = WireMachine.bind(lockstep, restarts=self.amount.restarts if broker.process else 0)
+            ended: ToolError | None = None
             try:
                 # A topic that was abandoned does not end the run.
                 self.run_examples(bound, lambda: lockstep.is_exhausted)
-            except ClientError:
-                self._report(lockstep, is_gone=True)
-                raise
-            divergences = self._report(lockstep)
+            except ToolError as error:
+                ended = error
+            divergences = self._report(lockstep, is_gone=broker.gone is not None)
+            if ended is not None:
+                if not divergences:
+                    raise ended
+                self.context.announce(f"ended early: {ended}")
             tally, diverging = lockstep.statistics, (clause for clause, _ in lockstep.differences)
-            return self.result(tally, diverging, divergences, details_of(broker, tally))
+            details = details_of(broker, tally) | ({"ended": str(ended)} if ended is not None else {})
+            return self.result(tally, diverging, divergences, details)
 
     def _lockstep(self, name: str, **options: Any) -> WireLockstep:
         scratch = self._scratch / name
@@ -100,10 +106,13 @@ class WireRun(ServerRun):
 
         def attempt(operations: Sequence[Operation]) -> DivergenceError | None:
             fresh = self._lockstep(f"shrink-{key[0]}-{next(numbers)}")
-            for number, operation in enumerate(operations, start=1):
-                fresh.watches = number == len(operations)
-                fresh.perform(operation)
-            fresh.finish()
+            try:
+                for number, operation in enumerate(operations, start=1):
+                    fresh.watches = number == len(operations)
+                    fresh.perform(operation)
+                fresh.finish()
+            except ToolError:
+                return None
             return fresh.differences.get(key)
 
         return attempt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -41,9 +42,22 @@ class WireOptions:
         connect = None if self.command_config is None else read_command_config(self.command_config)
         with open_endpoint(implementation, self.start_command) as (address, lacks, process):
             without = (*self.without, *lacks)
-            with WireBroker(address, connect=connect, without=without, limit=self.limit, process=process) as broker:
-                broker.topic_config = dict(map(_property, self.topic_config))
+            broker = WireBroker(
+                address,
+                connect=connect,
+                without=without,
+                limit=self.limit,
+                process=process,
+                command_config=self.command_config,
+            )
+            broker.topic_config = dict(map(_property, self.topic_config))
+            try:
                 yield broker
+            finally:
+                broker.close()
+                if broker.left:  # also if the process ends by a signal, and however quiet it is
+                    text = f"left {len(broker.left)} topics on {broker.address}: remove them with {broker.removal}"
+                    print(text, file=sys.stderr)  # noqa: T201
 
 
 def _property(text: str) -> tuple[str, str | int]:

@@ -25,7 +25,7 @@ _WRONG_LAST_STABLE_OFFSET: Final = "fetch", "another last stable offset"
 _LATEST: Final = "list_offsets -1"
 _LARGEST_TIMESTAMP: Final = "list_offsets -3"
 _TRANSACTION_BEGIN_DELETED: Final = "its begin deleted"
-_NO_RESPONSE: Final = ("CONNECTION_CLOSED", "UNDECODABLE_ANSWER")
+_NO_RESPONSE: Final = ("CONNECTION_CLOSED", "UNDECODABLE_ANSWER", "TIMED_OUT")
 _DELETED_RECORD: Final = "a deleted record"
 _RECORD: Final = "a record"
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import signal
 
 import pytest
 import wire_proxy
+from interrupted import interrupt
 
 from conformance.kafka.broker import LocalBroker
 from conformance.kafka.broker.ports import HOST, free_ports
@@ -47,6 +49,19 @@ def test_a_broker_that_conforms_is_unchanged_afterwards(typed, address):
     assert {topic for topic in left if topic.startswith("kidx-wire-")} == set()
     assert "mine" in left
     assert left - before <= {"__transaction_state"}
+
+
+@pytest.mark.broker
+@pytest.mark.thorough
+@pytest.mark.parametrize(("seconds", "number"), [(3.0, signal.SIGINT), (4.0, signal.SIGTERM), (5.5, signal.SIGINT)])
+def test_an_interrupted_run_deletes_its_topics(address, seconds, number):
+    """The terminal sends the signal to the whole group. It comes while a request has no response yet."""
+    done = interrupt(
+        "conformance", "run", "-i", f"wire:{address}", "--kafka", RELEASE, number=number, seconds=seconds, terminal=True
+    )
+    assert (done.code, done.left) == (128 + number, [])
+    with Client(address) as client:
+        assert [topic for topic in client.metadata(None).topics if topic.startswith("kidx-wire-")] == []
 
 
 @pytest.mark.broker

@@ -35,20 +35,29 @@ def frame(number, body):
     return struct.pack(">ii", 4 + len(body), number) + body
 
 
-def api_versions(offered=OFFERED):
+UNSUPPORTED_VERSION = 35
+
+
+def api_versions(offered, version, newest):
+    """Return the body of a response to ApiVersions; to a version after the newest, the error that KIP-511 specifies."""
     keys = [
         ApiVersionsResponse.ApiVersion(api_key=key, min_version=v[0], max_version=v[1]) for key, v in offered.items()
     ]
-    return bytes(ApiVersionsResponse(version=0, error_code=0, api_keys=keys).encode())
+    error = 0
+    if version > newest:
+        own = ApiVersionsResponse.ApiVersion(api_key=ApiVersionsRequest.API_KEY, min_version=0, max_version=newest)
+        keys, version, error = [own], 0, UNSUPPORTED_VERSION
+    return bytes(ApiVersionsResponse(version=version, error_code=error, api_keys=keys).encode())
 
 
 @contextmanager
-def server(reply, offered=OFFERED):
+def server(reply, offered=OFFERED, newest=ApiVersionsRequest.max_version):
     """Start a server that advertises versions, and calls a function for every other request.
 
     Args:
         reply: Function of the connection and the request that sends a reply; None to close the connection instead.
-        offered: The advertised versions.
+        offered: The advertised versions; None to call the function for ApiVersions, too.
+        newest: The newest version of ApiVersions that the server knows.
     """
     listening = socket.create_server((HOST, 0))
     threads = []
@@ -57,7 +66,7 @@ def server(reply, offered=OFFERED):
         with connection, contextlib.suppress(OSError, struct.error):
             for key, version, number in requests_on(connection):
                 if key == ApiVersionsRequest.API_KEY and offered is not None:
-                    connection.sendall(frame(number, api_versions(offered)))
+                    connection.sendall(frame(number, api_versions(offered, version, newest)))
                     continue
                 answer = reply(connection, (key, version, number))
                 if answer is None:

@@ -7,6 +7,7 @@ import contextlib
 import socket
 import struct
 import threading
+import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -99,6 +100,8 @@ class Proxy:
         self.upstream = upstream
         self.defect = None
         self.spoils_fetch = None
+        self.failure = None
+        self.is_dead = False
         self.spoilt = 0
         self.seen = {}
         self.cache = {}
@@ -116,10 +119,35 @@ class Proxy:
         finally:
             self.defect = self.spoils_fetch = None
 
+    @contextmanager
+    def failing(self, key, failure, *, once=False):
+        """Replace the responses to an API in the block; the number of replaced ones is counted.
+
+        Args:
+            key: The API key.
+            failure: Function of the proxy and the response; it returns what is sent, or None to close the connection.
+            once: True to replace the first response only.
+        """
+        self.spoilt, self.failure = 0, (key, failure, once)
+        try:
+            yield self
+        finally:
+            self.failure = None
+
+    def _failed(self, key, reply):
+        wanted, failure, once = self.failure or (None, None, False)
+        if key != wanted or (once and self.spoilt):
+            return reply
+        self.spoilt += 1
+        return failure(self, reply)
+
     def _accept(self):
         with contextlib.suppress(OSError):
             while True:
                 connection, _ = self._listening.accept()
+                if self.is_dead:
+                    connection.close()
+                    continue
                 thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
                 self._threads.append(thread)
                 thread.start()
@@ -141,7 +169,11 @@ class Proxy:
                     self.cache.clear()
                 elif key == FETCH and self.spoils_fetch is not None:
                     reply = self._spoilt_fetch(request, reply, version)
-                connection.sendall(struct.pack(">i", len(reply)) + reply)
+                reply = self._failed(key, reply)
+                if reply is None:
+                    return
+                if reply:
+                    connection.sendall(struct.pack(">i", len(reply)) + reply)
 
     def _spoilt_offsets(self, request, reply, version, broker):
         asks, answers = _decoded(LIST_OFFSETS, request, reply, version)
@@ -441,6 +473,48 @@ def stable_is_high_watermark(part):
     was, part.last_stable_offset = part.last_stable_offset, part.high_watermark
     return was != part.high_watermark
 
+
+LIMIT = 1.0
+"""Time limit in seconds of a client that a failure makes wait."""
+
+
+def is_silent(proxy, reply):
+    """Send no response, and keep the connection."""
+    return b""
+
+
+def is_late(proxy, reply):
+    """Send the response after the time limit of the client."""
+    time.sleep(1.3 * LIMIT)
+    return reply
+
+
+def closes(proxy, reply):
+    """Close the connection instead of responding."""
+
+
+def is_for_another_request(proxy, reply):
+    """Send the response with the correlation id of another request."""
+    return struct.pack(">i", struct.unpack(">i", reply[:4])[0] + 1) + reply[4:]
+
+
+def is_garbage(proxy, reply):
+    """Send a response whose body is not one."""
+    return reply[:4] + b"\xff" * (len(reply) - 4)
+
+
+def is_cut(proxy, reply):
+    """Send half of a response."""
+    return reply[: max(4, len(reply) // 2)]
+
+
+def dies(proxy, reply):
+    """Close the connection, and accept none from now on."""
+    proxy.is_dead = True
+
+
+FAILURES = (is_silent, is_late, closes, is_for_another_request, is_garbage, is_cut, dies)
+"""Ways in which a response may be missing."""
 
 DEFECTS = {
     last_not_after: {"LO-6", "LO-12"},

@@ -28,8 +28,9 @@ from conformance.kafka.client import (
 
 pytest.importorskip("kafka")
 
-from faulty_server import OFFERED, frame, server
+from faulty_server import OFFERED, api_versions, frame, server
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
+from kafka.protocol.metadata import ApiVersionsRequest
 
 LIMIT = 1.0
 """Seconds: what hangs is waited for in real time."""
@@ -49,6 +50,40 @@ def offsets_answer(version, *parts):
         for number, error, offset, timestamp, epoch in parts
     ]
     return bytes(ListOffsetsResponse(version=version, topics=[topic(name="t", partitions=found)]).encode())
+
+
+# -- versions ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("newest", "exchanges"), [(4, [4]), (3, [4, 3]), (2, [4, 2]), (0, [4, 0])])
+def test_the_versions_are_requested_from_the_newest_on(newest, exchanges):
+    """An older broker returns its own versions with the error, in the format of version 0 (KIP-511)."""
+    seen = []
+
+    def reply(_, request):
+        key, version, number = request
+        if key == ApiVersionsRequest.API_KEY:
+            seen.append(version)
+            return frame(number, api_versions(OFFERED, version, newest))
+        return frame(number, offsets_answer(5, (0, 0, 7, 70, 1)))
+
+    with server(reply, None) as address:
+        assert asked(address).offset == 7
+    assert seen == exchanges
+
+
+@pytest.mark.parametrize("reply", [None, b"", b"\0\0\0\0"], ids=["closes", "no body", "of version 0"])
+def test_a_broker_that_cannot_read_a_new_request_for_versions_gets_version_0(reply):
+    def answer(_, request):
+        key, version, number = request
+        if key != ApiVersionsRequest.API_KEY:
+            return frame(number, offsets_answer(5, (0, 0, 7, 70, 1)))
+        if version:
+            return None if reply is None else frame(number, reply)
+        return frame(number, api_versions(OFFERED, 0, 0))
+
+    with server(answer, None) as address:
+        assert asked(address).offset == 7
 
 
 # -- no answer at all --------------------------------------------------------------------------------------------------

@@ -70,16 +70,16 @@ def test_a_broker_that_closes_is_one_line(sent):
 @pytest.mark.parametrize(
     ("missing", "said"),
     [
+        ((DeleteRecordsRequest,), "does not offer DeleteRecords: add --skip-feature delete-records"),
+        ((InitProducerIdRequest, EndTxnRequest), "offer InitProducerId, EndTxn: add --skip-feature transactions"),
         (
-            (DeleteRecordsRequest,),
-            "does not offer DeleteRecords: skip delete-records with --skip-feature delete-records",
+            (DeleteRecordsRequest, EndTxnRequest, CreateTopicsRequest),
+            "EndTxn, CreateTopics: add --skip-feature delete-records --skip-feature transactions --skip-feature topic-",
         ),
-        ((InitProducerIdRequest, EndTxnRequest), "does not offer InitProducerId, EndTxn: skip transactions with"),
         (
-            (CreateTopicsRequest,),
-            "does not offer CreateTopics: skip topic-requests with --skip-feature topic-requests",
+            (ListOffsetsRequest, EndTxnRequest),
+            "does not offer ListOffsets, EndTxn: every run over its protocol needs ListOffsets",
         ),
-        ((ListOffsetsRequest,), "does not offer ListOffsets, which every run"),
     ],
 )
 def test_a_missing_feature_of_a_broker_is_reported_before_anything_is_created(missing, said):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 import uuid
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
@@ -17,13 +18,16 @@ from conformance.kafka.client import (
     PartitionOffsetResponse,
     RequestTimedOutError,
     UndecodableError,
+    UnreachableError,
 )
 from conformance.kafka.client.requests import MAX_IN_FLIGHT, RETRIABLE_ERRORS
 from conformance.kafka.polling import Deadline
 from kidx.records import iter_memory_batches
+from kidx.signals import held_signals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from conformance.implementations.subject.process import ServerProcess
     from conformance.kafka.client import Address, FetchedBatches, OffsetsRequest
@@ -34,6 +38,13 @@ PREFIX: Final = "kidx-wire-"
 """Beginning of the names of all topics that runs create."""
 START: Final = 30.0
 """Maximum time in seconds until a broker that listens responds."""
+RETURNS: Final = 10.0
+"""Maximum time in seconds until a broker that others have started, and that is gone, is there again."""
+_DELETES: Final = 5.0
+"""Maximum time in seconds for deleting the topics at the end, during which signals wait."""
+_APPEARS: Final = 1.0
+"""Maximum time in seconds until a topic appears whose creation was interrupted."""
+_UNKNOWN_TOPIC: Final = "UNKNOWN_TOPIC_OR_PARTITION"
 FETCHED: Final = 4 << 20
 """Maximum size of one fetch in bytes, which is larger than the batches of a step."""
 NO_ANSWER: Final[dict[type[ClientError], str]] = {
@@ -41,6 +52,8 @@ NO_ANSWER: Final[dict[type[ClientError], str]] = {
     UndecodableError: "UNDECODABLE_ANSWER",
 }
 """Error names for a missing response: the broker closes the connection instead, or sends a malformed response."""
+TIMED_OUT: Final = "TIMED_OUT"
+"""Error name for a response that does not arrive within the time limit."""
 _FAILURES: Final = 20_000
 """Maximum number of missing responses in a row, after which the run gives up the broker."""
 _ALWAYS: Final = ("Metadata", "Produce", "Fetch", "ListOffsets")
@@ -76,10 +89,13 @@ class WireBroker:
         without: The skipped features, of :data:`~conformance.implementations.wire.features.NEEDED`.
         limit: The time limit in seconds for a response.
         process: The process of the broker, with which it is stopped and restarted; None if it must not be stopped.
+        command_config: The configuration file that ``connect`` was read from, or None.
 
     Attributes:
         prefix: The beginning of the names of this run's topics.
         made: The names of the topics that this run has created.
+        left: After :meth:`close`, the names of the topics that the broker still has.
+        gone: The error with which the broker could not be reached again, or None.
         refused_settings: For each topic configuration that the broker does not accept, the name of the error.
         client: The connection.
         versions: The supported versions of ListOffsets; ``fetch_versions``: of Fetch.
@@ -96,11 +112,15 @@ class WireBroker:
         without: Collection[str] = (),
         limit: float | None = None,
         process: ServerProcess | None = None,
+        command_config: Path | None = None,
     ) -> None:
         self.address = address
         self.without = frozenset(without)
         self.prefix = f"{PREFIX}{uuid.uuid4().hex[:10]}-"
+        self._command_config = command_config
         self.made: list[str] = []
+        self.left: tuple[str, ...] = ()
+        self.gone: ToolError | None = None
         self.refused_settings: dict[str, str] = {}
         self.topic_config: dict[str, str | int] = {}
         """Properties of every topic, in addition to the drawn ones."""
@@ -112,7 +132,11 @@ class WireBroker:
             self._options["connect"] = connect
         if limit is not None:
             self._options["limit"] = limit
-        self.client = self._first_contact()
+        try:
+            self.client = self._first_contact()
+        except (ClosedError, RequestTimedOutError, UndecodableError) as error:
+            hint = "" if connect is not None else "; for TLS or SASL give --command-config FILE"
+            raise ToolError(f"{error}{hint}") from error
         self.versions = tuple(self.client.versions("ListOffsets"))
         self.fetch_versions = tuple(self.client.versions("Fetch"))
 
@@ -127,43 +151,64 @@ class WireBroker:
         """True if the topics are deleted at the end."""
         return "topic-requests" not in self.without
 
+    @property
+    def removal(self) -> str:
+        """The command that removes the topics of this run, those of a run that was killed included."""
+        config = [] if self._command_config is None else ["--command-config", str(self._command_config)]
+        command = ["kafka-topics.sh", "--bootstrap-server", str(self.address), *config]
+        return shlex.join([*command, "--delete", "--topic", f"{self.prefix}.*"])
+
     def _first_contact(self) -> Client:
         client = Client(self.address, **self._options)
         try:
             self._check_offers(client)
             client.metadata()
-        except (ClosedError, RequestTimedOutError, UndecodableError) as error:
-            client.close()
-            secured = "connect" in self._options
-            hint = "" if secured else "; for TLS or SASL give --command-config FILE"
-            raise ToolError(f"{error}{hint}") from error
         except BaseException:
             client.close()
             raise
         return client
 
     def _check_offers(self, client: Client) -> None:
-        name = f"the broker at {self.address}"
-        for api in _ALWAYS:
-            if not client.versions(api):
-                raise ToolError(f"{name} does not offer {api}, which every run over its protocol needs")
-        for feature, apis in NEEDED.items():
-            missing = [api for api in apis if not client.versions(api)]
-            if missing and feature not in self.without:
-                raise ToolError(
-                    f"{name} does not offer {', '.join(missing)}: skip {feature} with --skip-feature {feature}"
-                )
+        """Check that the broker offers what the run needs; one message names everything that is missing."""
+        needed = {feature: apis for feature, apis in NEEDED.items() if feature not in self.without}
+        lacks = [api for apis in (_ALWAYS, *needed.values()) for api in apis if not client.versions(api)]
+        if not lacks:
+            return
+        if always := [api for api in _ALWAYS if api in lacks]:
+            hint = f"every run over its protocol needs {', '.join(always)}"
+        else:
+            skipped = [feature for feature, apis in needed.items() if not set(lacks).isdisjoint(apis)]
+            hint = f"add {' '.join(f'--skip-feature {feature}' for feature in skipped)}"
+        raise ToolError(f"the broker at {self.address} does not offer {', '.join(lacks)}: {hint}")
 
     def close(self) -> None:
-        """Delete the topics of this run, if the broker supports that, and disconnect."""
-        try:
-            for topic in self.made if self.deletes else ():
-                self.client.delete_topic(topic)
-        except ClientError:
-            pass
-        finally:
+        """Delete the topics of this run, if the broker supports that, and disconnect; a signal waits until the end.
+
+        Afterwards ``left`` has the names of the topics that could not be deleted.
+        """
+        with held_signals():
+            self.client.close()  # an interrupt may have left a request on it without its response
+            self.left = tuple(self._not_deleted() if self.made else ())
             self.made.clear()
-            self.client.close()
+
+    def _not_deleted(self) -> list[str]:
+        """Delete the topics of this run over a new connection; return the names of those that the broker still has.
+
+        A topic whose creation was interrupted may appear a moment later, so an unknown one is deleted again.
+        """
+        left = list(self.made)
+        if not self.deletes:
+            return left
+        deadline = Deadline(_APPEARS)
+        try:
+            with Client(self.address, **self._options | {"limit": min(self.client.limit, _DELETES)}) as client:
+                while True:
+                    errors = client.delete_topics(left)
+                    left = [topic for topic in left if errors.get(topic, _UNKNOWN_TOPIC) is not None]
+                    if not left or not deadline.pause():
+                        return [topic for topic in left if errors.get(topic) != _UNKNOWN_TOPIC]
+        except ClientError:
+            return left
 
     def restart(self, *, clean: bool) -> None:
         """Stop the broker by SIGTERM or SIGKILL, start it again, and reconnect.
@@ -175,8 +220,36 @@ class WireBroker:
             raise ToolError(f"the broker at {self.address} was started by others; restarts require --start-command")
         self.client.close()
         self.process.stop(clean=clean)
-        self.address = self.process.start()
-        deadline = Deadline(START)
+        try:
+            self.address = self.process.start()
+            self._await_contact()
+        except ToolError as error:
+            raise UnreachableError(f"the broker at {self.address}", f"does not start again: {error}") from error
+
+    def recover(self) -> None:
+        """Connect again after a request without a response; start the broker again if it has ended and is the run's.
+
+        If the broker cannot be reached any more, ``gone`` has the error, and no more topics are created.
+        """
+        self.client.close()
+        try:
+            if self.process is None:
+                self._await_contact(RETURNS)
+                return
+            try:
+                self.client = self._first_contact()
+            except ToolError:
+                self.restart(clean=False)
+        except ToolError as error:
+            self.gone = error
+
+    def _await_contact(self, seconds: float = START) -> None:
+        """Connect as soon as the broker responds.
+
+        Raises:
+            ToolError: The broker does not respond in time.
+        """
+        deadline = Deadline(seconds)
         while True:
             try:
                 self.client = self._first_contact()
@@ -265,24 +338,26 @@ class WireBroker:
         Raises:
             ToolError: The broker has a topic of that name, or does not create one.
         """
+        if self.gone is not None:
+            raise self.gone
         topic = f"{self.prefix}{next(self._numbers)}"
+        self.made.append(topic)  # before the request, because an interrupt may come before the response
         if not self.deletes:
             self.refused_settings |= dict.fromkeys(settings, "NOT_OFFERED")
             self.client.trigger_auto_create(topic)
-            self.made.append(topic)
             return topic, self.await_leader(topic)
         wanted = {name: str(value) for name, value in settings.items() if name not in self.refused_settings}
         try:
             self.client.create_topic(topic, wanted)
         except ErrorResponseError as error:
             if error.error == "TOPIC_ALREADY_EXISTS":
+                self.made.remove(topic)
                 raise ToolError(
                     f"the broker at {self.address} has a topic {topic} that this run has not created"
                 ) from error
             if error.error not in _SETTING_REFUSED:
                 raise
             self._create_with_less(topic, wanted, error)
-        self.made.append(topic)
         return topic, self.await_leader(topic)
 
     def await_leader(self, topic: str) -> int:

@@ -208,6 +208,8 @@ def _decode(form: Any, version: int, reply: bytes) -> Any:
     stream = io.BytesIO(reply)
     form.parse_header(stream, version)
     body = memoryview(reply)[stream.tell() :]
+    if form.name == "ApiVersionsResponse" and bytes(body[:2]) != b"\0\0":
+        version, flexible = 0, False  # KIP-511: an error has the format of version 0, which every client can read
     decode = form._struct.compiled_decode_from(  # noqa: SLF001  (the public method does not return where it stopped)
         version, compact=flexible, tagged=flexible, data_class=form[None]
     )

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from importlib.metadata import version as package_version
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from conformance.kafka.client.connection import TIMEOUT_S, Address, Connect, Connection, connect_plaintext
 from conformance.kafka.client.errors import (
     ClientError,
+    ClosedError,
     ErrorResponseError,
     RequestTimedOutError,
     UndecodableError,
@@ -38,6 +41,11 @@ RETRIABLE_ERRORS: Final = frozenset(
 """Errors of a broker that is not ready yet: the same request may succeed a moment later."""
 
 
+_UNKNOWN_VERSION: Final = "UNSUPPORTED_VERSION"
+_SOFTWARE: Final = "kidx"
+_NAMES_SOFTWARE: Final = 3  # first version of ApiVersions with the name of the client
+
+
 class _Api(NamedTuple):
     """Versions of an API that the client can send, and the preferred version.
 
@@ -51,7 +59,7 @@ class _Api(NamedTuple):
 
 
 _APIS: Final = {
-    "ApiVersions": _Api(0, 0, 0),
+    "ApiVersions": _Api(4),
     "Metadata": _Api(8, 1),  # 0 cannot request an empty list of topics
     "CreateTopics": _Api(4),
     "DeleteTopics": _Api(1, 0, 5),  # 6 can name topics by id
@@ -98,7 +106,8 @@ class Requests:
         self._explain = explain
         self._offered: dict[int, range] | None = None
         request_class("ApiVersions")  # raises before connecting if kafka-python is missing
-        self._connection = self._with_explained_errors(Connection, address, limit=limit, connect=connect)
+        self._connect = partial(Connection, address, limit=limit, connect=connect)
+        self._connection = self._with_explained_errors(self._connect)
 
     def __enter__(self) -> Self:
         return self
@@ -118,12 +127,33 @@ class Requests:
     def offered(self) -> dict[int, range]:
         """Versions of each API that the broker claims to understand, by API key; requested once."""
         if self._offered is None:
-            response = self._exchange(request_class("ApiVersions")(version=0))
+            response = self._negotiated()
             if error := error_name(response.error_code):
                 raise self._refused("list its supported API versions", error)
             keys = response.api_keys or ()
             self._offered = {api.api_key: range(api.min_version, api.max_version + 1) for api in keys}
         return self._offered
+
+    def _negotiated(self) -> Any:
+        """Return the response to ApiVersions in the newest version that both sides know.
+
+        A broker that does not know the version of the request returns its own versions with the error (KIP-511). An
+        older or a simpler one closes the connection, or responds in another format; then version 0 is sent.
+        """
+        kind = request_class("ApiVersions")
+        newest = min(_APIS["ApiVersions"].preferred, kind.max_version)
+        try:
+            response = self._connection.exchange(_api_versions(newest))
+        except (ClosedError, UndecodableError):
+            self._connection.close()
+            self._connection = self._with_explained_errors(self._connect)
+            return self._exchange(_api_versions(0))
+        except ClientError as error:
+            raise self._explain(error) from error
+        if error_name(response.error_code) == _UNKNOWN_VERSION:
+            own = next((api.max_version for api in response.api_keys or () if api.api_key == kind.API_KEY), 0)
+            response = self._exchange(_api_versions(max(0, min(own, newest - 1))))
+        return response
 
     def versions(self, api: str) -> range:
         """Return the versions of an API, such as ``"ListOffsets"``, that both broker and client know; may be empty."""
@@ -200,3 +230,9 @@ class Requests:
             found = f"answers for {len(parts or ())} {what} instead of one"
             raise self._explain(UndecodableError(self._connection.name, found))
         return parts[0]
+
+
+def _api_versions(version: int) -> Any:
+    """Return the first request of a connection; from version 3 on, it names the client."""
+    software = {"client_software_name": _SOFTWARE, "client_software_version": package_version(_SOFTWARE)}
+    return request_class("ApiVersions")(version=version, **(software if version >= _NAMES_SOFTWARE else {}))

@@ -101,8 +101,16 @@ class TopicRequests(Requests):
         Raises:
             ErrorResponseError: the broker returns an error.
         """
-        request = self._request("DeleteTopics", topic_names=[topic], timeout_ms=self._limit_ms)
-        self._until_done(f"delete {topic}", lambda: self._only(self._exchange(request).responses, "topics"), _error)
+
+        def error_of(errors: dict[str, str | None]) -> str | None:
+            return self._only(tuple(errors.values()), "topics")  # type: ignore[no-any-return]
+
+        self._until_done(f"delete {topic}", lambda: self.delete_topics([topic]), error_of)
+
+    def delete_topics(self, topics: Sequence[str]) -> dict[str, str | None]:
+        """Delete topics with one request; return the error of each, or None."""
+        request = self._request("DeleteTopics", topic_names=list(topics), timeout_ms=self._limit_ms)
+        return {each.name: _error(each) for each in self._exchange(request).responses or ()}
 
     def delete_records(self, topic: str, offset: int, partition: int = 0) -> str | None:
         """Delete the records before an offset, or before the high watermark for -1; return an error's name, or None."""

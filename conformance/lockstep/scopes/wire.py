@@ -13,7 +13,7 @@ from conformance.implementations.broker.reference import Checkpoints, ReferenceP
 from conformance.implementations.wire.broker import NO_ANSWER
 from conformance.implementations.wire.contract import EARLIEST, LATEST
 from conformance.implementations.wire.partition_history import PartitionHistory, StoredBatch
-from conformance.kafka.client import ErrorResponseError
+from conformance.kafka.client import ErrorResponseError, RequestTimedOutError
 from conformance.lockstep.scopes.wire_responses import WireComparison
 from conformance.lockstep.scopes.wire_topic import Topic
 from conformance.operations.batches import as_sent
@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from kidx.records import SimpleRecord
 
 MACHINE: Final = "wire"
+_REQUESTS: Final = {
+    "append_batch": ("append", "LG-1"),
+    "append_corrupt": ("append_corrupt", "LG-1"),
+    "delete_before": ("delete_before", "LG-12"),
+}
+"""For an operation, the beginning of the signature if it gets no response, and the clause; otherwise its name, FE-1."""
 
 
 class WireLockstep(WireComparison):
@@ -51,9 +57,11 @@ class WireLockstep(WireComparison):
     def perform(self, operation: Operation) -> None:
         """Execute one step with both sides, and compare the responses to all requests afterwards.
 
+        A request without a usable response is a divergence, except while a topic is created.
+
         Raises:
             DivergenceError: The broker diverges, and the lockstep stops at the first divergence.
-            ClientError: The broker is gone, hangs, or sends malformed responses.
+            ClientError: The broker does not create a topic.
         """
         self.statistics.steps += 1
         if operation.name == "create_topic":
@@ -62,23 +70,35 @@ class WireLockstep(WireComparison):
             if self.is_over:
                 return
             self.topic.operations.append(operation)
-            getattr(self, f"_{operation.name}")(self.topic, *operation.args)
+            with self._answered(self.topic, *_REQUESTS.get(operation.name, (operation.name, "FE-1"))):
+                getattr(self, f"_{operation.name}")(self.topic, *operation.args)
         if self.topic.active and self.watches:
             self.compare(self.topic)
+        self._raise_first()
+
+    def finish(self) -> None:
+        """Abort open transactions, so that the coordinator can forget them.
+
+        Raises:
+            DivergenceError: The broker diverges, and the lockstep stops at the first divergence.
+        """
+        producers = self.topic.producers
+        with self._answered(self.topic, "end_transaction", "FE-1"):
+            for name, producer in producers.begun.items() if self.topic.active else ():
+                self.broker.client.end_transaction(producers.id_of(name), producer, commit=False)
+        self._raise_first()
+
+    def _raise_first(self) -> None:
         if self._stops_at_first:  # not earlier, because all responses have to be read
             for difference in self.differences.values():
                 raise difference
-
-    def finish(self) -> None:
-        """Abort open transactions, so that the coordinator can forget them."""
-        producers = self.topic.producers
-        for name, producer in producers.begun.items() if self.topic.active else ():
-            self.broker.client.end_transaction(producers.id_of(name), producer, commit=False)
 
     # -- operations ------------------------------------------------------------------------------------------------
 
     def _create(self, operation: Operation) -> None:
         (settings,) = operation.args
+        if self.is_given_up:
+            raise RequestTimedOutError(self.name, f"has left {self._late} requests without a response in time")
         name, epoch = self.broker.create(settings)
         kept = {key: value for key, value in settings.items() if key not in self.broker.refused_settings}
         reference = ReferencePartition(self.release, self._scratch / name / f"{name}-0", kept, epoch)

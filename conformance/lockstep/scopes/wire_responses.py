@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.clauses import load_clauses
+from conformance.implementations.wire.broker import NO_ANSWER, TIMED_OUT
 from conformance.implementations.wire.contract import LARGEST, LATEST, ListOffsetsContract, clause_of
 from conformance.implementations.wire.expected import ExpectedRows, Row
 from conformance.implementations.wire.partition_history import StoredBatch, StoredRecord, committed
@@ -19,6 +21,7 @@ from conformance.implementations.wire.queries import (
     queries,
     targets,
 )
+from conformance.kafka.client import ClientError, ErrorResponseError, RequestTimedOutError
 from conformance.kafka.client.responses import ISOLATION_LEVELS
 from conformance.kafka.polling import Deadline
 from conformance.lockstep.divergence import Divergence
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 MACHINE: Final = "wire"
 _PART: Final = 1 << 16
 """The maximum size in bytes of a fetch."""
+_MOST_LATE: Final = 3
+"""The number of responses that may exceed the time limit, which is long, before no more requests are sent."""
 _FETCHES: Final = 12
 """The number of consecutive fetches per isolation level: more than a topic has segments."""
 _ZSTD_SINCE: Final = 10
@@ -80,6 +85,7 @@ class WireComparison:
         self._stops_at_first = stops_at_first
         self._catalogue = load_clauses()
         self._fetch_version = itertools.cycle(broker.fetch_versions)
+        self._late = 0
 
     @property
     def topic(self) -> Topic:
@@ -88,8 +94,14 @@ class WireComparison:
 
     @property
     def is_exhausted(self) -> bool:
-        """True if the limit of results is reached, or the time is up."""
-        return (self._limit is not None and self.statistics.answers >= self._limit) or self._is_over()
+        """True if the limit of results is reached, too many responses were late, or the time is up."""
+        answered = self._limit is not None and self.statistics.answers >= self._limit
+        return answered or self.is_given_up or self._is_over()
+
+    @property
+    def is_given_up(self) -> bool:
+        """True if so many responses were late that the lockstep creates no more topics."""
+        return self._late >= _MOST_LATE
 
     @property
     def is_over(self) -> bool:
@@ -107,6 +119,28 @@ class WireComparison:
         self._abandon(topic)
         return False
 
+    @contextmanager
+    def _answered(self, topic: Topic, what: str, clause: str) -> Iterator[None]:
+        """Record a divergence if a request in this block gets no response that a client can use.
+
+        What the broker has done with the request is unknown, so the topic is abandoned, and a new connection is opened.
+
+        Args:
+            topic: The topic that the requests are about.
+            what: The operation or request, with which the signature begins.
+            clause: The id of the clause that a missing response violates.
+        """
+        try:
+            yield
+        except (ClientError, KidxError) as error:
+            self._abandon(topic)
+            said, how = (error.what, _failure_of(error)) if isinstance(error, ClientError) else (error, "unreadable")
+            self._record(topic, "", clause, "a response", said, f"a response -> {how}", what)
+            if isinstance(error, ErrorResponseError | KidxError):
+                return
+            self._late += isinstance(error, RequestTimedOutError)
+            self.broker.recover()
+
     # -- comparing -------------------------------------------------------------------------------------------------
 
     def compare(self, topic: Topic, *, every: bool = False) -> None:
@@ -115,9 +149,15 @@ class WireComparison:
         Raises:
             ClientError: The broker is gone, hangs, or sends malformed responses.
         """
-        self._read_back(topic)
+        with self._answered(topic, "fetch", "FE-1"):
+            self._read_back(topic)
         if not topic.active:
             return
+        with self._answered(topic, "list_offsets", "LO-14"):
+            self._look_up(topic, every=every)
+
+    def _look_up(self, topic: Topic, *, every: bool) -> None:
+        """Send all requests to ListOffsets about one topic, and compare the responses."""
         versions = self.broker.versions
         wanted = targets(topic.timestamps, every=every)
         if "timestamps" in self.broker.without:
@@ -322,6 +362,15 @@ class WireComparison:
         """Record an executed operation or request and its result; after a stop, also with that circumstance."""
         for each in _before_and_after_stop(what, topic):
             self.statistics.performed.add(f"{each}" + (f": {answered}" if answered else ""))
+
+
+def _failure_of(error: ClientError) -> str:
+    """Return the name of an error, for a signature."""
+    if isinstance(error, ErrorResponseError):
+        return error.error
+    if isinstance(error, RequestTimedOutError):
+        return TIMED_OUT
+    return NO_ANSWER.get(type(error), "UNREACHABLE")
 
 
 def _before_and_after_stop(named: str | Situation, topic: Topic) -> list[Situation]:
