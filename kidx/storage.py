@@ -223,9 +223,12 @@ def _entry_of(info: dict[str, Any]) -> Entry:
 
 
 class RangeReader:
-    """A file with range reads; ``bytes_read`` counts the bytes read, ``size`` is the size in bytes."""
+    """A file with range reads; ``bytes_read`` counts the bytes read, ``size`` is the size in bytes.
 
-    bytes_read = 0
+    ``identity`` is that of its :class:`Entry`, or 0 if the file need not be the one that was listed.
+    """
+
+    bytes_read = identity = 0
     size: int
 
     def __enter__(self) -> Self:
@@ -267,7 +270,8 @@ class LocalReader(RangeReader):
 
     def __init__(self, path: str) -> None:
         self._descriptor = open_regular(path)
-        self.size = os.fstat(self._descriptor).st_size
+        status = os.fstat(self._descriptor)
+        self.size, self.identity = status.st_size, status.st_ino
 
     def _read(self, start: int, end: int) -> bytes:
         return os.pread(self._descriptor, end - start, start)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from kidx.errors import KidxError, ToolError
 from kidx.tables.choosing import longest
+from kidx.tables.identity import identity_of
 from kidx.tables.indexes import Counter
 from kidx.tables.isolation import last_stable_offset
 from kidx.tables.offsets import LogOffsets
 from kidx.tables.segments import Answer, find_partitions, retry_while_changing
 
 if TYPE_CHECKING:
+    from kidx.tables.identity import Identity
     from kidx.tables.isolation import TransactionPosition
     from kidx.tables.options import ReadOptions
     from kidx.tables.segments import PartitionLog
@@ -35,12 +37,14 @@ class PartitionState:
         end: the log end offset, after the last complete batch.
         readable: the end of the readable records. They are replicated, by the broker's checkpoint, and for
             ``read_committed`` below the first open transaction.
+        identity: the identity of the topic (:mod:`kidx.tables.identity`); None if unknown.
     """
 
     log: PartitionLog
     start: int
     end: int
     readable: int
+    identity: Identity = None
 
 
 def list_partitions(
@@ -93,7 +97,7 @@ def _state_of(
     if options.isolation == "read_committed":
         stable = last_stable_offset(log, Counter(), seen, high_watermark or 0)
         bounds += [] if stable is None else [stable]
-    return PartitionState(log, offsets.start, end, max(offsets.start, min(bounds)))
+    return PartitionState(log, offsets.start, end, max(offsets.start, min(bounds)), identity_of(log))
 
 
 def query_partition(log: PartitionLog, query: Callable[[PartitionLog], Answer], if_removed: Answer) -> Answer:

@@ -1,4 +1,4 @@
-"""Metadata files of a log directory: log start offsets, high watermarks and cluster id."""
+"""Metadata files of a log directory: log start offsets, high watermarks, cleaned offsets and cluster id."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from kidx.discovery import HIGH_WATERMARKS, META_PROPERTIES, START_OFFSETS
+from kidx.discovery import CLEANED_OFFSETS, HIGH_WATERMARKS, META_PROPERTIES, START_OFFSETS
 
 if TYPE_CHECKING:
     from kidx.storage import Store
 
-FILES: Final = frozenset({START_OFFSETS, HIGH_WATERMARKS, META_PROPERTIES})
+FILES: Final = frozenset({START_OFFSETS, HIGH_WATERMARKS, META_PROPERTIES, CLEANED_OFFSETS})
 
 
 @dataclass(frozen=True)
@@ -22,11 +22,13 @@ class LogDirectory:
         starts: log start offsets by ``TOPIC-PARTITION``, from the broker's checkpoint.
         high_watermarks: high watermarks by ``TOPIC-PARTITION``; a broker writes them every five seconds.
         cluster: the id of the broker's cluster.
+        cleaned: the offsets up to which a cleaner has compacted, by ``TOPIC-PARTITION``.
     """
 
     starts: dict[str, int] = field(default_factory=dict)
     high_watermarks: dict[str, int] = field(default_factory=dict)
     cluster: str = ""
+    cleaned: dict[str, int] = field(default_factory=dict)
 
 
 def read_log_directory(store: Store, path: str, names: Iterable[str] = FILES) -> LogDirectory:
@@ -42,7 +44,10 @@ def read_log_directory(store: Store, path: str, names: Iterable[str] = FILES) ->
 
     properties = dict(line.partition("=")[::2] for line in text(META_PROPERTIES).splitlines())
     return LogDirectory(
-        _offsets(text(START_OFFSETS)), _offsets(text(HIGH_WATERMARKS)), properties.get("cluster.id", "").strip()
+        _offsets(text(START_OFFSETS)),
+        _offsets(text(HIGH_WATERMARKS)),
+        properties.get("cluster.id", "").strip(),
+        _offsets(text(CLEANED_OFFSETS)),
     )
 
 

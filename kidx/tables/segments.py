@@ -11,6 +11,7 @@ import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
@@ -20,6 +21,7 @@ from kidx.remote.directory import add_metadata, read_remote
 from kidx.remote.lineage import METADATA, before_local, topic_id_of
 from kidx.remote.metadata import TOPIC, read_metadata
 from kidx.remote.stored import LOG, epoch_entries
+from kidx.tables.identity import topic_id_in
 from kidx.tables.log_directory import FILES, LogDirectory, read_log_directory
 
 if TYPE_CHECKING:
@@ -131,6 +133,8 @@ class PartitionLog:
         high_watermark: the high watermark of the broker's checkpoint; None if the checkpoint has none.
         cluster: the id of the broker's cluster; empty if unknown.
         remote: the remote storage whose segments are among ``segments``; None if only a local log is read.
+        is_cleaned: True if a cleaner may have compacted the log.
+        metadata: the file with the topic's id; None without one.
     """
 
     key: TopicPartition
@@ -141,6 +145,17 @@ class PartitionLog:
     high_watermark: int | None = None
     cluster: str = ""
     remote: Store | None = None
+    is_cleaned: bool = False
+    metadata: Entry | None = None
+
+    @property
+    def topic_id(self) -> str:
+        """The topic's id; empty if unknown.
+
+        Raises:
+            OSError: its file cannot be read.
+        """
+        return topic_id_in(self.store, self.metadata)
 
     @property
     def size(self) -> int:
@@ -184,8 +199,15 @@ def find_partitions(
     return found
 
 
-def list_again(log: PartitionLog) -> PartitionLog | None:
-    """List the segments of a partition again; None if its directory no longer exists or has no segments.
+def list_again(log: PartitionLog, topic_id: str = "") -> PartitionLog | None:
+    """List the segments of a partition again.
+
+    Args:
+        log: the partition.
+        topic_id: the id of its topic; empty if unknown.
+
+    Returns:
+        The partition; None if its directory no longer exists or has no segments, or is of another topic.
 
     Raises:
         OSError: the directory cannot be read.
@@ -194,6 +216,8 @@ def list_again(log: PartitionLog) -> PartitionLog | None:
     try:
         found = next(_partition(log.store, log.directory, _settled(log.store, log.directory), about), None)
     except FileNotFoundError:
+        return None
+    if found is not None and topic_id and found.topic_id not in ("", topic_id):
         return None
     return found if found is None or log.remote is None else _with_remote(found, _remote_of([found], log.remote))
 
@@ -264,13 +288,14 @@ def retry_while_changing(log: PartitionLog, query: Callable[[PartitionLog], Answ
         OSError: the partition cannot be read.
     """
     now: PartitionLog | None = log
+    topic_id = log.topic_id if log.store.is_local else ""
     for _ in range(LISTINGS):
         if now is None:
             return if_removed
         try:
             return query(now)
         except FileNotFoundError:
-            now = list_again(now)
+            now = list_again(now, topic_id)
     return if_removed if now is None else query(now)
 
 
@@ -380,6 +405,18 @@ def _partition(store: Store, path: str, entries: list[Entry], about: LogDirector
         for base, log in ((base, logs[base]) for base in bases)
     ]
     name = str(key)
-    yield PartitionLog(
-        key, store, path, segments, about.starts.get(name, 0), about.high_watermarks.get(name), about.cluster
+    log = PartitionLog(
+        key,
+        store,
+        path,
+        segments,
+        about.starts.get(name, 0),
+        about.high_watermarks.get(name),
+        about.cluster,
+        is_cleaned=name in about.cleaned,
+        metadata=next((entry for entry in entries if entry.name == METADATA), None),
     )
+    if store.is_local:
+        with suppress(OSError):
+            _ = log.topic_id  # read at the time of the listing, and cached
+    yield log

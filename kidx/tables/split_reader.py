@@ -21,7 +21,7 @@ from kidx.tables.columns import RowBuffer, to_microseconds
 from kidx.tables.isolation import AbortedFilter, aborted_transactions
 from kidx.tables.record_columns import extend, headers_of
 from kidx.tables.segments import LISTINGS
-from kidx.tables.splits import plan_again
+from kidx.tables.splits import is_of_another_topic, plan_again
 from kidx.tables.vectorized import VectorizedBatches
 
 if TYPE_CHECKING:
@@ -182,8 +182,7 @@ class SplitReader:
 
         with segment.store.open(segment.file("log")) as reader:
             try:
-                if reader.size < segment.size or (reader.size > segment.size and not segment.is_last):
-                    raise FileNotFoundError(f"{segment.name} has {reader.size} bytes instead of {segment.size}")
+                _check_unchanged(split, reader.size)
                 hard_end = split.end if split.exact_end else max(segment.size, split.end)
                 walk = BatchWalk(
                     reader,
@@ -225,6 +224,19 @@ class SplitReader:
                     )
             finally:
                 counter.log_bytes += reader.bytes_read
+
+
+def _check_unchanged(split: Split, size: int) -> None:
+    """Check that the log of a split is as it was when the query was planned; the last one may have grown.
+
+    Raises:
+        FileNotFoundError: it is not.
+    """
+    segment = split.segment
+    if size < segment.size or (size > segment.size and not segment.is_last):
+        raise FileNotFoundError(f"{segment.name} has {size} bytes instead of {segment.size}")
+    if is_of_another_topic(split):
+        raise FileNotFoundError(f"{segment.name} is of another topic")
 
 
 class _CorruptBatch(Exception):  # noqa: N818 -- never leaves this module

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX
+from kidx.remote.lineage import METADATA
 from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.choosing import chosen_partitions
+from kidx.tables.identity import topic_id_in
 from kidx.tables.indexes import Counter, OffsetEntries, last_time_entry, read_offset_index, read_time_index
 from kidx.tables.isolation import last_stable_offset
 from kidx.tables.offsets import LogOffsets, range_of
@@ -68,6 +70,7 @@ class Split:
         is_continuation: True if another split ends at ``start``.
         later: this segment and later ones that have transaction indexes, for ``read_committed``.
         earlier: this segment and earlier ones.
+        topic_id: the id of the topic; empty if unknown.
     """
 
     segment: Segment
@@ -79,6 +82,7 @@ class Split:
     is_continuation: bool = False
     later: tuple[Segment, ...] = ()
     earlier: Earlier = _NOTHING_EARLIER
+    topic_id: str = ""
 
     @property
     def stop_offset(self) -> int:
@@ -102,17 +106,19 @@ def plan_splits(options: ReadOptions, predicates: Predicates, counter: Counter) 
 
 def plan_range(
     log: PartitionLog, first: int, end: int | None, options: ReadOptions, predicates: Predicates, counter: Counter
-) -> list[Split]:
+) -> list[Split] | None:
     """Plan the splits of a partition that contain the offsets from ``first`` to before ``end``; None for no end.
+
+    The result is None if the partition no longer exists.
 
     Raises:
         OSError: a file cannot be read.
     """
 
-    def plan(now: PartitionLog) -> list[Split]:
+    def plan(now: PartitionLog) -> list[Split] | None:
         return list(_splits_between(now, first, end, options, predicates, counter))
 
-    return retry_while_changing(log, plan, [])
+    return retry_while_changing(log, plan, None)
 
 
 def share_out(splits: Iterable[Split], options: ReadOptions, counter: Counter) -> list[list[Split]]:
@@ -135,9 +141,9 @@ def plan_again(split: Split, *, committed: bool) -> tuple[list[Split], str]:
     key = TopicPartition(before.topic, before.partition)
     store = before.store if before.tiers is None else before.tiers.local
     remote = None if before.tiers is None else before.tiers.remote
-    log = list_again(PartitionLog(key, store, before.home, remote=remote))
+    log = list_again(PartitionLog(key, store, before.home, remote=remote), split.topic_id)
     if log is None:
-        return [], f"{key} no longer exists"
+        return [], f"{key} no longer exists, or was deleted and created again"
     end = None if split.end_offset is None and before.is_last else split.stop_offset
     start = LogOffsets(log, Counter()).start
     lost = ""
@@ -161,6 +167,18 @@ def _has_records_of(log: PartitionLog, split: Split) -> bool:
     if now.base_offset == before.base_offset and (before.is_last or now.next_base_offset == before.next_base_offset):
         return True
     return split.earlier.has_replaced(now)
+
+
+def is_of_another_topic(split: Split) -> bool:
+    """Return True if the directory of a split's partition now has another topic id than when it was planned.
+
+    Raises:
+        OSError: the id cannot be read.
+    """
+    segment = split.segment
+    store = segment.store if segment.tiers is None else segment.tiers.local
+    now = topic_id_in(store, store.entry(f"{segment.home}/{METADATA}")) if split.topic_id else ""
+    return now not in ("", split.topic_id)
 
 
 def plan_segments(options: ReadOptions, predicates: Predicates) -> list[list[Split]]:
@@ -223,6 +241,7 @@ def _splits_between(
 
 def _whole_splits(log: PartitionLog, first: int, end: int | None, *, committed: bool) -> Iterator[Split]:
     """Yield the segments that can contain the offsets from ``first`` to before ``end``, each as one split."""
+    topic_id = log.topic_id if log.store.is_local else ""
     for number, segment in enumerate(log.segments):
         following_base = segment.next_base_offset
         is_before = following_base is not None and following_base <= first
@@ -234,7 +253,8 @@ def _whole_splits(log: PartitionLog, first: int, end: int | None, *, committed: 
         known = log.segments[max(0, number + 1 - EARLIER) : number + 1]
         files = frozenset((each.base_offset, each.identity) for each in known)
         earlier = Earlier(known[0].base_offset, files)
-        yield Split(segment, 0, segment.size, max(first, segment.base_offset), end, later=later, earlier=earlier)
+        start = max(first, segment.base_offset)
+        yield Split(segment, 0, segment.size, start, end, later=later, earlier=earlier, topic_id=topic_id)
 
 
 def _narrowed(split: Split, options: ReadOptions, predicates: Predicates, counter: Counter) -> Split | None:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import shutil
 
+import pyarrow as pa
 import pytest
 
 from kidx.errors import ToolError
 from kidx.records import ControlRecordType, EndTransactionMarker, SimpleRecord, build_batch, end_transaction_marker
 from kidx.spark import limits
 from kidx.spark.source import SegmentsReader
-from kidx.spark.streaming import StreamReader
+from kidx.spark.streaming import IDENTITIES, StreamReader
 from kidx.storage import Store
 from kidx.tables import following
+from kidx.tables.columns import RowBuffer
 from kidx.tables.indexes import Counter
 from kidx.tables.isolation import last_stable_offset
 from kidx.tables.options import read_options
+from kidx.tables.predicates import Predicates
 from kidx.tables.segments import find_partitions
+from kidx.tables.split_reader import SplitReader
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +49,21 @@ def note(disk, **marks):
 
 def reader(disk, **given):
     options = read_options({"path": str(disk), "subscribe": "t", **given}, may_stream=True)
-    return StreamReader(SegmentsReader(None, options), options)
+    return Offsets(SegmentsReader(None, options), options)
+
+
+class Offsets(StreamReader):
+    """Reader whose replies are compared without identities."""
+
+    def initialOffset(self):  # noqa: N802 -- Spark's name
+        return without_identities(super().initialOffset())
+
+    def latestOffset(self, *arguments):  # noqa: N802 -- Spark's name
+        return without_identities(super().latestOffset(*arguments))
+
+
+def without_identities(position):
+    return {name: offset for name, offset in position.items() if name != IDENTITIES}
 
 
 def planned(stream, start, end):
@@ -98,7 +116,7 @@ def test_a_checkpoint_that_decreases_causes_no_duplicates(disk):
 def test_a_recreated_topic_is_data_loss(disk):
     append(disk, 0, 0, 0, 30)
     stream, loose = reader(disk), reader(disk, failOnDataLoss="false")
-    with pytest.raises(ToolError, match="t-0 was read up to offset 90, and ends at 30: it was deleted and re-created"):
+    with pytest.raises(ToolError, match="t-0 was read up to offset 90, and ends at 30: it was truncated, or"):
         stream.latestOffset({"t-0": 90})
     assert loose.latestOffset({"t-0": 90}) == {"t-0": 30}
     with pytest.raises(ToolError, match="offset of t-0 was changed from 90 to 30"):
@@ -186,6 +204,134 @@ def test_transactions_are_followed_from_the_end_of_the_last_pass(disk):
     assert little * 3 < full
     (disk / "t-0" / f"{110:020d}.log").write_bytes(b"")
     assert stable(151)[0] == 100, "the log is shorter than before"
+
+
+# --- topics that are deleted and created again ---------------------------------------------------------------------
+
+IDS = {"old": "rKcGn0ygQ8OEsl1EDgbTnQ", "new": "1Z2y3X4w5V6u7T8s9R0qPA"}
+HOW = {"topic id": {"old": IDS["old"], "new": IDS["new"]}, "first batch": {"old": None, "new": None}}
+
+
+def create(disk, partition, end, *, topic, how):
+    """Write a partition of the old or the new topic, with or without a file that has its id."""
+    log = disk / f"t-{partition}" / f"{0:020d}.log"
+    shutil.rmtree(log.parent, ignore_errors=True)
+    log.parent.mkdir(parents=True)
+    time = {"old": 1_700_000_000_000, "new": 1_800_000_000_000}[topic]
+    batches = [build_batch([SimpleRecord(time, b"k", b"v")] * 10, base_offset=base) for base in range(0, end, 10)]
+    log.write_bytes(b"".join(batches))
+    if HOW[how][topic]:
+        (log.parent / "partition.metadata").write_text(f"version: 0\ntopic_id: {HOW[how][topic]}\n")
+
+
+def follower(disk, **given):
+    options = read_options({"path": str(disk), "subscribe": "t", **given}, may_stream=True)
+    return StreamReader(SegmentsReader(None, options), options)
+
+
+def checkpointed(position):
+    return json.loads(json.dumps(position))
+
+
+DIFFERENCES = {
+    "topic id": f"topic id {IDS['new']} instead of {IDS['old']}",
+    "first batch": "its first batch has offset 0, time 1800000000000 and producer -1 instead of offset 0, time 17",
+}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("end", [40, 100, 130], ids=["shorter", "equally long", "longer"])
+@pytest.mark.parametrize("down", [False, True], ids=["between batches", "while the query is down"])
+def test_a_topic_that_was_created_again_is_read_from_its_start(disk, how, end, down, caplog):
+    create(disk, 0, 100, topic="old", how=how)
+    create(disk, 1, 20, topic="old", how=how)
+    stream, loose = follower(disk), follower(disk, failOnDataLoss="false")
+    start = checkpointed(stream.latestOffset(stream.initialOffset()))
+    assert without_identities(start) == {"t-0": 100, "t-1": 20}
+    assert checkpointed(stream.latestOffset(start)) == start
+    create(disk, 0, end, topic="new", how=how)
+    if down:
+        stream, loose = follower(disk), follower(disk, failOnDataLoss="false")
+    with pytest.raises(ToolError) as raised:
+        stream.latestOffset(start)
+    said = f"t-0 was read up to offset 100, and is another topic now, with the offsets 0 to {end}: {DIFFERENCES[how]}"
+    assert said in str(raised.value)
+    new = checkpointed(loose.latestOffset(start))
+    assert said in caplog.text
+    assert without_identities(new) == {"t-0": end, "t-1": 20}
+    assert planned(loose, start, new) == {"t-0": [(0, end)]}
+    with pytest.raises(ToolError, match="t-0 was read up to offset 100, and is another topic now"):
+        follower(disk).partitions(start, new)
+    caplog.clear()
+    assert checkpointed(loose.latestOffset(new)) == new
+    assert planned(loose, new, new) == {}
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("end", [40, 100, 130], ids=["shorter", "equally long", "longer"])
+def test_a_topic_that_is_created_again_during_a_micro_batch_loses_the_rest_of_the_old(disk, how, end):
+    create(disk, 0, 100, topic="old", how=how)
+    stream, loose = follower(disk), follower(disk, failOnDataLoss="false")
+    start = checkpointed(stream.initialOffset())
+    until = checkpointed(stream.latestOffset(start))
+    create(disk, 0, end, topic="new", how=how)
+    with pytest.raises(ToolError, match="t-0 was read up to offset 100, and is another topic now"):
+        stream.partitions(start, until)
+    assert planned(loose, start, until) == {}
+    new = checkpointed(loose.latestOffset(until))
+    assert planned(loose, until, new) == {"t-0": [(0, end)]}
+
+
+@pytest.mark.parametrize("end", [40, 100, 130], ids=["shorter", "equally long", "longer"])
+def test_a_task_does_not_read_a_topic_that_was_created_again_after_planning(disk, end):
+    create(disk, 0, 100, topic="old", how="topic id")
+    stream = follower(disk)
+    start = stream.initialOffset()
+    (task,) = stream.partitions(start, stream.latestOffset(start))
+    create(disk, 0, end, topic="new", how="topic id")
+    with pytest.raises(ToolError, match="t-0 no longer exists, or was deleted and created again"):
+        list(SplitReader(Predicates()).records(task.value[0], RowBuffer(pa.schema({"offset": pa.int64()})), Counter()))
+
+
+def test_more_and_fewer_partitions(disk):
+    for partition in (0, 1):
+        create(disk, partition, 100, topic="old", how="topic id")
+    loose = follower(disk, failOnDataLoss="false")
+    start = checkpointed(loose.latestOffset(loose.initialOffset()))
+    for partition in (0, 1, 2):
+        create(disk, partition, 30, topic="new", how="topic id")
+    more = checkpointed(loose.latestOffset(start))
+    assert planned(loose, start, more) == {"t-0": [(0, 30)], "t-1": [(0, 30)], "t-2": [(0, 30)]}
+    with pytest.raises(ToolError, match="t-0 was read up to offset 100, and is another topic now"):
+        follower(disk).latestOffset(start)
+    shutil.rmtree(disk / "t-1")
+    fewer = checkpointed(loose.latestOffset(start))
+    assert planned(loose, start, fewer) == {"t-0": [(0, 30)], "t-2": [(0, 30)]}
+
+
+def test_a_checkpoint_of_an_earlier_version_is_continued_and_gets_identities(disk):
+    create(disk, 0, 100, topic="old", how="topic id")
+    stream = follower(disk)
+    end = stream.latestOffset({"t-0": 60})
+    assert end == {"t-0": 100, "identities": {"t-0": IDS["old"]}}
+    assert planned(stream, {"t-0": 60}, end) == {"t-0": [(60, 100)]}
+
+
+def test_the_first_batch_gives_way_to_the_topic_id_and_is_kept_over_retention_and_compaction(disk):
+    create(disk, 0, 100, topic="old", how="first batch")
+    append(disk, 0, 100, 100, 200)
+    stream = follower(disk)
+    start = stream.latestOffset()
+    assert start["identities"] == {"t-0": [0, 1_700_000_000_000, -1]}
+    (disk / "t-0" / f"{0:020d}.log").unlink()
+    assert stream.latestOffset(start) == start
+    create(disk, 0, 200, topic="new", how="first batch")
+    (disk / "cleaner-offset-checkpoint").write_text("0\n1\nt 0 50\n")
+    assert stream.latestOffset(start) == start, "a cleaner may have rewritten the first batch"
+    (disk / "cleaner-offset-checkpoint").unlink()
+    create(disk, 0, 200, topic="old", how="topic id")
+    assert stream.latestOffset(start)["identities"] == {"t-0": IDS["old"]}
 
 
 # --- limits, of Spark 4.2 and later --------------------------------------------------------------------------------
