@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kidx.discovery import INDEX_SUFFIXES
+from kidx.discovery import INDEX_SUFFIXES, SEGMENT_SUFFIXES
 from kidx.errors import CorruptIndexError, InvalidOffsetError
-from kidx.log.overflow import overflow_as_split_error
+from kidx.log.errors import LogError
+from kidx.log.overflow import OverflowedSegmentError, overflow_as_split_error, split_overflowed
 from kidx.log.producer_rebuild import rebuild_producers
-from kidx.log.segments import SWAP, Segments
+from kidx.log.segments import CLEANED, SWAP, Segments
 from kidx.log.swap_recovery import SwapFiles
 from kidx.segment import Clock, LogSegment
+from kidx.segment.files import file_name
 
 if TYPE_CHECKING:
     from kidx.dialect import Dialect
@@ -74,10 +76,10 @@ class Loader:
         """
         swap_files = SwapFiles(self.directory, lambda: self.dialect.trusts_swap_files, self._open_swapped)
         swap_files.resolve()
-        self._load_files()
+        self._with_splits(self._load_files)
         swap_files.recover(self.segments, lambda segment: self._recover(segment, record_epochs=False))
         if not self.clean:
-            self._recover_from(self.recovery_point)
+            self._with_splits(lambda: self._recover_from(self.recovery_point))
         end_offset = self._end_offset()
         self.segments.active.resize_indexes(self.config.segment_index_bytes)
         return end_offset
@@ -99,12 +101,52 @@ class Loader:
             dialect=self.dialect,
         )
 
+    def _with_splits(self, step: Callable[[], None]) -> None:
+        """Perform a step of loading again after each segment that it finds too long, which is split then.
+
+        Raises:
+            LogError: the segment remains, so that Kafka splits it again and again.
+        """
+        while True:
+            try:
+                step()
+            except OverflowedSegmentError as error:
+                segment, was_loaded = error.segment, error.segment.base_offset in self.segments
+                pieces = split_overflowed(segment, self.segments, self._open_cleaned)
+                if pieces[0].base_offset == segment.base_offset:
+                    continue
+                if not was_loaded:
+                    raise LogError(
+                        f"{segment.log.path} is split again and again, so that loading never ends"
+                    ) from error
+                if self.dialect.snapshot_renamed_with_segment:
+                    self.producers.delete_snapshot(segment.base_offset)
+            else:
+                return
+
+    def _open_cleaned(self, base_offset: int) -> LogSegment:
+        for suffix in SEGMENT_SUFFIXES:
+            (self.directory / (file_name(base_offset, suffix) + CLEANED)).unlink(missing_ok=True)
+        return self.segment_type.open(
+            self.directory,
+            base_offset,
+            self.config,
+            init_file_size=self.config.init_file_size,
+            preallocate=self.config.preallocate,
+            file_suffix=CLEANED,
+            clock=self.clock,
+            dialect=self.dialect,
+        )
+
     def _open_swapped(self, base_offset: int) -> LogSegment:
         return self.segment_type.open(
             self.directory, base_offset, self.config, file_suffix=SWAP, clock=self.clock, dialect=self.dialect
         )
 
     def _load_files(self) -> None:
+        for segment in self.segments:
+            segment.close()
+        self.segments.clear()
         for file in sorted(self.directory.iterdir()):
             if file.suffix in INDEX_SUFFIXES:
                 if not file.with_suffix(".log").exists():
@@ -126,7 +168,7 @@ class Loader:
 
         Raises:
             InvalidArgumentError: an offset of the segment is below its base, and the last one is in range (LG-19).
-            SegmentOffsetOverflowError: the last offset is out of range; Kafka splits such a segment.
+            OverflowedSegmentError: the last offset is out of range; loading splits such a segment.
             KidxError, OSError: as :meth:`LogSegment.recover`.
         """
         producers = type(self.producers)(

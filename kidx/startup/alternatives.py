@@ -23,6 +23,7 @@ from kidx.startup.changes import (
     forget_log_start,
     make_directory_view,
     move_out,
+    rename,
     set_recovery_point,
     write_number,
 )
@@ -92,6 +93,8 @@ def _changes(path: Path, logged: LoggedRecords, *, is_recovery_harmless: bool) -
         yield from _misnumbered(path, sizes)
     if (foreign := foreign_log(path)) is not None:
         yield move_out(foreign)
+    for piece in logged.split:
+        yield rename(piece.path, f"{piece.base:020d}{LOG}")
     for base in sizes:
         log = path / f"{base:020d}{LOG}"
         with contextlib.suppress(OSError):

@@ -93,6 +93,16 @@ def _aside(log_directory: Path) -> str:
     return shell_word(f"{log_directory.absolute()}.aside")
 
 
+def rename(path: Path, name: str) -> Change:
+    """Return the change that gives a file of a partition another name."""
+    command = f"mv {shell_word(path.absolute())} {shell_word(path.absolute().with_name(name))}"
+    return Change(command, lambda view: _rename(view / path.name, name))
+
+
+def _rename(path: Path, name: str) -> None:
+    path.replace(path.with_name(name))
+
+
 def cut(path: Path, size: int) -> Change:
     """Return the change that leaves the first bytes of a file, of which a copy is kept."""
 

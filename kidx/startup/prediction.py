@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -25,10 +26,12 @@ from kidx.discovery import (
     parse_partition,
     parse_segment_file,
 )
-from kidx.errors import InvalidArgumentError
+from kidx.errors import InvalidArgumentError, KidxError
+from kidx.java_numbers import INT_MAX
 from kidx.log.epochs import stored_epochs
 from kidx.printable import shell_word
 from kidx.rebuild.lock import lock_owner
+from kidx.records import file_batches
 from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
 from kidx.repair.topic_settings import has_topics, topic_ids
@@ -202,6 +205,7 @@ class _Broker:
         self.partitions: list[PartitionStart] = []
         self.later: list[Later] = []
         self.ids: dict[Path, str | None] = {}  # topic ids in partition.metadata, by partition directory
+        self.begins: dict[Path, int] = {}  # start of the first leader epoch in the checkpoint, by partition directory
         self.rewritten: set[Path] = set()  # index files that the start rebuilds
         self.is_kraft = runs_kraft(directories or {path.parent for path in partitions})
         self.metadata_end: int | None = None  # end of KRaft's own log, if the start truncates it
@@ -276,11 +280,7 @@ class _Broker:
                 continue
             self._check_partition(path, offsets)
         if META_PROPERTIES in names_in(directory) and has_logs(directory):
-            self.missing += [
-                Remark(directory / name, f"it is missing: {effect}")
-                for name, effect in WITHOUT.items()
-                if not (directory / name).exists()
-            ]
+            self.missing += self._without_checkpoints(directory, is_clean=offsets.clean)
         for name in (RECOVERY_POINTS, START_OFFSETS, HIGH_WATERMARKS, CLEANED_OFFSETS):
             try:
                 offsets_of(directory / name)
@@ -289,6 +289,28 @@ class _Broker:
         metadata = directory / METADATA_LOG
         if metadata in below:
             self._check_metadata(metadata)
+
+    def _without_checkpoints(self, directory: Path, *, is_clean: bool) -> Iterator[Remark]:
+        """Yield the effect of checkpoints that are missing, or empty; a new log directory has empty ones."""
+        for name, effect in WITHOUT.items():
+            path = directory / name
+            is_missing = not path.exists()
+            if is_missing or path.stat().st_size == 0:
+                shown = self._shown_again(directory) if name == START_OFFSETS else ""
+                if is_missing or shown or (name == RECOVERY_POINTS and not is_clean):
+                    yield Remark(path, f"it is {'missing' if is_missing else 'empty'}: {effect}{shown}")
+
+    def _shown_again(self, directory: Path) -> str:
+        """Return the logs whose first epoch begins after their first segment: the records between were deleted."""
+        moved = []
+        for path, begin in self.begins.items():
+            if path.parent == directory and (base := min(LoggedRecords(path).sizes, default=begin)) < begin:
+                with contextlib.suppress(KidxError, OSError):
+                    first = next(iter(file_batches(path / f"{base:020d}{LOG}")), None)
+                    if first is not None and first.partition_leader_epoch >= 0:
+                        moved.append(f"{shell_word(path.name)} from offset {base} and not {begin}")
+        more = f" and {len(moved) - 1} more" if len(moved) > 1 else ""
+        return f", {moved[0]}{more}" if moved else ""
 
     def _check_metadata(self, path: Path) -> None:
         """Check KRaft's own log, which every start recovers, and without which no broker starts."""
@@ -334,6 +356,8 @@ class _Broker:
         except OSError as error:
             self._note(path / EPOCHS, str(error), fatal=False)
             return False
+        if entries:
+            self.begins[path] = entries[0].start_offset
         negative = next((entry for entry in entries if min(entry) < 0), None)
         if negative is not None and self.dialect.stored_epochs_are_checked:
             self._note(
@@ -462,6 +486,8 @@ class _Broker:
         elif loaded.lost and not changes:
             reason = f"its end would be read as {loaded.end}, and the next appends would overlap existing records"
             remedy = self._remedy(path, offsets, interval, loaded)
+        elif loaded.split and not loaded.lost:
+            reason = f"the offsets of {', '.join(loaded.split)} are more than {INT_MAX} apart: the start splits it"
         is_cut = bool(loaded.lost) or starts_late
         limits = (start, loaded.start), (max(end, loaded.end), loaded.end)
         is_open = not remedy and (path in self.damaged or (loaded.lost and changes))

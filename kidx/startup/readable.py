@@ -3,7 +3,8 @@
 What a start loses is the difference of two sets of offsets. A batch belongs to a log if its offsets are in the range of
 its segment, up to the next segment, and in ascending order with most batches of its file: a batch of another partition
 is no record of this log. What an interrupted compaction has rewritten completely, ``.log.swap``, replaces the segments
-that it covers; the records that it lacks were removed by the compaction.
+that it covers; the records that it lacks were removed by the compaction. A ``.log.deleted`` whose offsets are too far
+apart for an index was replaced by a split, which removes no record: what no other file has of it is still there.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from kidx.discovery import SWAP
-from kidx.java_numbers import LONG_MAX
-from kidx.log.segments import CLEANED
+from kidx.java_numbers import INT_MAX, LONG_MAX
+from kidx.log.segments import CLEANED, DELETED
 from kidx.scan.blocks import LogBlocks
 from kidx.scan.hidden import hidden_batches
 
 if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
-_LOG_FILE: Final = re.compile(r"(\d{20})\.log(?:\.(swap|cleaned))?", re.ASCII)
+_LOG_FILE: Final = re.compile(r"(\d{20})\.log(\.swap|\.cleaned|\.deleted)?", re.ASCII)
 _ROW: Final = np.dtype([("first", "i8"), ("end", "i8"), ("records", "i8"), ("position", "i8"), ("after", "i8")])
 """Whole batch: its first offset and the one after its last, its readable records, and its position and end in the file.
 
@@ -133,12 +134,12 @@ class LoggedRecords:
 
     def __init__(self, directory: Path) -> None:
         self._scans: dict[Path, _Scan] = {}
-        self._pieces: dict[str, list[Piece]] = {"": [], SWAP: [], CLEANED: []}
+        self._pieces: dict[str, list[Piece]] = {"": [], SWAP: [], CLEANED: [], DELETED: []}
         with os.scandir(directory) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
                 if entry.is_file() and (match := _LOG_FILE.fullmatch(entry.name)):
-                    mark = f".{match[2]}" if match[2] else ""
-                    self._pieces[mark].append(Piece(int(match[1]), directory / entry.name, entry.stat().st_size))
+                    piece = Piece(int(match[1]), directory / entry.name, entry.stat().st_size)
+                    self._pieces[match[2] or ""].append(piece)
         self.sizes: Mapping[int, int] = {piece.base: piece.size for piece in self._pieces[""]}
 
     @cached_property
@@ -162,9 +163,14 @@ class LoggedRecords:
 
     @property
     def records(self) -> int:
-        """Number of readable records of the log, wherever reading stops."""
-        pieces = _with_ends(self._pieces[""])
-        return sum(int(self._rows(piece, piece.base, stop)["records"].sum()) for piece, stop in pieces)
+        """Number of readable records in the files, wherever reading stops."""
+        return self.lost([], 0, 0, 0).records
+
+    @property
+    def split(self) -> list[Piece]:
+        """Segments that a split has replaced."""
+        ends = ((piece, self._scanned(piece.path).rows["end"]) for piece in self._pieces[DELETED])
+        return [piece for piece, end in ends if len(end) and int(end.max()) - 1 - piece.base > INT_MAX]
 
     def records_from(self, base: int, position: int) -> int:
         """Return the number of records of a ``.log`` from a position on, in all whole batches with a right checksum.
@@ -192,7 +198,8 @@ class LoggedRecords:
             is_kept = stops.get(piece, -1) >= stop and start <= max(piece.base, log_start) and stop <= end
             if not is_kept and piece.base not in replaced:
                 before.append(self._rows(piece, piece.base, stop))
-        before += [self._rows(piece, piece.base, LONG_MAX) for mark in (SWAP, CLEANED) for piece in self._pieces[mark]]
+        others = [*self._pieces[SWAP], *self._pieces[CLEANED], *self.split]
+        before += [self._rows(piece, piece.base, LONG_MAX) for piece in others]
         first = log_start if log_start <= self.end else 0
         there = _clipped(np.concatenate([np.zeros(0, _ROW), *before]), first, LONG_MAX)
         if not len(there):

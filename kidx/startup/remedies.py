@@ -88,7 +88,7 @@ WITHOUT: Final = {
     RECOVERY_POINTS: "the broker recovers every log of the directory from its beginning, if it was not stopped cleanly",
     START_OFFSETS: "each log starts with its first segment, so that deleted records are shown again",
 }
-"""Consequences of a checkpoint that is missing; the broker starts without it."""
+"""Consequences of a checkpoint that is missing or empty; the broker starts without it."""
 STOPS: Final = {
     True: f"the broker was stopped cleanly (there is a {CLEAN_SHUTDOWN}), so a start recovers no log: corrupt batches "
     "are kept. After a kill, a start would truncate each log at the first corrupt batch after its recovery "

@@ -17,7 +17,6 @@ from kidx.log.epochs import EpochEntry, LeaderEpochs
 from kidx.records import file_batches
 from kidx.repair.interval import DEFAULT
 from kidx.segment import system_clock
-from kidx.segment.errors import SegmentOffsetOverflowError
 from kidx.startup.names import unparsed_name
 from kidx.startup.readable import NOTHING, LoggedRecords, Loss, Piece
 from kidx.startup.views import ViewedLog, make_view, rewritten_indexes, source_of
@@ -56,6 +55,7 @@ class Loaded:
         start, end: start and end of the log; empty (None) if it cannot be loaded.
         segments: bytes of each ``.log`` by base offset.
         lost: what was readable before, and is not after loading.
+        split: names of the logs that loading splits.
         rewritten: names of the index files, and of the checkpoint of epochs, that loading rebuilds.
         fatal: reason why the broker ends; empty if it does not.
         failed: reason why the log directory goes offline; empty if it does not.
@@ -66,6 +66,7 @@ class Loaded:
     end: int | None = None
     segments: Mapping[int, int] = field(default_factory=dict)
     lost: Loss = NOTHING
+    split: tuple[str, ...] = ()
     rewritten: frozenset[str] = frozenset()
     fatal: str = ""
     failed: str = ""
@@ -135,18 +136,21 @@ def load(
         try:
             log = open_view({name: directory / name for name in names}, view, dialect, checkpoints, config)
         except (KidxError, OSError) as error:
-            return _failed(
-                error, str(error.kafka_message) if isinstance(error, KidxError) else str(error), view, directory
-            )
+            text = error.kafka_message if isinstance(error, KidxError) else None
+            return _failed(error, text or str(error), view, directory)
         try:
             start, end = log.start_offset, log.end_offset
+            logged = logged or LoggedRecords(directory)
             paths = [(segment, view / segment.log.path.name) for segment in log.segments]
             pieces = [Piece(segment.base_offset, source_of(path) or path, segment.size) for segment, path in paths]
-            lost = (logged or LoggedRecords(directory)).lost(pieces, checkpoints.start_offset, start, end)
+            lost = logged.lost(pieces, checkpoints.start_offset, start, end)
+            written = [piece.base for piece in pieces if piece.size and piece.path.parent == view]
+            split = {max((base for base in logged.sizes if base <= each), default=each) for each in written}
             rewritten = rewritten_indexes(directory, view)
             if EPOCHS not in names and _has_all_epochs(log):
                 rewritten |= {EPOCHS}
-            return Loaded(start, end, {piece.base: piece.size for piece in pieces}, lost, rewritten)
+            sizes = {piece.base: piece.size for piece in pieces}
+            return Loaded(start, end, sizes, lost, tuple(f"{base:020d}{LOG}" for base in sorted(split)), rewritten)
         finally:
             log.release_handles()
 
@@ -188,8 +192,6 @@ def try_load(
 def _failed(error: Exception, text: str, view: Path, directory: Path) -> Loaded:
     """Return the effect of an exception: an I/O error takes the log directory offline, others end the broker."""
     message = text.replace(str(view), str(directory))
-    if isinstance(error, SegmentOffsetOverflowError):
-        return Loaded(unknown=f"recovery would split a segment: {message}")
     return Loaded(fatal=message) if isinstance(error, KidxError) else Loaded(failed=message)
 
 

@@ -5,7 +5,7 @@ import shutil
 import pytest
 from startups import ELSEWHERE, EPOCH_MS, fill_partitions, flip, log, start, stop_cleanly, write_offsets
 
-from kidx.records import build_batch
+from kidx.records import build_batch, file_batches
 from kidx.startup.readable import LoggedRecords, Loss, Piece
 
 RECOVERY = "recovery-point-offset-checkpoint"
@@ -115,6 +115,69 @@ def test_three_ends_have_three_names(data):
     assert each.to_json()["ends"] == {"readable": 42, "served": 42, "flushed": 36}
 
 
+# -- segments that a start splits ------------------------------------------------------------------------------------
+
+FAR = 1 << 31
+
+
+def spread(path, number):
+    """Raise the offsets of all batches from one on; no checksum covers them."""
+    content = bytearray(path.read_bytes())
+    for batch in list(file_batches(path))[number:]:
+        content[batch.position : batch.position + 8] = (batch.base_offset + FAR).to_bytes(8, "big")
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("release", ["2.8.2", "3.9.2", "4.3.1"])
+@pytest.mark.parametrize("without_index", [False, True])
+def test_a_segment_whose_offsets_are_too_far_apart_is_split_and_keeps_its_records(data, release, without_index):
+    path = data / "orders-0" / log(36)
+    spread(path, 4)
+    if without_index:
+        path.with_suffix(".index").unlink()
+    else:
+        kill(data, 36)
+    found = start(data, release=release)
+    (each,) = found.partitions
+    assert (each.outcome, each.lost, each.end) == ("kept", Loss(), (FAR + 48, FAR + 48))
+    assert f"the offsets of {path.name} are more than 2147483647 apart: the start splits it" in "\n".join(found.lines())
+    assert "would" not in found.line
+
+
+def test_a_segment_that_begins_too_far_from_its_name_is_split_without_an_end(data):
+    path = data / "orders-0" / log(36)
+    spread(path, 0)
+    path.with_suffix(".index").unlink()
+    found = start(data)
+    assert "is split again and again, so that loading never ends" in found.line
+    kill(data, 36)
+    path.with_suffix(".index").write_bytes(b"")
+    assert start(data).partitions[0].end == (FAR + 48, FAR + 48)
+
+
+def test_a_segment_with_a_torn_end_cannot_be_split(data):
+    path = data / "orders-0" / log(36)
+    spread(path, 4)
+    append(path, b"torn" * 10)
+    kill(data, 36)
+    assert "has no batch at" in start(data).line
+
+
+def test_what_a_split_has_replaced_is_still_there_until_the_start(data):
+    """A power failure lost the first piece: the start deletes the only file with its records."""
+    path = data / "orders-0" / log(36)
+    spread(path, 4)
+    batches = list(file_batches(path))
+    (data / "orders-0" / log(FAR + 44)).write_bytes(b"".join(each.to_bytes() for each in batches[4:]))
+    path.rename(f"{path}.deleted")
+    kill(data, 36)
+    found = start(data)
+    (each,) = found.partitions
+    assert (each.outcome, each.lost) == ("cut", Loss(8, 8, 36, 43))
+    said = "\n".join(found.lines())
+    assert f"mv {path}.deleted {path}  # no readable record is lost" in said
+
+
 # -- what a start rebuilds -------------------------------------------------------------------------------------------
 
 
@@ -144,6 +207,33 @@ def test_leader_epochs_are_rebuilt_if_all_segments_with_them_are_recovered(data,
         kill(data, killed)
     found = start(data)
     assert ((path in found.rebuilt), found.faults) == (rebuilt, 0 if rebuilt else 1)
+
+
+# -- checkpoints that are empty --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "effect"),
+    [
+        (RECOVERY, "the broker recovers every log of the directory from its beginning, if it was not stopped cleanly"),
+        ("log-start-offset-checkpoint", "that deleted records are shown again, orders-0 from offset 0 and not 3"),
+    ],
+)
+def test_an_empty_checkpoint_has_the_effect_of_a_missing_one(data, name, effect):
+    kill(data)
+    (data / "orders-0" / "leader-epoch-checkpoint").write_text("0\n1\n0 3\n")
+    write_offsets(data / "log-start-offset-checkpoint", {0: 3})
+    assert not any(effect in line for line in start(data).lines())
+    (data / name).write_text("")
+    assert any(f"{name}: it is empty: " in line and effect in line for line in start(data).lines())
+    (data / name).unlink()
+    assert any(f"{name}: it is missing: " in line and effect in line for line in start(data).lines())
+
+
+def test_empty_checkpoints_of_a_new_log_directory_are_not_reported(data):
+    (data / RECOVERY).write_text("")
+    (data / "log-start-offset-checkpoint").write_text("")
+    assert start(data).missing == (start(data).missing[-1],)  # KRaft's own log is elsewhere
 
 
 # -- the records of a log --------------------------------------------------------------------------------------------

@@ -111,6 +111,16 @@ _AFTER_BOTH_STOPS: Final[dict[str, Callable[[int], Damage]]] = {
     "active .log: the first batch of the log again at the end, .index deleted": lambda base: do.both(
         do.repeat_batch(0, 0, base), do.delete(f"{base:020d}.index")
     ),
+    "active batches: the last two more than 2**31 ahead": lambda base: do.spread(base, 4),
+    "active batches: the last two more than 2**31 ahead, .index deleted": lambda base: do.both(
+        do.spread(base, 4), do.delete(f"{base:020d}.index")
+    ),
+    "active batches: the last two more than 2**31 ahead, torn": lambda base: do.both(
+        do.spread(base, 4), do.extend(base, b"torn" * 10)
+    ),
+    "active batches: the last two more than 2**31 ahead, the last one corrupt": lambda base: do.both(
+        do.spread(base, 4), do.batch(base, 5, do.flip)
+    ),
     "an overlapping copy of a segment": lambda _: do.copy(12, f"{18:020d}*", _ALL_FILES),
     "a copy of the active .log beyond the end": lambda base: do.copy(base, f"{500:020d}*"),
     "a segment renamed to .swap": lambda _: do.rename(12, ".swap"),

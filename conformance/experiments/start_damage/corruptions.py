@@ -130,6 +130,19 @@ def repeat_batch(source: int, number: int, base: int) -> Damage:
     return do
 
 
+def spread(base: int, number: int) -> Damage:
+    """Raise the offsets of the batches of a segment by 2**31, from a number on."""
+
+    def do(site: Site) -> None:
+        path = site.file(base)
+        content = bytearray(path.read_bytes())
+        for each in list(file_batches(path))[number:]:
+            _LONG.pack_into(content, each.position, each.base_offset + 2**31)
+        path.write_bytes(content)
+
+    return do
+
+
 def cut_swap(base: int, size: int) -> Damage:
     """Rename a segment as an interrupted compaction does, and cut its ``.log.swap`` to this size."""
 
