@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
 Answer = Literal["yes", "yes, but", "no", "running", "unknown"]
-Outcome = Literal["kept", "cut", "foreign", "refused", "stray", "empty", "offline", "unknown"]
+Outcome = Literal["kept", "cut", "foreign", "refused", "stray", "renamed", "empty", "offline", "unknown"]
 """Prediction for a partition. *kept*: all records are kept; *cut*: records are lost or hidden; *foreign*: a log has
 another partition's records; *refused*: the broker does not serve the partition; *stray*: the directory is renamed, and
-the partition starts empty; *empty*: the partition has no directory or no segment, and starts empty; *offline*: the
+the partition starts empty; *renamed*: the directory is renamed because it is no partition of this broker, and nothing
+is lost; *empty*: the partition has no directory or no segment, and starts empty; *offline*: the
 partition is in a log directory that goes offline."""
 
 LaterEffect = Literal["retention", "appends", "indexes"]
@@ -401,7 +402,7 @@ class Start:
             yield f"start: {shell_word(each.directory)}: {each.reason}"
             yield from _indented(each.remedy)
         for reasons in (
-            _by_reason(self.of("foreign", "refused", "stray", "empty", "unknown")),
+            _by_reason(self.of("foreign", "refused", "stray", "renamed", "empty", "unknown")),
             _by_reason((*self.missing, *self.lost)),
         ):
             for (reason, remedy), names in reasons.items():

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from kidx.discovery import HIGH_WATERMARKS, LOG, RECOVERY_POINTS, STRAY, parse_partition
-from kidx.discovery.names import DELETE
-from kidx.messages.framed import metadata_record
-from kidx.messages.reading import MessageError
-from kidx.repair.topic_settings import metadata_records
+from kidx.discovery import DELETE, HIGH_WATERMARKS, LOG, RECOVERY_POINTS, STRAY, parse_partition
 from kidx.startup.answers import PartitionStart, Remark
 from kidx.startup.checkpoints import UnreadableError, offsets_of, properties_of
 from kidx.startup.directory_ids import is_reserved
@@ -19,11 +15,7 @@ from kidx.startup.names import METADATA_LOG
 from kidx.startup.remedies import ELSEWHERE, LOST
 
 if TYPE_CHECKING:
-    from kidx.dialect import Dialect
-
-_TOPIC, _PARTITION, _PARTITION_CHANGE, _REMOVE_TOPIC = 2, 3, 5, 9
-_KEYS: Final = frozenset({_TOPIC, _PARTITION, _PARTITION_CHANGE, _REMOVE_TOPIC})
-"""API keys of the metadata records that contain the location of partitions."""
+    from kidx.cluster import ClusterMetadata
 
 
 class Assignment(NamedTuple):
@@ -45,51 +37,23 @@ class Assignment(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-def assignments(directories: Iterable[Path], node: int, dialect: Dialect) -> list[Assignment]:
-    """Return the partitions of a broker according to the metadata in its log directories.
+def assignments(cluster: ClusterMetadata, node: int) -> list[Assignment]:
+    """Return the partitions of a broker according to KRaft's metadata.
 
     Args:
-        directories: log directories of the broker.
+        cluster: the metadata.
         node: id of the broker.
-        dialect: rules of its release.
     """
-    topics: dict[str, str] = {}
-    partitions: dict[tuple[str, int], dict[str, Any]] = {}
-    for key, data in metadata_records(directories, lambda value: _parsed(value, dialect.release)):
-        topic_id = data["topicId"]
-        if key == _TOPIC:
-            topics[topic_id] = data["name"]
-        elif key == _REMOVE_TOPIC:
-            topics.pop(topic_id, None)
-        elif key == _PARTITION:
-            partitions[topic_id, data["partitionId"]] = data
-        elif (known := partitions.get((topic_id, data["partitionId"]))) is not None:
-            known |= {name: data[name] for name in ("replicas", "directories") if data.get(name) is not None}
+    names = {topic_id: name for name, topic_id in cluster.ids.items()}
     return [
-        Assignment(topics[topic_id], number, _directory_id(data, node))
-        for (topic_id, number), data in partitions.items()
-        if topic_id in topics and node in data["replicas"]
+        Assignment(names[topic_id], number, replicas.directory_on(node))
+        for (topic_id, number), replicas in cluster.replicas.items()
+        if topic_id in names and node in replicas.brokers
     ]
 
 
-def _parsed(value: bytes, release: str) -> tuple[int, dict[str, Any]] | None:
-    """Return type and fields of a record with the location of partitions; None for any other record."""
-    if len(value) < 3 or value[1] not in _KEYS:
-        return None
-    try:
-        return value[1], metadata_record(release, value)
-    except MessageError:
-        return None
-
-
-def _directory_id(data: dict[str, Any], node: int) -> str:
-    ids = data.get("directories") or []
-    place = data["replicas"].index(node)
-    return str(ids[place]) if place < len(ids) else ""
-
-
 def lost_partitions(
-    directories: Sequence[Path], recorded: Iterable[Assignment]
+    directories: Sequence[Path], recorded: Iterable[Assignment], aside: Collection[Path] = ()
 ) -> tuple[list[PartitionStart], list[Remark]]:
     """Return the partitions that start empty, and remarks about partitions in other log directories.
 
@@ -99,6 +63,7 @@ def lost_partitions(
     Args:
         directories: all log directories of the broker that were verified.
         recorded: partitions of the broker.
+        aside: directories of partitions that the start renames.
     """
     offsets: dict[tuple[str, int], Path] = {}
     present: set[str] = set()
@@ -110,7 +75,7 @@ def lost_partitions(
         with contextlib.suppress(UnreadableError):
             ids.add((properties_of(directory) or {}).get("directory.id", ""))
         try:
-            present.update(_with_a_log(directory))
+            present.update(_with_a_log(directory, aside))
         except OSError:
             return [], []
     lost: list[PartitionStart] = []
@@ -126,7 +91,7 @@ def lost_partitions(
     return lost, list(_remarks(directories, elsewhere))
 
 
-def _with_a_log(directory: Path) -> Iterator[str]:
+def _with_a_log(directory: Path, aside: Collection[Path]) -> Iterator[str]:
     """Yield the names of the partitions that have a segment in a log directory.
 
     Raises:
@@ -134,7 +99,7 @@ def _with_a_log(directory: Path) -> Iterator[str]:
     """
     for path in directory.iterdir():
         parsed = parse_partition(path.name)
-        if parsed is None or parsed[2] in {DELETE, STRAY} or not path.is_dir():
+        if parsed is None or parsed[2] in {DELETE, STRAY} or path in aside or not path.is_dir():
             continue
         if any(LOG in Path(name.name).suffixes for name in path.iterdir()):
             yield f"{parsed[0]}-{parsed[1]}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from kidx.cluster import ClusterMetadata, read_metadata
 from kidx.dialect import Dialect, dialect_of
 from kidx.discovery import (
     CLEAN_SHUTDOWN,
@@ -34,7 +34,6 @@ from kidx.rebuild.lock import lock_owner
 from kidx.records import file_batches
 from kidx.repair import FROM_A_REPLICA, plan
 from kidx.repair.interval import DEFAULT, Intervals
-from kidx.repair.topic_settings import has_topics, topic_ids
 from kidx.segment import system_clock
 from kidx.startup.alternatives import best_alternative
 from kidx.startup.answers import Ends, Later, Outcome, PartitionStart, Remark, SegmentChange, Start
@@ -42,6 +41,7 @@ from kidx.startup.assignments import Assignment, assignments, lost_partitions
 from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
+from kidx.startup.copies import Copies, renamed_only
 from kidx.startup.directories import (
     OF_LOG_DIRECTORIES,
     directories_in,
@@ -57,7 +57,6 @@ from kidx.startup.later import harm_of
 from kidx.startup.names import (
     METADATA_LOG,
     is_ignored,
-    is_of_metadata,
     is_partition_name,
     is_unusual,
     unparsed_name,
@@ -71,14 +70,13 @@ from kidx.startup.remedies import (
     METADATA_MISSING,
     OWN_LOG,
     RENAMED,
-    TWICE,
     WITHOUT,
     topic_id_remedy,
 )
 from kidx.startup.running import LogFiles
 from kidx.startup.settings import Settings, read_properties
 from kidx.startup.simulation import Checkpoints, Loaded, regular_files, try_load
-from kidx.startup.strays import strays, strays_after_cut
+from kidx.startup.strays import Strays, strays_after_cut
 from kidx.startup.tiers import check_cache
 
 if TYPE_CHECKING:
@@ -200,7 +198,9 @@ class _Broker:
         self.offline: dict[Path, Remark] = {}
         self.further: list[Remark] = []  # faults of log directories that are offline already
         self.missing: list[Remark] = []  # remarks that do not prevent a start
-        self.recorded: dict[str, str] = {}  # topic ids in KRaft's metadata, by topic
+        self.cluster = ClusterMetadata()  # KRaft's metadata
+        self.node: int | None = None  # id of the broker
+        self.aside: set[Path] = set()  # directories that the start renames to ...-stray
         self.own: list[Assignment] = []  # partitions of this broker in KRaft's metadata
         self.partitions: list[PartitionStart] = []
         self.later: list[Later] = []
@@ -213,7 +213,7 @@ class _Broker:
 
     def check(self) -> None:
         """Check all log directories and partitions."""
-        self.recorded = topic_ids(self.directories or {path.parent for path in self.given})
+        self.cluster = read_metadata(self.directories or {path.parent for path in self.given})
         for directory in self.directories:
             self._check_directory(directory)
             if (why := inaccessible(directory)) is not None:
@@ -226,9 +226,8 @@ class _Broker:
         fatal, offline = check_properties(self.directories, self.dialect)
         self.fatal += fatal
         self.offline = offline | self.offline
-        self._find_duplicates()
-        node = node_of(self.directories) if self.is_kraft else None
-        self.own = [] if node is None else assignments(self.directories, node, self.dialect)
+        self.node = node_of(self.directories) if self.is_kraft else None
+        self.own = [] if self.node is None else assignments(self.cluster, self.node)
         self._find_strays()
         self._find_lost()
         if self.offline and self.directories and not self.fatal:
@@ -372,7 +371,7 @@ class _Broker:
         parsed = parse_partition(path.parent.name)
         remedy = ""
         if parsed is not None and path.name == PARTITION_METADATA:
-            remedy = topic_id_remedy(parsed[0], self.recorded.get(parsed[0]))
+            remedy = topic_id_remedy(parsed[0], self.cluster.ids.get(parsed[0]))
         blocker = Remark(path, reason.removeprefix(f"{path} "), remedy)
         if fatal:
             self.fatal.append(blocker)
@@ -500,34 +499,49 @@ class _Broker:
 
     # -- several partitions ----------------------------------------------------------------------------------------
 
-    def _find_duplicates(self) -> None:
-        places: dict[tuple[str, int, str], list[Path]] = defaultdict(list)
-        for directory in self.managed:
-            for path in directories_in(directory):
-                parsed = parse_partition(path.name)
-                if parsed is not None and parsed[2] in {"", FUTURE} and not is_of_metadata(path.name):
-                    places[parsed].append(path)
-        for (topic, number, state), (first, *others) in places.items():
-            if others:
-                what = shell_word(f"{topic}-{number}") + (", being moved," if state else "")
-                self.fatal.append(Remark(first, f"{what} lies in {', '.join(map(shell_word, others))}, too", TWICE))
-
     def _find_strays(self) -> None:
-        """Find the partitions whose topic ids KRaft does not know."""
+        """Find directories that are no partitions of this broker, and settle partitions with several directories."""
         if self.is_kraft:
-            own = {each.name for each in self.own}
-            read = any(map(has_metadata_log, self.directories)) and (self.recorded or not has_topics(self.directories))
-            some = strays(self.ids, self.recorded, own, are_complete=bool(read))
+            known = self.cluster.topics or self.cluster.removed or not self.cluster.makes_topics
+            is_complete = bool(known) and any(map(has_metadata_log, self.directories))
+            some = Strays(self.ids, self.cluster, self.node, are_complete=is_complete).find()
             found = {each.directory: each for each in some}
             if self.metadata_end is not None:
-                after = topic_ids(self.directories, self.metadata_end)
-                found |= {each.directory: each for each in strays_after_cut(self.ids, self.recorded, after)}
-            self.partitions = [each for each in self.partitions if each.directory not in found] + list(found.values())
+                after = read_metadata(self.directories, self.metadata_end).ids
+                found |= {each.directory: each for each in strays_after_cut(self.ids, self.cluster.ids, after)}
+            self._replace(found)
+            self.aside = {path for path, each in found.items() if each.outcome in {"stray", "renamed"}}
+        assigned = {(each.topic, each.partition): each.directory_id for each in self.own}
+        settles = self.is_kraft and self.dialect.settles_copies
+        copies = Copies(self.managed, assigned, self.aside, self._limits, are_settled=settles)
+        settled = copies.settle()
+        self.fatal += settled.fatal
+        self.missing += settled.remarks
+        self._replace({each.directory: each for each in settled.partitions})
+        self.partitions = list(renamed_only(self.partitions, settled.replaced))
+
+    def _replace(self, found: Mapping[Path, PartitionStart]) -> None:
+        self.partitions = [each for each in self.partitions if each.directory not in found] + list(found.values())
+
+    def _limits(self, path: Path) -> tuple[int, int]:
+        """Return the start and the end of a log after it is loaded."""
+        for each in self.partitions:
+            if each.directory == path and each.start[1] is not None and each.end[1] is not None:
+                return each.start[1], each.end[1]
+        try:
+            logged = LoggedRecords(path)
+        except OSError:
+            return 0, 0
+        return max(CheckpointedOffsets(path.parent).of(path).start_offset, min(logged.sizes, default=0)), logged.end
+
+    def _aside_copies(self) -> set[Path]:
+        """Return the copies of partitions being moved that the start renames; a partition of that kind starts empty."""
+        return {path for path in self.aside if (parse_partition(path.name) or ("", 0, ""))[2] == FUTURE}
 
     def _find_lost(self) -> None:
         """Find the partitions that KRaft's metadata assign to the broker, but that no log directory has."""
         if self.own:
-            lost, remarks = lost_partitions(self.directories, self.own)
+            lost, remarks = lost_partitions(self.directories, self.own, self._aside_copies())
             empty = {each.directory for each in lost}
             self.partitions = [each for each in self.partitions if each.directory not in empty] + lost
             self.missing += remarks

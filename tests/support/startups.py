@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
+import struct
 
 from kidx.log import LogConfig, UnifiedLog
 from kidx.records import build_batch
@@ -68,3 +70,39 @@ def stop_cleanly(filled, target, ends):
     (target / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":9}')
     write_offsets(target / "recovery-point-offset-checkpoint", ends)
     return target
+
+
+def partition_record(number, replicas, directory_ids=()):
+    """Return a PartitionRecord of version 1 of the topic, all replicas in sync."""
+    brokers = bytes([len(replicas) + 1]) + b"".join(struct.pack(">i", broker) for broker in replicas)
+    topic_id = base64.urlsafe_b64decode(ID + "==")
+    ids = bytes([len(directory_ids) + 1]) + b"".join(directory_ids)
+    return (
+        b"\1\3\1"
+        + struct.pack(">i", number)
+        + topic_id
+        + brokers * 2
+        + b"\1\1"
+        + struct.pack(">iii", replicas[0], 0, 0)
+        + ids
+        + b"\0"
+    )
+
+
+def change_record(number, replicas):
+    """Return a PartitionChangeRecord of version 0 with other replicas, which is tag 2."""
+    brokers = bytes([len(replicas) + 1]) + b"".join(struct.pack(">i", broker) for broker in replicas)
+    topic_id = base64.urlsafe_b64decode(ID + "==")
+    return b"\1\5\0" + struct.pack(">i", number) + topic_id + b"\1\2" + bytes([len(brokers)]) + brokers
+
+
+DISKS = bytes(range(16)), bytes(range(16, 32))
+TOPIC_RECORD = b"\1\2\0" + b"\7orders" + base64.urlsafe_b64decode(ID + "==") + b"\0"
+REMOVE_TOPIC_RECORD = b"\1\x09\0" + base64.urlsafe_b64decode(ID + "==") + b"\0"
+
+
+def write_metadata(data, *records):
+    metadata = data / "__cluster_metadata-0"
+    metadata.mkdir(exist_ok=True)
+    content = build_batch([(EPOCH_MS, None, value) for value in (TOPIC_RECORD, *records)])
+    (metadata / log(0)).write_bytes(content)

@@ -9,16 +9,20 @@ import sys
 
 import pytest
 from startups import (
+    DISKS,
     ELSEWHERE,
     EPOCH_MS,
     ID,
     PROPERTIES,
     RELEASE,
+    change_record,
     fill_partitions,
     flip,
     log,
+    partition_record,
     start,
     stop_cleanly,
+    write_metadata,
     write_offsets,
 )
 
@@ -568,47 +572,21 @@ def test_topic_ids_are_from_the_metadata_of_kraft(data):
     ]
     (metadata / log(0)).write_bytes(build_batch([(EPOCH_MS, None, value) for value in records]))
     found = start(data)
+    assert [each.directory.name for each in found.of("renamed")] == ["orders-0", "orders-1", "orders-2"]
+    assert (
+        "deleted on purpose (offset 1 of __cluster_metadata-0); the topic orders of today is another"
+        in found.lines()[0]
+    )
+    (metadata / log(0)).write_bytes(build_batch([(EPOCH_MS, None, records[2])]))
+    found = start(data)
     assert [each.directory.name for each in found.of("stray")] == ["orders-0", "orders-1", "orders-2"]
     assert f"topic_id: {base64.urlsafe_b64encode(other).decode().rstrip('=')}" in "\n".join(found.lines())
     (metadata / log(0)).write_bytes(build_batch([(EPOCH_MS, None, records[0])]))
     assert not start(data).of("stray")
 
 
-def partition_record(number, replicas, directory_ids=()):
-    """Return a PartitionRecord of version 1 of the topic, all replicas in sync."""
-    brokers = bytes([len(replicas) + 1]) + b"".join(struct.pack(">i", broker) for broker in replicas)
-    topic_id = base64.urlsafe_b64decode(ID + "==")
-    ids = bytes([len(directory_ids) + 1]) + b"".join(directory_ids)
-    return (
-        b"\1\3\1"
-        + struct.pack(">i", number)
-        + topic_id
-        + brokers * 2
-        + b"\1\1"
-        + struct.pack(">iii", replicas[0], 0, 0)
-        + ids
-        + b"\0"
-    )
-
-
-def change_record(number, replicas):
-    """Return a PartitionChangeRecord of version 0 with other replicas, which is tag 2."""
-    brokers = bytes([len(replicas) + 1]) + b"".join(struct.pack(">i", broker) for broker in replicas)
-    topic_id = base64.urlsafe_b64decode(ID + "==")
-    return b"\1\5\0" + struct.pack(">i", number) + topic_id + b"\1\2" + bytes([len(brokers)]) + brokers
-
-
-DISKS = bytes(range(16)), bytes(range(16, 32))
 RESERVED = [bytes(15) + bytes([number]) for number in range(3)]
 """DirectoryId.MIGRATING, UNASSIGNED and LOST."""
-TOPIC_RECORD = b"\1\2\0" + b"\7orders" + base64.urlsafe_b64decode(ID + "==") + b"\0"
-
-
-def write_metadata(data, *records):
-    metadata = data / "__cluster_metadata-0"
-    metadata.mkdir(exist_ok=True)
-    content = build_batch([(EPOCH_MS, None, value) for value in (TOPIC_RECORD, *records)])
-    (metadata / log(0)).write_bytes(content)
 
 
 @pytest.mark.parametrize("damage", ["deleted", "renamed", "emptied"])

@@ -9,10 +9,11 @@ import shutil
 import pytest
 from startups import ELSEWHERE, ID, RELEASE, fill_partitions, flip, log, start, stop_cleanly, write_offsets
 
+from kidx.cluster import ClusterMetadata, Replicas, Topic
 from kidx.rebuild import rebuild
 from kidx.records import SimpleRecord, build_batch
 from kidx.startup import owners
-from kidx.startup.strays import strays
+from kidx.startup.strays import Strays
 
 METADATA = "__cluster_metadata-0"
 _TOPIC = bytes.fromhex("010200") + b"\x07orders"
@@ -99,11 +100,13 @@ class TestMetadata:
 
     def test_the_id_of_another_topic_with_this_partition_is_not_served(self, data):
         other = "OXyGkVjsR02DyybEsRtGng"
-        path, recorded = data / "orders-1", {"orders": ID, "other": other}
-        (refused,) = strays({path: other}, recorded, {"orders-1", "other-1"}, are_complete=True)
+        path = data / "orders-1"
+        topics = {"orders": Topic("orders", ID, None), "other": Topic("other", other, None)}
+        one, two = (ClusterMetadata(topics, replicas={(other, n): Replicas((1,), ())}) for n in (1, 0))
+        (refused,) = Strays({path: other}, one, 1, are_complete=True).find()
         assert (refused.directory, refused.outcome) == (path, "refused")
         assert refused.remedy.startswith("see whose records these are")
-        (stray,) = strays({path: other}, recorded, {"orders-1", "other-0"}, are_complete=True)
+        (stray,) = Strays({path: other}, two, 1, are_complete=True).find()
         assert stray.outcome == "stray"
 
     def test_its_absence_is_a_condition(self, data):

@@ -3,10 +3,23 @@
 What brokers do with them: tests/broker/test_copies.py.
 """
 
+import base64
 import shutil
 
 import pytest
-from startups import PROPERTIES, fill_partitions, start, stop_cleanly
+from startups import (
+    DISKS,
+    ID,
+    PROPERTIES,
+    REMOVE_TOPIC_RECORD,
+    change_record,
+    fill_partitions,
+    log,
+    partition_record,
+    start,
+    stop_cleanly,
+    write_metadata,
+)
 
 from kidx.discovery import parse_partition
 
@@ -43,3 +56,127 @@ def test_the_directory_of_kraft_s_own_log_needs_no_checkpoint_and_no_mark_of_a_c
     found = start(data, metadata)
     assert found.mixed == (data,)
     assert [each.path.name for each in found.fatal] == ["bootstrap"]
+
+
+def outcomes(found):
+    """Return the outcomes of partitions by directory; KRaft's own log has none."""
+    return {each.directory: each.outcome for each in found.partitions if each.directory.name != "__cluster_metadata-0"}
+
+
+# -- copies of partitions that were being moved ------------------------------------------------------------------------
+
+FUTURE = f"orders-0.{'0123456789abcdef' * 2}-future"
+DISK_IDS = [base64.urlsafe_b64encode(disk).decode().rstrip("=") for disk in DISKS]
+
+
+@pytest.fixture
+def disks(data):
+    """Make both log directories of a broker; its partitions are assigned to the first."""
+    other = data.with_name("other")
+    other.mkdir()
+    (other / "recovery-point-offset-checkpoint").write_text("0\n0\n")
+    (other / ".kafka_cleanshutdown").write_text((data / ".kafka_cleanshutdown").read_text())
+    for directory, disk in zip((data, other), DISK_IDS, strict=True):
+        (directory / "meta.properties").write_text(f"{PROPERTIES}directory.id={disk}\n")
+        (directory / "log-start-offset-checkpoint").write_text("0\n0\n")
+    write_metadata(data, *(partition_record(number, [1], DISKS[:1]) for number in range(2)))
+    return data, other
+
+
+def shorten(path, *bases):
+    for base in bases:
+        for file in path.glob(f"{base:020d}.*"):
+            file.unlink()
+
+
+def test_a_copy_beside_its_partition_prevents_the_start(disks):
+    data, other = disks
+    shutil.copytree(data / "orders-0", data / FUTURE)
+    found = start(*disks)
+    assert [each.path for each in found.fatal] == [data / FUTURE]
+    assert found.fatal[0].remedy.startswith(f"move {data / FUTURE} out of the log directory")
+    shorten(data / "orders-0", 36)
+    assert start(*disks).fatal[0].remedy.startswith(f"move {data / 'orders-0'} out of the log directory")
+    (data / FUTURE).rename(other / FUTURE)  # not the log directory of the assignment: the move goes on
+    (cut,) = start(*disks).of("cut")
+    assert (cut.directory, cut.end, cut.readable) == (other / FUTURE, (48, 36), 12)
+
+
+def test_a_copy_in_the_assigned_directory_replaces_the_partition_elsewhere(disks):
+    data, other = disks
+    shutil.copytree(data / "orders-0", other / "orders-0")
+    (data / "orders-0").rename(data / FUTURE)
+    assert (start(*disks).answer, outcomes(start(*disks))) == ("yes", {data / FUTURE: "kept"})
+    shorten(data / FUTURE, 24, 36)
+    found = start(*disks)
+    (cut,) = found.of("cut")
+    assert (found.answer, cut.directory, cut.end, cut.readable) == ("no", other / "orders-0", (48, 24), 24)
+    assert str(data / FUTURE) in cut.reason
+    assert f"move {data / FUTURE} out of the log directory" in cut.remedy
+    # 3.7.0 leaves the partition in its place, and goes on with the move.
+    (data / FUTURE).rename(other / FUTURE)
+    (other / "orders-0").rename(data / "orders-0")
+    assert not start(*disks, release="3.7.0").of("cut")
+
+
+def test_the_only_copy_of_a_partition_is_emptied_unless_it_is_where_the_metadata_assign_it(disks):
+    data, other = disks
+    (data / "orders-0").rename(other / FUTURE)
+    found = start(*disks)
+    (cut,) = found.of("cut")
+    assert (found.answer, cut.directory, cut.end, cut.readable) == ("no", other / FUTURE, (48, 0), 48)
+    assert cut.remedy == f"mv {other / FUTURE} {other / 'orders-0'}"
+    (other / FUTURE).rename(other / "orders-0")  # as the remedy says
+    assert start(*disks).answer == "yes"
+    (other / "orders-0").rename(data / FUTURE)
+    assert start(*disks).answer == "yes"
+
+
+def test_copies_of_another_topic_are_renamed_and_are_no_duplicates(disks):
+    data, other = disks
+    shutil.copytree(data / "orders-0", other / "orders-0")
+    assert not start(*disks).starts
+    (other / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: OXyGkVjsR02DyybEsRtGng")
+    found = start(*disks)
+    assert (found.answer, outcomes(found)) == ("yes", {other / "orders-0": "renamed"})
+    shutil.rmtree(data / "orders-0")
+    assert outcomes(start(*disks)) == {other / "orders-0": "stray"}
+
+
+# -- directories that KRaft's metadata explain -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("records", "reason"),
+    [
+        ([REMOVE_TOPIC_RECORD], "its topic was deleted on purpose (offset 3 of __cluster_metadata-0)"),
+        (
+            [change_record(0, [2, 3]), change_record(1, [2])],
+            "KRaft's metadata have its replicas on 2, 3, and not on this broker",
+        ),
+    ],
+)
+def test_what_was_deleted_or_moved_on_purpose_is_no_loss(data, records, reason):
+    write_metadata(data, *(partition_record(number, [1]) for number in range(2)), *records)
+    (data / ".kafka_cleanshutdown").unlink()
+    found = start(data)
+    assert (found.answer, list(outcomes(found).values())) == ("yes", ["renamed"] * 2)
+    assert found.of("renamed")[0].reason.startswith(reason)
+    assert any("as it should" in line for line in found.lines())
+
+
+def test_a_directory_without_a_topic_id_whose_topic_does_not_exist_is_only_renamed(data):
+    write_metadata(data, *(partition_record(number, [1]) for number in range(2)))
+    (data / "backup-2024").mkdir()
+    shutil.copy(data / "orders-0" / log(0), data / "backup-2024")
+    found = start(data)
+    assert (found.answer, outcomes(found)) == ("yes", {data / "backup-2024": "renamed"})
+    (data / "backup-2024").rename(data / "orders-9")
+    assert start(data).of("stray")
+
+
+def test_a_partition_that_its_topic_does_not_have_is_a_stray(data):
+    write_metadata(data, partition_record(0, [1]))
+    (stray,) = start(data).of("stray")
+    assert stray.directory == data / "orders-1"
+    assert ID in (data / "orders-1" / "partition.metadata").read_text()

@@ -1,0 +1,7 @@
+"""A cluster according to KRaft's metadata in a log directory: its topics, partitions, settings, and deleted topics."""
+
+from __future__ import annotations
+
+from kidx.cluster.metadata import ClusterMetadata, Removal, Replicas, Topic, read_metadata
+
+__all__ = ["ClusterMetadata", "Removal", "Replicas", "Topic", "read_metadata"]

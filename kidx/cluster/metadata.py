@@ -1,0 +1,196 @@
+"""KRaft's metadata as the newest snapshot and the log after it have them, and what the log before it still has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from kidx.dialect import NEWEST
+from kidx.discovery import LOG, METADATA_TOPIC, parse_segment_file
+from kidx.errors import KidxError
+from kidx.messages.framed import metadata_record
+from kidx.messages.reading import MessageError
+from kidx.records import Record, file_batches
+
+_TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC = 2, 3, 4, 5, 9
+_KEYS: Final = frozenset({_TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC})
+"""API keys of the records that are read; a record begins with its frame version, its API key and its version."""
+_OF_TOPICS: Final = 2
+"""Resource type of a topic in a ``ConfigRecord``."""
+_SNAPSHOT: Final = re.compile(r"(\d{20})-\d{10}\.checkpoint", re.ASCII)
+
+
+class Topic(NamedTuple):
+    """Topic that exists.
+
+    Attributes:
+        name: its name.
+        topic_id: its id.
+        created: timestamp in milliseconds of the record that created it; None if only a snapshot has that record.
+    """
+
+    name: str
+    topic_id: str
+    created: int | None
+
+
+class Removal(NamedTuple):
+    """Deleted topic.
+
+    Attributes:
+        name: its name; empty if its creation is not in the log any more.
+        offset: offset of the record that removed it, in the log of the metadata.
+    """
+
+    name: str
+    offset: int
+
+
+class Replicas(NamedTuple):
+    """Replicas of a partition.
+
+    Attributes:
+        brokers: ids of the brokers.
+        directories: id of the log directory of each; empty if the metadata have none, as before 3.7.
+    """
+
+    brokers: tuple[int, ...]
+    directories: tuple[str, ...]
+
+    def directory_on(self, broker: int) -> str:
+        """Return the id of the partition's log directory on a broker; empty if the metadata have none."""
+        place = self.brokers.index(broker)
+        return self.directories[place] if place < len(self.directories) else ""
+
+
+@dataclass(slots=True)
+class ClusterMetadata:
+    """Metadata of a cluster; empty if there are none in the log directories.
+
+    Attributes:
+        topics: existing topics, by name.
+        removed: deleted topics, by id, as far as the log reaches back.
+        replicas: replicas of each partition, by topic id and number.
+        settings: settings of each topic, by its name.
+        makes_topics: True if a record makes a topic, whether its fields can be read or not.
+        unread: number of records about topics or partitions that could not be read.
+    """
+
+    topics: dict[str, Topic] = field(default_factory=dict)
+    removed: dict[str, Removal] = field(default_factory=dict)
+    replicas: dict[tuple[str, int], Replicas] = field(default_factory=dict)
+    settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    makes_topics: bool = False
+    unread: int = 0
+
+    @property
+    def ids(self) -> Mapping[str, str]:
+        """Topic ids, by name."""
+        return {topic.name: topic.topic_id for topic in self.topics.values()}
+
+    def is_compacted(self, topic: str | None) -> bool:
+        """Return True if the settings of a topic say that it is compacted."""
+        policies = self.settings.get(topic or "", {}).get("cleanup.policy", "")
+        return "compact" in (policy.strip() for policy in policies.split(","))
+
+
+def read_metadata(log_directories: Iterable[Path], end: int | None = None) -> ClusterMetadata:
+    """Return the metadata in some log directories, as far as they can be read.
+
+    Args:
+        log_directories: log directories of a broker; one of them has the metadata.
+        end: offset at which the log of the metadata ends; by default all of it is read.
+    """
+    reader = _Reader()
+    for directory in sorted(set(log_directories)):
+        reader.read(directory / f"{METADATA_TOPIC}-0", end)
+    return reader.found
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self.found = ClusterMetadata()
+        self._names: dict[str, str] = {}  # names of topics that exist or existed, by id
+        self._created: dict[str, int] = {}  # timestamps of the records that created them
+
+    def read(self, directory: Path, end: int | None) -> None:
+        """Read the log before the newest snapshot, the snapshot, and the log after it."""
+        snapshots = [path for path in directory.glob("*.checkpoint") if _SNAPSHOT.fullmatch(path.name)]
+        newest = max(snapshots, default=None)
+        start = int(newest.name[:20]) if newest is not None else 0
+        logs = sorted(path for path in directory.glob(f"*{LOG}") if parse_segment_file(path.name) is not None)
+        for record in _records(logs, 0, start):
+            self._remember(record)
+        for record in _records([newest] if newest is not None else [], 0, None):
+            self._apply(record)
+        for record in _records(logs, start, end):
+            self._remember(record)
+            self._apply(record)
+
+    def _remember(self, record: Record) -> None:
+        """Note the creation or the removal of a topic."""
+        key, data = _parsed(record)
+        if data is not None and key == _TOPIC:
+            self._names[data["topicId"]], self._created[data["topicId"]] = data["name"], record.timestamp
+        elif data is not None and key == _REMOVE_TOPIC:
+            topic_id = data["topicId"]
+            self.found.removed[topic_id] = Removal(self._names.get(topic_id, ""), record.offset)
+
+    def _apply(self, record: Record) -> None:
+        key, data = _parsed(record)
+        found = self.found
+        found.makes_topics |= key == _TOPIC
+        if data is None:
+            found.unread += key in _KEYS
+        elif key == _TOPIC:
+            topic = Topic(data["name"], data["topicId"], self._created.get(data["topicId"]))
+            found.topics[topic.name], self._names[topic.topic_id] = topic, topic.name
+        elif key == _REMOVE_TOPIC:
+            name = self._names.get(data["topicId"], "")
+            if name in found.topics and found.topics[name].topic_id == data["topicId"]:
+                del found.topics[name]
+            found.settings.pop(name, None)
+        elif key == _CONFIG and data["resourceType"] == _OF_TOPICS:
+            settings = found.settings.setdefault(data["resourceName"], {})
+            settings.pop(data["name"], None)
+            if data["value"] is not None:
+                settings[data["name"]] = data["value"]
+        elif key in {_PARTITION, _PARTITION_CHANGE}:
+            self._assign(data)
+
+    def _assign(self, data: Mapping[str, Any]) -> None:
+        place = data["topicId"], data["partitionId"]
+        known = self.found.replicas.get(place, Replicas((), ()))
+        brokers, directories = data.get("replicas"), data.get("directories")
+        self.found.replicas[place] = Replicas(
+            known.brokers if brokers is None else tuple(brokers),
+            known.directories if directories is None else tuple(directories),
+        )
+
+
+def _records(paths: Iterable[Path], start: int, end: int | None) -> Iterator[Record]:
+    """Yield the records of some files in a range of offsets; a file is read up to its first unreadable batch."""
+    for path in paths:
+        try:
+            for batch in file_batches(path):
+                if end is not None and batch.last_offset >= end:
+                    return
+                if not batch.is_control and batch.base_offset >= start:
+                    yield from batch
+        except (KidxError, OSError):
+            continue
+
+
+def _parsed(record: Record) -> tuple[int, Mapping[str, Any] | None]:
+    """Return type and fields of a record; the fields are None if they are not needed, or cannot be read."""
+    value = record.value or b""
+    key = value[1] if len(value) > 1 else 0
+    if key not in _KEYS:
+        return key, None
+    try:
+        return key, metadata_record(NEWEST, value)
+    except MessageError:
+        return key, None
