@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from conformance.attribution import DivergentParts, counts_at_level, noticed_facets
 from conformance.implementations.process.line_process import STDERR_SAYS
+from conformance.lockstep.file_reader import UnreadableFile
 from conformance.operations import Json, Operation, Outcome
 from conformance.operations.outcomes import FAILURE, OUT_OF_MEMORY
 
@@ -153,6 +154,8 @@ def failure_json(divergence: Divergence) -> Json:
 
 def plain(value: Any) -> Any:
     """Return a value of an observation as JSON."""
+    if isinstance(value, UnreadableFile):
+        return value.decode()
     if isinstance(value, bytes | bytearray):
         return bytes(value).hex()
     if isinstance(value, tuple | list):

@@ -2,13 +2,33 @@
 
 The harness compares the bytes on disk, after every operation of every participant. Reading them with two system calls
 (``fstat`` and ``pread``) takes about a microsecond.
+
+An implementation may do anything in its directory. Whatever is at the path of a file, no read and no corruption fails:
+what cannot be read is an :class:`UnreadableFile`, which differs from every file.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, Self
+
+READING: Final = os.O_RDONLY | os.O_NONBLOCK
+"""Flags for opening a file; without the second, a pipe would wait for a writer."""
+_WRITING: Final = os.O_WRONLY | os.O_TRUNC | os.O_CREAT | os.O_NONBLOCK
+
+
+class UnreadableFile(bytes):
+    """Content of something that exists but cannot be read, such as a directory: the reason, as text."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, error: OSError) -> Self:
+        """Return the content for an error."""
+        return cls(f"cannot be read: {error.strerror or error}".encode())
 
 
 class StepFileReader:
@@ -30,13 +50,19 @@ class StepFileReader:
 
     def read(self) -> bytes | None:
         """Return the current content of the file, or None if it does not exist."""
+        try:
+            return self._read()
+        except (FileNotFoundError, NotADirectoryError):
+            self.release()
+            return None
+        except OSError as error:
+            self.release()
+            return UnreadableFile.of(error)
+
+    def _read(self) -> bytes | None:
         if self._descriptor >= 0:
             if self._moved:
-                try:
-                    status = os.stat(self._path)  # noqa: PTH116 -- executed for every step of each participant
-                except OSError:
-                    self.release()
-                    return None
+                status = os.stat(self._path)  # noqa: PTH116 -- executed for every step of each participant
                 same = status.st_ino == self._inode
             else:
                 status = os.fstat(self._descriptor)
@@ -48,10 +74,7 @@ class StepFileReader:
             self.release()
         elif not os.access(self._path, os.F_OK):  # cheaper than an exception
             return None
-        try:
-            self._descriptor = os.open(self._path, os.O_RDONLY)
-        except OSError:
-            return None
+        self._descriptor = os.open(self._path, READING)
         status = os.fstat(self._descriptor)
         self._inode, self._moved, self._size = status.st_ino, False, status.st_size
         return os.pread(self._descriptor, status.st_size, 0)
@@ -60,7 +83,10 @@ class StepFileReader:
         """Return the content faster than :meth:`read`, after operations that cannot have replaced the file."""
         if self._moved or self._descriptor < 0:
             return self.read()
-        content = os.pread(self._descriptor, self._size + 1, 0)
+        try:
+            content = os.pread(self._descriptor, self._size + 1, 0)
+        except OSError:
+            return self.read()
         if len(content) > self._size:
             return self.read()
         self._size = len(content)
@@ -76,7 +102,7 @@ class StepFileReader:
 def corrupt(path: Path, name: str, arguments: tuple[Any, ...]) -> None:
     """Apply a file operation to a closed file. If the file is missing, only ``write_file`` has an effect."""
     if path.exists() or name == "write_file":
-        content = path.read_bytes() if path.exists() else b""
+        content = path.read_bytes() if path.is_file() else b""
         overwrite(str(path), corrupted(content, name, arguments))
 
 
@@ -110,10 +136,29 @@ def corrupted(content: bytes, name: str, arguments: tuple[Any, ...]) -> bytes | 
 
 def overwrite(path: str, content: bytes | None) -> None:
     """Replace the content of a file, or create it; if the content is None, remove the file."""
+    try:
+        _overwrite(path, content)
+    except OSError:  # the implementation has no such file, or has something else there
+        remove(path)
+        with suppress(OSError):  # the next comparison finds the difference
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            if content is not None:
+                _overwrite(path, content)
+
+
+def remove(path: str) -> None:
+    """Remove whatever is at a path, if it can be removed."""
+    try:
+        Path(path).unlink(missing_ok=True)
+    except OSError:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _overwrite(path: str, content: bytes | None) -> None:
     if content is None:
         os.unlink(path)  # noqa: PTH108 -- executed for every corruption of each participant
         return
-    descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_CREAT, 0o666)
+    descriptor = os.open(path, _WRITING, 0o666)
     try:
         view = memoryview(content)
         while view:

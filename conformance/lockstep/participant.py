@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import shutil
 from abc import ABC, abstractmethod
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from conformance.lockstep.file_reader import remove
 from conformance.operations.log_capabilities import needs_missing_capability
 
 if TYPE_CHECKING:
@@ -115,11 +115,12 @@ class Participant(ABC):
 
     def clear(self) -> None:
         """Remove all files from the directory."""
-        for left_over in os.listdir(self.prefix):  # noqa: PTH208 -- called for every example of every participant
-            try:
+        try:
+            for left_over in os.listdir(self.prefix):  # noqa: PTH208 -- called for every example of every participant
                 os.unlink(self.prefix + left_over)  # noqa: PTH108 -- as above
-            except IsADirectoryError:  # the implementation has created it
-                shutil.rmtree(self.prefix + left_over)
+        except OSError:  # the implementation has made a directory, or has removed its own
+            remove(str(self.directory))
+            self.directory.mkdir(parents=True, exist_ok=True)
 
     def watch(self, name: Any) -> None:
         """Read the files of a name, as returned by :meth:`Scope.named`, from now on."""
@@ -172,4 +173,7 @@ class Participant(ABC):
 
     def listing(self) -> list[str]:
         """Return the names of all files in the directory, sorted."""
-        return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above
+        try:
+            return sorted(os.listdir(self.prefix))  # noqa: PTH208 -- as above
+        except OSError:  # the implementation has removed its directory
+            return []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from conformance.attribution import TrackedIndex, clauses_of, is_reachable_by_broker, track_opening, track_step
 from conformance.implementations.kidx.index import ReferenceIndex
-from conformance.lockstep.file_reader import corrupted, overwrite
+from conformance.lockstep.file_reader import UnreadableFile, corrupted, overwrite
 from conformance.lockstep.scopes.index_file import IndexParticipant
 from conformance.operations import OK, Observation, Operation
 
@@ -186,6 +186,8 @@ def _entries(content: bytes | None, entries: int | None, size: int) -> bytes:
 
 def _without_preallocation(content: bytes | None, size: int) -> bytes:
     """Return a file without the zeros after its last entry and without a partial entry; empty if it does not exist."""
+    if isinstance(content, UnreadableFile):
+        return content
     whole = content or b""
     kept = whole[: len(whole) // size * size].rstrip(b"\0")
     return kept + bytes(-len(kept) % size)

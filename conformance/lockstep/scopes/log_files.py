@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from conformance.lockstep.file_reader import corrupt
+from conformance.lockstep.file_reader import READING, UnreadableFile, corrupt, remove
 from conformance.lockstep.participant import Participant
 from conformance.operations.log import TOPIC_DIRECTORY
 
@@ -54,13 +53,13 @@ class LogParticipant(Participant):
     def begin(self) -> None:
         """Begin an example in an empty directory."""
         self.clear()
-        self.directory.mkdir(parents=True)
+        self.directory.mkdir(parents=True, exist_ok=True)
         super().begin()
 
     def clear(self) -> None:
         """Remove the directory."""
         self._release()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        remove(str(self.directory))
 
     def _release(self) -> None:
         self._release_others({})
@@ -76,14 +75,14 @@ class LogParticipant(Participant):
         try:
             with os.scandir(self._topic) as entries:
                 return {entry.name: entry.inode() for entry in entries if entry.name.endswith(self.compared)}
-        except FileNotFoundError:
+        except OSError:  # no directory, or one that cannot be read
             return {}
 
     def has_names(self, names: Mapping[str, bytes]) -> bool:
         """Return True if these are the names of the files that are compared."""
         try:
             listed = os.listdir(self._topic)  # noqa: PTH208 -- executed for every lookup of every participant
-        except FileNotFoundError:
+        except OSError:
             listed = []
         return {name for name in listed if name.endswith(self.compared)} == names.keys()
 
@@ -94,21 +93,27 @@ class LogParticipant(Participant):
             self._release_others(names)
         # The inode identifies an open file, because no other file gets this inode while the file is open.
         open_ones = self._descriptors
-        return {
-            name: self._opened(name) if (file := open_ones.get((name, inode))) is None else _read(file)
-            for name, inode in names.items()
-        }
+        files: Files = {}
+        for name, inode in names.items():
+            try:
+                files[name] = self._opened(name) if (file := open_ones.get((name, inode))) is None else _read(file)
+            except FileNotFoundError:
+                pass  # a thread of the implementation has deleted it
+            except OSError as error:
+                files[name] = UnreadableFile.of(error)
+        return files
 
     def _opened(self, name: str) -> bytes:
         """Return the content of a file that is not open yet."""
-        descriptor = os.open(f"{self._topic}/{name}", os.O_RDONLY)
+        descriptor = os.open(f"{self._topic}/{name}", READING)
         if LogParticipant.open_files < _OPEN_FILES:
             self._descriptors[name, os.fstat(descriptor).st_ino] = descriptor
             LogParticipant.open_files += 1
             return _read(descriptor)
-        content = _read(descriptor)
-        os.close(descriptor)
-        return content
+        try:
+            return _read(descriptor)
+        finally:
+            os.close(descriptor)
 
     def listing(self) -> list[str]:
         """Return the names of the files that are compared, sorted."""
