@@ -35,7 +35,7 @@ def parse_java(text: str, largest: int) -> int | None:
     is_negative, digits = text[:1] == "-", text[1:] if text[:1] in {"-", "+"} else text
     if not digits.isdecimal() or max(digits) > "\uffff":
         return None
-    kept = "".join(str(int(digit)) for digit in digits).lstrip("0")
+    kept = (digits if digits.isascii() else "".join(str(int(digit)) for digit in digits)).lstrip("0")
     if len(kept) > len(str(largest)):
         return None
     number = -int(kept or "0") if is_negative else int(kept or "0")

@@ -122,7 +122,8 @@ def verify_command(
     nothing = result.problems or (not result.partitions and result.left_out)
     if nothing and not result.files:
         raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in nothing))
-    start = None if engine == "spark" else _predicted(paths, result, dialect, index_interval_bytes, config)
+    settings = index_interval_bytes, config
+    start = None if engine == "spark" else _predicted(paths, result, dialect, *settings, shown=not quiet)
     next_steps = None if html is None and (as_json or quiet) else _next_steps(result, paths, release, start)
     _add_remote(
         result,
@@ -174,10 +175,14 @@ def _predicted(
     release: Dialect | None,
     index_interval_bytes: int | None,
     config: Path | None,
+    *,
+    shown: bool,
 ) -> Start | None:
     from kidx.startup import predict  # noqa: PLC0415 -- numpy is only loaded to work
+    from kidx.verify.progress import counting  # noqa: PLC0415
 
-    return predict(paths, result, release, index_interval_bytes, config=config)
+    with counting("partitions whose start was predicted", result.partitions, shown=shown) as count:
+        return predict(paths, result, release, index_interval_bytes, config=config, progress=count)
 
 
 def _on_spark(paths: list[str], **options: Any) -> Verification:

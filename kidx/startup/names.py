@@ -16,8 +16,8 @@ METADATA_LOG: Final = f"{METADATA_TOPIC}-0"
 """KRaft's own log, which no log manager loads."""
 _NUMBERED: Final = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".cleaned", ".swap")
 """Suffixes of files whose names must begin with an offset. A ``.deleted`` file is deleted whatever its name is."""
-_CHANGED: Final = (".swap", ".cleaned", ".deleted")
-"""Endings of files that a start renames, swaps in or deletes."""
+_CHANGED: Final = (".swap", ".cleaned")
+"""Endings of files that a start renames or swaps in, or deletes because of others."""
 
 
 def unparsed_name(names: Iterable[str]) -> str | None:
@@ -46,7 +46,7 @@ def is_of_metadata(name: str) -> bool:
 
 
 def is_unusual(names: Iterable[str]) -> bool:
-    """Return True for files that a start renames, swaps in or deletes, and for names that a broker does not write."""
+    """Return True for files that a start renames or swaps in, and for names that a broker does not write."""
     for name in names:
         stem, _, suffix = name.partition(".")
         if name.endswith(_CHANGED) or (suffix in {"log", "index", "timeindex", "txnindex"} and len(stem) != 20):

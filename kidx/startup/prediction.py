@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -51,7 +51,7 @@ from kidx.startup.directories import (
     names_in,
 )
 from kidx.startup.directory_ids import without_directory_ids
-from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected, with_misplaced
+from kidx.startup.evidence import already_lost, doubted, lost_logs, suspected, torn, with_misplaced
 from kidx.startup.kraft import check_metadata_log, check_properties, has_metadata_log, node_of, runs_kraft
 from kidx.startup.later import harm_of
 from kidx.startup.names import (
@@ -80,6 +80,7 @@ from kidx.startup.strays import Strays, strays_after_cut
 from kidx.startup.tiers import check_cache
 
 if TYPE_CHECKING:
+    from kidx.findings import Finding
     from kidx.segment import Clock
     from kidx.verify import Verification
 
@@ -92,6 +93,7 @@ def predict(
     *,
     config: str | os.PathLike[str] | None = None,
     clock: Clock = system_clock,
+    progress: Callable[[], None] = lambda: None,
 ) -> Start | None:
     """Return the effect of a broker's start; None if neither a partition nor a log directory was verified.
 
@@ -102,6 +104,7 @@ def predict(
         index_interval_bytes: the topics' setting; inferred if None.
         config: ``server.properties`` of the broker; Kafka's defaults if None.
         clock: the wall clock at the start, which decides what retention deletes.
+        progress: callback that is called for each partition.
 
     Raises:
         ToolError: ``config`` cannot be read.
@@ -123,7 +126,8 @@ def predict(
     damaged = {path.parent for path in faulty if path.suffix == LOG and path.exists()}
     intervals = Intervals(result.files, index_interval_bytes)
     known = suspected(result), damaged, lost_logs(result), repairable, intervals, dialect
-    running = _Running(properties, clock, faulty, planned.repairs, None if release is None else dialect.release)
+    named = None if release is None else dialect.release
+    running = _Running(properties, clock, faulty, planned.repairs, named, torn(result), progress)
     brokers = [_Broker(some, [], *known, running) for some in brokers_of(directories)]
     if not directories:
         brokers = [_Broker([], found, *known, running)]
@@ -157,7 +161,7 @@ def predict(
 
 
 class _Running(NamedTuple):
-    """What decides what a broker does after loading.
+    """What is the same for all brokers: the findings, and what decides what a broker does after loading.
 
     Attributes:
         properties: ``server.properties``; None if it was not given.
@@ -165,6 +169,8 @@ class _Running(NamedTuple):
         faulty: files that are wrong before the start.
         repairs: suffixes of the index files that can be rebuilt, by log.
         release: release whose rules were requested; None for the default.
+        torn: remarks about bytes that a recovery cuts off, by partition directory.
+        progress: callback that is called for each partition.
     """
 
     properties: Mapping[str, str] | None
@@ -172,6 +178,8 @@ class _Running(NamedTuple):
     faulty: Collection[Path]
     repairs: Mapping[Path, Collection[str]]
     release: str | None
+    torn: Mapping[Path, Finding]
+    progress: Callable[[], None]
 
 
 class _Broker:
@@ -206,6 +214,7 @@ class _Broker:
         self.later: list[Later] = []
         self.ids: dict[Path, str | None] = {}  # topic ids in partition.metadata, by partition directory
         self.begins: dict[Path, int] = {}  # start of the first leader epoch in the checkpoint, by partition directory
+        self.harmed: dict[Path, set[Path]] = {}  # logs that a recovery shortens, by log directory
         self.rewritten: set[Path] = set()  # index files that the start rebuilds
         self.is_kraft = runs_kraft(directories or {path.parent for path in partitions})
         self.metadata_end: int | None = None  # end of KRaft's own log, if the start truncates it
@@ -327,6 +336,7 @@ class _Broker:
     # -- one partition ---------------------------------------------------------------------------------------------
 
     def _check_partition(self, path: Path, offsets: CheckpointedOffsets) -> None:
+        self.running.progress()
         try:
             names = regular_files(path)
         except OSError as error:
@@ -343,8 +353,21 @@ class _Broker:
         except UnreadableError as error:
             self._note(path / PARTITION_METADATA, str(error), fatal=error.fatal)
             return
-        if path in self.suspected or is_unusual(names):
+        is_torn = path in self.running.torn
+        if path in self.suspected or is_unusual(names) or (is_torn and path.name == METADATA_LOG):
             self._simulate(path, offsets)
+        elif is_torn:
+            self._cut_tail(path, names, offsets.of(path), self.running.torn[path])
+
+    def _cut_tail(self, path: Path, names: Iterable[str], checkpoints: Checkpoints, tail: Finding) -> None:
+        """Note what a recovery does to an undamaged log with an incomplete last batch, without a simulation."""
+        first = min(parsed[0] for name in names if (parsed := parse_segment_file(name)) and parsed[1] == LOG)
+        start = max(first, checkpoints.start_offset)
+        assert tail.offset is not None
+        change = SegmentChange(Path(tail.path), Path(tail.path).stat().st_size, tail.position)
+        ends = Ends(tail.offset, tail.offset, checkpoints.recovery_point)
+        limits = (start, start), (tail.offset, tail.offset)
+        self.partitions.append(PartitionStart(path, "kept", "", *limits, (change,), ends=ends))
 
     def _reads_epochs(self, path: Path) -> bool:
         try:
@@ -441,17 +464,23 @@ class _Broker:
 
     def _are_recovered(self, directory: Path, but: Path) -> bool:
         """Return True if a recovery keeps the records of all other logs of a log directory."""
+        if directory not in self.harmed:
+            self.harmed[directory] = set(self._harmed_by_recovery(directory))
+        return not self.harmed[directory] - {but}
+
+    def _harmed_by_recovery(self, directory: Path) -> Iterator[Path]:
+        """Yield the logs of a log directory that a recovery shortens more than a start after a clean stop."""
+        offsets = CheckpointedOffsets(directory)
         for path in self.suspected:
-            if path.parent == directory and path != but and path.is_dir():
+            if path.parent == directory and path.is_dir():
                 logged = LoggedRecords(path)
-                interval, now = self._interval(path, logged.sizes), CheckpointedOffsets(directory).of(path)
+                interval, now = self._interval(path, logged.sizes), offsets.of(path)
                 kept, recovered = (
                     try_load(path, self.dialect, replace(now, clean=is_clean), interval, logged)
                     for is_clean in (True, False)
                 )
                 if recovered.start is None or recovered.lost.records > kept.lost.records:
-                    return False
-        return True
+                    yield path
 
     def _interval(self, path: Path, sizes: Collection[int]) -> int:
         return self.intervals.of(path / f"{max(sizes):020d}.log").value if sizes else DEFAULT

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
 
 from kidx.discovery import Found, discover
 from kidx.printable import printable
@@ -62,6 +71,44 @@ def verify_with_progress(
             bar.update(task, advance=verdict.bytes_read, description=name)
 
         return verify_paths(found, progress=advance, **options)
+
+
+@contextlib.contextmanager
+def counting(
+    what: str, total: int, *, shown: bool = True, console: Console | None = None
+) -> Iterator[Callable[[], None]]:
+    """Yield a function that counts one thing, and show how many of ``total`` were counted on stderr.
+
+    Args:
+        what: description of the work.
+        total: number of things.
+        shown: False to show nothing.
+        console: receives the progress instead of stderr.
+    """
+    console = console or Console(stderr=True)
+    if not shown:
+        yield lambda: None
+    elif console.is_terminal:
+        with Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), console=console, transient=True
+        ) as bar:
+            task = bar.add_task(what, total=total)
+            yield lambda: bar.advance(task)
+    else:
+        yield _counted_lines(what, total, console)
+
+
+def _counted_lines(what: str, total: int, console: Console) -> Callable[[], None]:
+    done, said = 0, time.monotonic()
+
+    def advance() -> None:
+        nonlocal done, said
+        done += 1
+        if (now := time.monotonic()) - said >= _EVERY:
+            said = now
+            console.print(f"{what}: {done:,} of {total:,}", highlight=False)
+
+    return advance
 
 
 def _total(found: Found) -> int:

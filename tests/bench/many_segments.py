@@ -1,6 +1,7 @@
 """Verification of 20,000 segments in bounded memory: ``python -m tests.bench.many_segments``.
 
-Prints the seconds that ``kidx verify`` takes, and the largest resident set of any of its processes.
+Prints the seconds that ``kidx verify`` takes, and the largest resident set of any of its processes. With ``--segments
+10000 --partitions 10000 --bytes 60000``, it is a broker of 10,000 partitions with one segment each.
 """
 
 from __future__ import annotations
@@ -17,19 +18,20 @@ from conformance.scratch import scratch_directory
 from tests.bench.segments import template, write_segment
 
 
-def make(directory: Path, segments: int, partitions: int) -> int:
+def make(directory: Path, segments: int, partitions: int, segment_bytes: int = 6000) -> int:
     """Write consecutive segments of a few batches in each partition; return the bytes of their logs."""
     size = 0
     for partition in range(partitions):
         base = 0
         for _ in range(segments // partitions):
             log = write_segment(
-                directory / f"many-topic-{partition}", 6000, records=4, value_size=300, base_offset=base,
+                directory / f"many-topic-{partition}", segment_bytes, records=4, value_size=300, base_offset=base,
                 index_interval_bytes=2000,
             )  # fmt: skip
             size += log.stat().st_size
             base += log.stat().st_size // len(template(4, 300)) * 4
         (log.parent / "leader-epoch-checkpoint").write_text("0\n1\n0 0\n", "utf-8")
+    (directory / "meta.properties").write_text("version=0\nbroker.id=1\ncluster.id=many\n", "utf-8")
     return size
 
 
@@ -40,7 +42,8 @@ try:
     main()
 finally:
     who = max(resource.getrusage(w).ru_maxrss for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    print(f"peak resident set {who / 1024:.0f} MiB", file=sys.stderr)
+    used = sum(sum(resource.getrusage(w)[:2]) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    print(f"{used:.1f} s of processor time; peak resident set {who / 1024:.0f} MiB", file=sys.stderr)
 """
 
 
@@ -49,9 +52,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--segments", type=int, default=20_000)
     parser.add_argument("--partitions", type=int, default=20)
+    parser.add_argument("--bytes", type=int, default=6000)
     arguments = parser.parse_args()
     with scratch_directory() as scratch:
-        size = make(scratch, arguments.segments, arguments.partitions)
+        size = make(scratch, arguments.segments, arguments.partitions, arguments.bytes)
         started = time.perf_counter()
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM, "verify", str(scratch)], capture_output=True, text=True, check=False
