@@ -15,7 +15,7 @@ from conformance.kafka.releases import RELEASES
 from conformance.lockstep import Divergence
 from conformance.operations import Operation
 from conformance.operations.trace import Trace
-from kidx.dialect import DIALECTS, Dialect, dialect_of, override_dialect, with_overrides
+from kidx.dialect import DIALECTS, ROWS, Dialect, dialect_of, override_dialect, with_overrides
 from kidx.dialect.release_range import ReleaseRange
 
 KNOWN = tuple(DIALECTS)
@@ -48,6 +48,17 @@ def test_a_release_is_removed_from_a_range_and_added_again(release, text, withou
     assert edited == without
     again = ReleaseRange.parse(with_release(edited, release, others))
     assert [other in again for other in KNOWN] == [other in ReleaseRange.parse(text) for other in KNOWN]
+
+
+def test_a_row_that_was_not_tested_stays_as_it_is():
+    """Whatever is assumed of a release, only the rows that were tested are edited."""
+    assumed = Dialect("4.3.1", DIALECTS["4.2.2"].like)
+    rows = edited_rows(assumed)
+    assert len(rows) > 3
+    tested = min(rows)
+    assert edited_rows(assumed, ROWS.keys() - {tested}) == {tested: rows[tested]}
+    assert patch_of(assumed, [], ROWS) == ""
+    assert edited_rows(Dialect("4.5.0", "4.3.1"), ROWS) == {}
 
 
 def test_a_new_release_keeps_a_range_open():

@@ -43,6 +43,11 @@ class Probed:
     failing: Mapping[str, Failing]
     unknown: frozenset[str]
 
+    @property
+    def untested(self) -> frozenset[str]:
+        """The unknown behaviours without those that are read from the release's own classes."""
+        return self.unknown - self.changed.keys()
+
 
 def probe(trials: Trials, start: Dialect, changed: Change | None = None) -> Probed:
     """Find the known behaviours that explain the traces.

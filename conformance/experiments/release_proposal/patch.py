@@ -13,7 +13,7 @@ from conformance.clauses.edited_range import with_release, without_release
 from kidx.dialect import PUBLISHED, ROWS, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from conformance.experiments.release_proposal.clause_changes import ClauseChange
     from kidx.dialect import Dialect
@@ -27,18 +27,19 @@ def has_release(release: str) -> bool:
     return release in PUBLISHED.split()
 
 
-def patch_of(dialect: Dialect, changes: Iterable[ClauseChange]) -> str:
+def patch_of(dialect: Dialect, changes: Iterable[ClauseChange], untested: Collection[str] = ()) -> str:
     """Return a unified diff of the table of behaviours and of the catalogue; empty if nothing changes.
 
     Args:
         dialect: The value of every behaviour in the release. The patch edits each row of the table that contradicts it.
         changes: The clauses whose ranges change. After a clause that ends, the patch adds a draft of the clause that
             replaces it. A person must write the draft's title, statement, promise, reason and source.
+        untested: The behaviours whose rows stay as they are, because nothing is known about them.
     """
     lines: list[str] = []
     if not has_release(dialect.release):
         lines += _diff(RELEASES, _text(RELEASES), _with_release(_text(RELEASES), dialect.release))
-    lines += _diff(TABLE, _text(TABLE), _with_behaviours(_text(TABLE), dialect))
+    lines += _diff(TABLE, _text(TABLE), _with_behaviours(_text(TABLE), dialect, untested))
     edited: dict[str, str] = {}
     for change in changes:
         chapter = change.clause.chapter
@@ -49,12 +50,19 @@ def patch_of(dialect: Dialect, changes: Iterable[ClauseChange]) -> str:
     return "".join(lines)
 
 
-def edited_rows(dialect: Dialect) -> dict[str, tuple[tuple[str, str], ...]]:
-    """Return the rows whose ranges contradict the dialect, each with its ranges before and after."""
+def edited_rows(dialect: Dialect, untested: Collection[str] = ()) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return the rows whose ranges contradict the dialect, each with its ranges before and after.
+
+    Args:
+        dialect: The value of every behaviour in the release.
+        untested: The behaviours whose rows stay as they are if they have a value for the release.
+    """
     release = dialect.release
     known = [other for other in PUBLISHED.split() if other != release]
     edited: dict[str, tuple[tuple[str, str], ...]] = {}
     for name, row in ROWS.items():
+        if name in untested and any(not range_.text or release in range_ for range_ in row.values.values()):
+            continue
         wanted = getattr(dialect, name)
         ranges = tuple(
             (range_.text, (with_release if value == wanted else without_release)(range_.text, release, known))
@@ -89,9 +97,9 @@ def _with_release(text: str, release: str) -> str:
     return re.sub(rf'(?<=[ "]){re.escape(last)}(?=")', f"{last} {release}", text, count=1)
 
 
-def _with_behaviours(text: str, dialect: Dialect) -> str:
+def _with_behaviours(text: str, dialect: Dialect, untested: Collection[str]) -> str:
     """Return the source text of the table, with ranges that match the dialect."""
-    for name, ranges in edited_rows(dialect).items():
+    for name, ranges in edited_rows(dialect, untested).items():
         head, mark, rest = text.partition(f"\n    {name}")
         row, end, tail = rest.partition('.")\n')
         for before, after in ranges:

@@ -105,7 +105,9 @@ def propose(plan: Plan, progress: Progress | None = None) -> Proposal:
     )
     found = (*changes_of(probed.dialect, plan.machines, probed.unknown), *_ended(trials, probed, start))
     changes = tuple(_with_trace(one, differing) for one in {one.clause.id: one for one in reversed(found)}.values())
-    return Proposal(plan, probed, changes[::-1], differing, patch_of(probed.dialect, changes[::-1]), conflicts)
+    return Proposal(
+        plan, probed, changes[::-1], differing, patch_of(probed.dialect, changes[::-1], probed.untested), conflicts
+    )
 
 
 def _list_offsets(release: str, progress: Progress | None) -> tuple[int, int]:

@@ -28,7 +28,7 @@ def format_proposal(proposal: Proposal) -> str:
         if shown := probed.because.get(name):
             more = f" and {len(shown) - 1} more" if len(shown) > 1 else ""
             lines.append(f"      shown by trace {_path(shown[0], proposal)}{more}")
-    if edited := edited_rows(probed.dialect):
+    if edited := edited_rows(probed.dialect, probed.untested):
         lines += ["", "rows"]
         lines += [f"  {name}: {old} → {new}" for name, ranges in edited.items() for old, new in ranges]
     followers = [clause.id for clause in clauses_of(edited)]
@@ -80,7 +80,10 @@ def as_json(proposal: Proposal) -> Json:
         "against": plan.against,
         "behaviours": dict(probed.changed),
         "because": {name: list(traces) for name, traces in probed.because.items()},
-        "rows": {name: [list(pair) for pair in ranges] for name, ranges in edited_rows(probed.dialect).items()},
+        "rows": {
+            name: [list(pair) for pair in ranges]
+            for name, ranges in edited_rows(probed.dialect, probed.untested).items()
+        },
         "unread": sorted(probed.unknown),
         "clauses": [
             {
