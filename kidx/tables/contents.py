@@ -37,10 +37,11 @@ CONTENTS: Final[dict[str, str]] = {
         " last_stable_offset bigint"
     ),
     # One row per segment, from the listing and the index files: no log is read. Sizes are in bytes; null means no file.
+    # topic_id is null without a partition.metadata file, which brokers before 2.8 do not write.
     "segments": (
         f"{_WHERE}, next_segment bigint, size bigint, modified timestamp, offset_index_size bigint,"
         " time_index_size bigint, txn_index_size bigint, offset_entries int, time_entries int, aborted int,"
-        " max_indexed_timestamp timestamp"
+        " max_indexed_timestamp timestamp, topic_id string"
     ),
 }
 

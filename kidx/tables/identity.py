@@ -12,12 +12,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from kidx.errors import KidxError
-from kidx.remote.lineage import topic_id_of
+from kidx.remote.lineage import METADATA, topic_id_of
 from kidx.tables.batch_walk import BatchWalk
 
 if TYPE_CHECKING:
     from kidx.storage import Entry, Store
-    from kidx.tables.segments import PartitionLog
+    from kidx.tables.segments import PartitionLog, Segment
 
 Identity = str | list[int] | None
 """What a checkpoint keeps of a topic: its id; or base offset, largest time and producer id of the first batch."""
@@ -32,6 +32,16 @@ def topic_id_in(store: Store, entry: Entry | None) -> str:
         OSError: the file cannot be read.
     """
     return "" if entry is None else _topic_id(store, entry.path, entry.identity, entry.modified)
+
+
+def current_topic_id(segment: Segment) -> str:
+    """Return the id of the topic that the directory of a segment belongs to now; empty if unknown.
+
+    Raises:
+        OSError: the id cannot be read.
+    """
+    store = segment.store if segment.tiers is None else segment.tiers.local
+    return topic_id_in(store, store.entry(f"{segment.home}/{METADATA}"))
 
 
 @lru_cache(maxsize=1 << 16)

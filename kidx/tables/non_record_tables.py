@@ -12,6 +12,7 @@ from kidx.java_numbers import LONG_MAX
 from kidx.records.codecs import Codec
 from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.columns import RowBuffer, to_microseconds
+from kidx.tables.identity import current_topic_id
 from kidx.tables.indexes import (
     Counter,
     last_time_entry,
@@ -58,6 +59,8 @@ def rows(content: str, split: Split, buffer: RowBuffer, counter: Counter) -> Ite
         "partition": segment.partition,
         "segment": segment.base_offset,
     }
+    if "topic_id" in buffer:
+        where["topic_id"] = current_topic_id(segment) or None
     for row in found:
         buffer.add(where | row)
         if buffer.is_full:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pyarrow as pa
 
@@ -15,16 +17,23 @@ from kidx.errors import KidxError, ToolError
 from kidx.tables.choosing import chosen_partitions
 from kidx.tables.columns import LARGEST_MILLISECONDS, RowBuffer, arrow_schema, columns_in
 from kidx.tables.contents import columns_of
+from kidx.tables.following import query_partition
+from kidx.tables.identity import difference, identity_of
 from kidx.tables.indexes import Counter
 from kidx.tables.non_record_tables import rows
+from kidx.tables.offsets import LogOffsets
 from kidx.tables.options import ReadOptions, read_options
 from kidx.tables.predicates import Predicates
 from kidx.tables.split_reader import SplitReader
 from kidx.tables.splits import Split, plan_segments, plan_splits
 
+if TYPE_CHECKING:
+    from kidx.tables.segments import PartitionLog
+
 Time = datetime | int
 """A moment, or milliseconds since the epoch."""
 
+_logger: Final = logging.getLogger("kidx")
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -38,6 +47,7 @@ def read(
     partitions: int | Iterable[int] | None = None,
     offsets: tuple[int | None, int | None] = (None, None),
     times: tuple[Time | None, Time | None] = (None, None),
+    topic_id: str | None = None,
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     headers: bool = False,
     fail_on_data_loss: bool = True,
@@ -62,6 +72,10 @@ def read(
         offsets: the first offset, and the offset after the last record; None for an open end.
         times: the earliest time, and the first time that is excluded: datetimes with a zone, or milliseconds. None for
             an open end.
+        topic_id: the id of the topic (column ``topic_id`` of ``segments``) whose records up to the first offset were
+            read before, if this call continues there. If ``topics`` names another topic now, or one of its partitions
+            ends before that offset, that is data loss; with ``fail_on_data_loss`` false, another topic is read from its
+            start.
         isolation: the isolation level: ``read_committed`` hides records of aborted transactions and all
             records from the last stable offset on.
         headers: True to add the column ``headers``, as naming it in ``columns`` does.
@@ -93,6 +107,8 @@ def read(
         options = replace(options, topics=frozenset(_several(topics, str)))
     predicates = _predicates(options, partitions, offsets, times)
     schema = _schema(columns_of(content, headers=options.include_headers), columns, content)
+    if topic_id is not None:
+        predicates = _continued(options, predicates, topic_id)
     return pa.RecordBatchReader.from_batches(schema, _batches(options, predicates, schema))
 
 
@@ -108,6 +124,33 @@ def _batches(options: ReadOptions, predicates: Predicates, schema: pa.Schema) ->
     except (KidxError, OSError) as error:
         raise ToolError(f"cannot read {options.content}: {error}") from error
     yield from buffer.flush()
+
+
+def _continued(options: ReadOptions, predicates: Predicates, topic_id: str) -> Predicates:
+    """Return the predicates of a read that continues in a topic: without a first offset if it is another topic now.
+
+    Raises:
+        ToolError: data was lost, and ``fail_on_data_loss`` is true; or no single topic is named.
+    """
+    if options.content != "records" or len(options.topics or ()) != 1:
+        raise ToolError("topic_id requires the records of one topic; name it with topics")
+    first = predicates.min_offset or 0
+    for log in chosen_partitions(options, predicates):
+        other, end = query_partition(log, partial(_difference_and_end, topic_id), ("", first))
+        if not other and end >= first:
+            continue
+        what = f"is another topic now: {other}" if other else f"ends at {end}: it was truncated"
+        said = f"{log.key} was read up to offset {first}, and {what}"
+        if options.fail_on_data_loss:
+            raise ToolError(f"{said} (fail_on_data_loss=False continues)")
+        _logger.warning("data loss: %s", said)
+        if other:
+            return replace(predicates, min_offset=None)
+    return predicates
+
+
+def _difference_and_end(topic_id: str, log: PartitionLog) -> tuple[str, int]:
+    return difference(topic_id, identity_of(log), log), LogOffsets(log, Counter()).end()
 
 
 def _splits(options: ReadOptions, predicates: Predicates, counter: Counter) -> list[Split]:

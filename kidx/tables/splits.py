@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX
-from kidx.remote.lineage import METADATA
 from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.choosing import chosen_partitions
-from kidx.tables.identity import topic_id_in
+from kidx.tables.identity import current_topic_id
 from kidx.tables.indexes import Counter, OffsetEntries, last_time_entry, read_offset_index, read_time_index
 from kidx.tables.isolation import last_stable_offset
 from kidx.tables.offsets import LogOffsets, range_of
@@ -175,10 +174,7 @@ def is_of_another_topic(split: Split) -> bool:
     Raises:
         OSError: the id cannot be read.
     """
-    segment = split.segment
-    store = segment.store if segment.tiers is None else segment.tiers.local
-    now = topic_id_in(store, store.entry(f"{segment.home}/{METADATA}")) if split.topic_id else ""
-    return now not in ("", split.topic_id)
+    return bool(split.topic_id) and current_topic_id(split.segment) not in ("", split.topic_id)
 
 
 def plan_segments(options: ReadOptions, predicates: Predicates) -> list[list[Split]]:

@@ -366,6 +366,29 @@ def test_zeros_that_a_broker_cuts_off_when_it_rolls_are_no_loss(partition):
     assert read_splits(task) == list(range(200))
 
 
+def test_a_read_continues_only_in_the_same_topic_and_only_if_it_is_as_long(partition, caplog):
+    old, new = "rKcGn0ygQ8OEsl1EDgbTnQ", "1Z2y3X4w5V6u7T8s9R0qPA"
+    metadata = partition / "partition.metadata"
+    write(partition, 0, batches(0, 100))
+    metadata.write_text(f"version: 0\ntopic_id: {old}\n")
+    (known,) = kidx.read(partition.parent, "segments", columns=["topic_id"]).read_all()["topic_id"].to_pylist()
+    assert known == old
+    how = {"topics": "t", "topic_id": old}
+    assert offsets(partition.parent, offsets=(90, None), **how) == list(range(90, 100))
+    assert offsets(partition.parent, offsets=(100, None), **how) == []
+    with pytest.raises(ToolError, match="t-0 was read up to offset 120, and ends at 100: it was truncated"):
+        offsets(partition.parent, offsets=(120, None), **how)
+    shutil.rmtree(partition)
+    write(partition, 0, batches(0, 130))
+    metadata.write_text(f"version: 0\ntopic_id: {new}\n")
+    with pytest.raises(ToolError, match=f"up to offset 100, and is another topic now: topic id {new} instead of {old}"):
+        offsets(partition.parent, offsets=(100, None), **how)
+    assert offsets(partition.parent, offsets=(100, None), fail_on_data_loss=False, **how) == list(range(130))
+    assert "t-0 was read up to offset 100, and is another topic now" in caplog.text
+    with pytest.raises(ToolError, match="topic_id requires the records of one topic; name it with topics"):
+        offsets(partition.parent, topic_id=old)
+
+
 def test_between_an_old_segment_and_the_cleaned_one_the_directory_is_listed_again(partition, monkeypatch):
     write(partition, 0, batches(0, 100))
     write(partition, 100, batches(100, 120))
