@@ -87,8 +87,8 @@ def verify_command(
     lookup still gives a right result), *broken* (it can give a wrong one), *missing* or *unreadable*. A broker may be
     writing at the same time: a file that changes is read again, and is *changing* if it changes during every read.
     Skipped paths are listed. The last line states if the broker may be started, with the effect of its release on the
-    files. Exit code 0: all is exact, sound or changing, 1: something is not, or a start would do harm, 2: nothing could
-    be read.
+    files. Exit code 0: all is exact, sound or changing, 1: something is not, records were lost before, or a start would
+    do harm, 2: nothing could be read.
 
     Example: kidx verify /var/lib/kafka/data --findings findings.parquet --html findings.html
     """
@@ -140,7 +140,7 @@ def verify_command(
     if as_json:
         say_json(result.to_json() | ({"start": start.to_json()} if start else {}))
     else:
-        _print(result, quiet=quiet, verbose=verbose, harmful=start is not None and start.answer == "no")
+        _print(result, quiet=quiet, verbose=verbose, start=start)
         of_start = [] if start is None else start.lines()
         say(*of_start[:-1])
         if next_steps is not None and not quiet:
@@ -149,7 +149,7 @@ def verify_command(
     sys.stdout.flush()
     if result.exit_code == 2:
         raise ToolError("no file could be read; the output lists the reasons")
-    return 1 if start is not None and start.answer == "no" else result.exit_code
+    return 1 if start is not None and (start.answer == "no" or start.lost) else result.exit_code
 
 
 def _check_engine(engine: str, **of_local: bool) -> None:
@@ -244,7 +244,7 @@ def _write_page(
     write_page(result, html, about, next_steps)
 
 
-def _print(result: Verification, *, quiet: bool, verbose: bool, harmful: bool) -> None:
+def _print(result: Verification, *, quiet: bool, verbose: bool, start: Start | None) -> None:
     counts = result.finding_counts()
     remarks = sum(number for verdict, number in counts.items() if verdict in HARMLESS)
     from kidx.verify.causes import alike, causes_of  # noqa: PLC0415
@@ -268,7 +268,7 @@ def _print(result: Verification, *, quiet: bool, verbose: bool, harmful: bool) -
     lines = [] if quiet else [*_tables(result), *_left_out(result, verbose=verbose)]
     if remarks and not verbose and not quiet:
         lines.append(f"{counted(remarks, 'remark')}; --verbose shows {'it' if remarks == 1 else 'them'}")
-    say(*lines, _verdict_line(result, harmful=harmful))
+    say(*lines, _verdict_line(result, start))
 
 
 def _line(finding: Finding) -> str:
@@ -334,19 +334,21 @@ def _left_out(result: Verification, *, verbose: bool) -> list[str]:
     return lines
 
 
-def _verdict_line(result: Verification, *, harmful: bool) -> str:
-    """Return the last line: the verdict on the files, or DO NOT START if a start would do harm.
+def _verdict_line(result: Verification, start: Start | None) -> str:
+    """Return the verdict on the files, with DO NOT START if a start would do harm, or else RECORDS LOST if any were.
 
     Args:
         result: result of the verification.
-        harmful: True if the broker may not be started.
+        start: effect of a start; None if it was not predicted.
     """
     counts = result.counts()
     bad, total = len(result.faulty_paths), counts.total()
     files = f"{bad} of {counted(total, 'file')}" if 0 < bad <= total else counted(total, "file")
     work = f"{files}, {counted(result.segments, 'segment')}, {counted(result.batches, 'batch')}"
     verdict = result.verdict.upper()
-    if harmful:
+    if start is not None and start.answer == "no":
         message = f"though each single file is {result.verdict}"
         verdict = f"{verdict}, DO NOT START" if result.exit_code else f"DO NOT START, {message}"
+    elif start is not None and start.lost:
+        verdict = f"{verdict}, RECORDS LOST in {counted(len(start.lost), 'partition')}"
     return f"{verdict}: {work} in {counted(result.partitions, 'partition')}"

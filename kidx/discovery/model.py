@@ -74,6 +74,9 @@ class Partition:
         high_watermark: high watermark in the log directory's checkpoint; None without one.
         complete: True if the whole partition was requested, False if only some of its files were.
         swaps: segments among the leftovers that replace segments of the same offsets at the next start.
+        earlier: checkpoints that were written before the topic was created, each with the offset of the earlier topic.
+        may_have_gaps: True if its topic is compacted, and no checkpoint says how far.
+        is_tiered: True if its topic has remote storage.
     """
 
     directory: Path
@@ -90,6 +93,9 @@ class Partition:
     high_watermark: int | None = None
     complete: bool = True
     swaps: tuple[Segment, ...] = ()
+    earlier: tuple[tuple[str, int], ...] = ()
+    may_have_gaps: bool = False
+    is_tiered: bool = False
 
     @property
     def name(self) -> str:

@@ -136,6 +136,7 @@ def predict(
     stopped = [path for path in directories if is_managed(path)] or sorted({each.parent for each in found})
     clean = {path: (path / CLEAN_SHUTDOWN).exists() for path in stopped}
     changed = (each for broker in brokers for each in broker.changed)
+    aside = {path for broker in brokers for path in broker.aside}
     rebuilt = faulty & {path for broker in brokers for path in broker.rewritten}
     return Start(
         dialect.release,
@@ -151,11 +152,13 @@ def predict(
         clean=clean,
         mixed=tuple(path for broker in brokers for path in broker.mixed),
         doubted=doubted(result, clean),
-        lost=tuple(Remark(path, message, ALREADY_LOST) for path, message in already_lost(result).items()),
+        lost=tuple(
+            Remark(path, message, ALREADY_LOST) for path, message in already_lost(result).items() if path not in aside
+        ),
         is_default=release is None,
         without_metadata=any(broker.without_metadata for broker in brokers),
         is_damaged=bool(damaged),
-        later=tuple(each for broker in brokers for each in broker.later),
+        later=tuple(each for broker in brokers for each in broker.later if each.directory not in aside),
         is_configured=properties is not None,
     )
 

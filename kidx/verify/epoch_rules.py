@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kidx.discovery import EPOCHS, METADATA_TOPIC
+from kidx.discovery import EPOCHS, LOG, METADATA_TOPIC
 from kidx.log.epochs import EpochEntry, read_epochs
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
@@ -110,8 +110,20 @@ def _check_beginning(
             message = (
                 f"epoch {epoch} of {partition.name} begins at offset {start}, but its log at {first}: the segments"
             )
-            effect = "before are missing; unless remote storage has them, their records are lost here"
-            reporter.add(path, "LG-5", "sound", f"{message} {effect}", offset=start)
+            deleted = [
+                int(each.path.name.partition(".")[0])
+                for each in partition.leftovers
+                if each.mark == ".deleted" and each.path.name.endswith(f"{LOG}{each.mark}")
+            ]
+            if min(deleted, default=first) <= start:
+                effect = "before were deleted by retention, and the broker was killed before it wrote that"
+                reporter.add(path, "LG-12", "sound", f"{message} {effect}; see their .deleted files", offset=start)
+            elif partition.is_tiered:
+                effect = "before are in remote storage: KRaft's metadata say that the topic has it"
+                reporter.add(path, "LG-12", "sound", f"{message} {effect}", offset=start)
+            else:
+                effect = "before are missing; unless remote storage has them, their records are lost here"
+                reporter.add(path, "LG-5", "sound", f"{message} {effect}", offset=start)
 
 
 def _check_order(path: Path, entries: Sequence[EpochEntry], reporter: PartitionReporter) -> None:

@@ -46,9 +46,11 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
     A gap is a lost segment, except in a compacted partition, in which compaction leaves gaps. The batches show whether
     a partition is compacted; if only the last records of a segment were removed, the cleaner's checkpoint shows it,
     which is written after a round: during the round, new segments and the logs that they replace lie in the directory.
+    If that checkpoint is empty, KRaft's metadata show it.
     """
-    compacted = any(verdict.compacted for verdict in verdicts) or _was_cleaned(reporter.partition)
-    cleaned_to = reporter.partition.cleaned_to or 0
+    partition = reporter.partition
+    compacted = any(verdict.compacted for verdict in verdicts) or _was_cleaned(partition) or partition.may_have_gaps
+    cleaned_to = partition.cleaned_to or 0
     changed: dict[str, Verdict] = {}
     for one, other in pairwise(verdicts):
         if not (one.readable and other.readable):
@@ -272,6 +274,12 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
             "base offset of its first segment",
             offset=start,
         )
+    for name, offset in partition.earlier:
+        message = (
+            f"the offset {offset} of {partition.name} is of an earlier topic of this name: {name} was written before "
+            "the topic was created, and says nothing about its records"
+        )
+        reporter.add(partition.directory.parent / name, "LG-12", "sound", message, offset=offset)
     point = partition.recovery_point
     if point is not None and point > end:
         reporter.add(

@@ -23,6 +23,7 @@ from kidx.findings import HARMLESS, Finding, Verdict, in_order, worst
 from kidx.printable import encodable
 from kidx.scan.jit import worth_compiling
 from kidx.verify.guarded import guarded_partition, guarded_segment, unreadable_segment
+from kidx.verify.identity import identified
 from kidx.verify.leaving_out import without_marked
 from kidx.verify.misplaced import misplaced_logs
 from kidx.verify.verdicts import FileVerdict, PartitionVerdict, SegmentVerdict
@@ -164,6 +165,7 @@ def verify_paths(
     found = paths if isinstance(paths, Found) else discover(paths)
     if not marked:
         found = without_marked(found)
+    found = identified(found)
     result = Verification(problems=[*found.problems], left_out=[*found.left_out])
     result.findings += [_problem(problem) for problem in found.problems]
     options: dict[str, Any] = {"release": dialect, "index_interval_bytes": index_interval_bytes, "records": records}

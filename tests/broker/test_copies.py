@@ -20,6 +20,7 @@ def predicted(root, release, numbers):
 @pytest.mark.broker
 @pytest.mark.thorough
 @pytest.mark.timeout(900)
+@pytest.mark.in_turn(2)
 @pytest.mark.parametrize("release", ["3.9.2", "4.3.1"])
 def test_every_combination_of_copies_is_as_predicted(release, tmp_path):
     prepared = prepare(release, tmp_path / "prepared", len(TOGETHER))

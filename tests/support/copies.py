@@ -97,15 +97,16 @@ def _copy(source, target, kind):
 def ends_after(release, root, numbers):
     """Start a broker, and return the end of each partition when nothing moves any more; None if it does not start."""
     broker = broker_at(release, root, _UnchangedBroker)
-    ends, last, since = {}, None, time.monotonic()
+    ends, last = {}, None
     try:
         broker.start()
+        since = time.monotonic()
         while broker.running and time.monotonic() - since < 10:
             try:
                 with broker.connect() as client:
                     ends = {number: end for number, (_, end, _) in _query(client, numbers).items()}
             except BrokerError:
-                ends = {}
+                since = time.monotonic()
             state = ends, sorted(str(path) for name in LOG_DIRS for path in (root / name).iterdir())
             if state != last:
                 last, since = state, time.monotonic()
@@ -127,7 +128,10 @@ def predicted_ends(found, root, numbers):
         name = f"{TOPIC}-{number}"
         own = {each.directory: each for each in found.partitions if each.directory.name.partition(".")[0] == name}
         outcomes = {each.outcome for each in own.values()}
-        moved = next((each for each in own.values() if each.outcome in {"cut", "kept"}), None)
+        changed = sorted(
+            (each for each in own.values() if each.outcome in {"cut", "kept"}), key=lambda each: each.outcome
+        )
+        moved = next(iter(changed), None)  # one that is cut, if any
         plain = [path for each in LOG_DIRS if (path := root / each / name).is_dir() and path not in own]
         if moved is not None:
             ends[number] = moved.end[1], moved.outcome == "cut"
