@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
+from kidx.errors import KidxError
 from kidx.records import ControlRecordType
 from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.indexes import Counter, read_transaction_index
@@ -90,6 +92,10 @@ def _is_marker(batch: RecordBatch) -> bool:
     return batch.is_control
 
 
+def _aborts_transaction(batch: RecordBatch) -> bool:
+    return any(ControlRecordType.parse(record.key) is ControlRecordType.ABORT for record in batch)
+
+
 def _ends_transaction(batch: RecordBatch) -> bool:
     kinds = (ControlRecordType.ABORT, ControlRecordType.COMMIT)
     return any(ControlRecordType.parse(record.key) in kinds for record in batch)
@@ -98,9 +104,12 @@ def _ends_transaction(batch: RecordBatch) -> bool:
 def aborted_transactions(segments: Iterable[Segment], first_offset: int, end: int, counter: Counter) -> list[Aborted]:
     """Return the aborted transactions that overlap offsets from ``first_offset`` to ``end``, as a fetch does (TX-9).
 
+    A broker that starts recovers a segment without ``.index``, and writes its ``.txnindex`` from the markers in its
+    log. So the markers are read here, too, where a transaction may end in such a segment.
+
     Args:
         segments: the segment of the offsets and all later segments, because a transaction is in the index of the
-            segment in which it ends.
+            segment in which it ends; without the segments that have no aborted transaction by their files.
         first_offset: the first offset of the range.
         end: the offset after the range.
         counter: the counter of bytes read.
@@ -108,14 +117,49 @@ def aborted_transactions(segments: Iterable[Segment], first_offset: int, end: in
     Raises:
         OSError: an index file cannot be read.
     """
+    segments = list(segments)
     found: list[Aborted] = []
     for segment in segments:
+        if is_unindexed(segment):
+            return _aborted_by_markers(segments, end, counter)
         entries = read_transaction_index(segment, counter)
         for _, producer_id, first, last, stable in entries.tolist():
             if last >= first_offset and first < end:
                 found.append(Aborted(producer_id, first, last))
             if stable >= end:
                 return found
+    return found
+
+
+def is_unindexed(segment: Segment) -> bool:
+    """Return True if a segment has no ``.index``, so that its ``.txnindex`` need not exist either."""
+    return "index" not in segment.sizes
+
+
+def _aborted_by_markers(segments: Iterable[Segment], end: int, counter: Counter) -> list[Aborted]:
+    """Return the aborted transactions with records before ``end``, from the batches of the logs.
+
+    A transaction that began in an earlier segment begins here with its first batch in these segments.
+    """
+    found: list[Aborted] = []
+    open_since: dict[int, int] = {}
+    for segment in segments:
+        with segment.store.open(segment.file("log")) as reader, suppress(KidxError):  # reading reports corruption
+            walk = BatchWalk(
+                reader, 0, segment.size, source=segment.name, wanted=_is_marker, may_grow=segment.is_last
+            )
+            for _, batch, _ in walk:
+                if batch.base_offset >= end and not open_since:
+                    return found
+                if batch.magic < 2 or not batch.is_transactional or (batch.base_offset >= end and not batch.is_control):
+                    continue
+                if not batch.is_control:
+                    open_since.setdefault(batch.producer_id, batch.base_offset)
+                elif _ends_transaction(batch):
+                    first = open_since.pop(batch.producer_id, None)
+                    if first is not None and _aborts_transaction(batch):
+                        found.append(Aborted(batch.producer_id, first, batch.last_offset))
+        counter.log_bytes += reader.bytes_read
     return found
 
 

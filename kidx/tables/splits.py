@@ -14,7 +14,7 @@ from kidx.tables.batch_walk import BatchWalk
 from kidx.tables.choosing import chosen_partitions
 from kidx.tables.identity import current_topic_id
 from kidx.tables.indexes import Counter, OffsetEntries, last_time_entry, read_offset_index, read_time_index
-from kidx.tables.isolation import last_stable_offset
+from kidx.tables.isolation import is_unindexed, last_stable_offset
 from kidx.tables.offsets import LogOffsets, range_of
 from kidx.tables.segments import PartitionLog, TopicPartition, list_again, retry_while_changing
 
@@ -244,13 +244,19 @@ def _whole_splits(log: PartitionLog, first: int, end: int | None, *, committed: 
         is_after = end is not None and segment.base_offset >= end
         if not segment.size or is_before or is_after:
             continue
-        following = log.segments[number:] if committed else ()
-        later = tuple(each for each in following if each.is_last or each.sizes.get("txnindex"))
+        later = _with_transactions(log.segments[number:]) if committed else ()
         known = log.segments[max(0, number + 1 - EARLIER) : number + 1]
         files = frozenset((each.base_offset, each.identity) for each in known)
         earlier = Earlier(known[0].base_offset, files)
         start = max(first, segment.base_offset)
         yield Split(segment, 0, segment.size, start, end, later=later, earlier=earlier, topic_id=topic_id)
+
+
+def _with_transactions(segments: list[Segment]) -> tuple[Segment, ...]:
+    """Return the segments in which aborted transactions can end; all if the markers of one must be read."""
+    if any(map(is_unindexed, segments)):
+        return tuple(segments)
+    return tuple(each for each in segments if each.is_last or each.sizes.get("txnindex"))
 
 
 def _narrowed(split: Split, options: ReadOptions, predicates: Predicates, counter: Counter) -> Split | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -409,6 +410,32 @@ def test_transactions_that_end_while_a_query_is_planned_are_hidden(partition):
     (task,) = plan_splits(options, Predicates(), Counter())
     log.with_suffix(".txnindex").write_bytes(aborted)
     assert read_splits(task, isolation="read_committed") == []
+
+
+@pytest.mark.parametrize("kept", ["", "first", "last", "all"])
+def test_aborted_transactions_are_derived_from_markers_where_a_broker_would(partition, kept):
+    """A broker recovers a segment without an offset index, and then has its index of aborted transactions."""
+    one, two = ({"producer_id": n, "producer_epoch": 0, "base_sequence": 0, "is_transactional": True} for n in (1, 2))
+
+    def end_of(marker, number, offset):
+        return end_transaction_marker(marker, producer_id=number, producer_epoch=0, offset=offset)
+
+    first = batches(0, 10, **one) + batches(10, 20) + end_of(COMMIT, 1, 20) + batches(21, 31, **one)
+    second = batches(31, 41, **two) + end_of(ABORT, 1, 41) + batches(42, 52, **one) + end_of(COMMIT, 2, 52)
+    third = batches(53, 63) + end_of(COMMIT, 1, 63) + batches(64, 74, **two) + end_of(ABORT, 2, 74) + batches(75, 85)
+    logs = [write(partition, base, data) for base, data in ((0, first), (31, second), (53, third))]
+    # The index that recovery writes for one segment alone does not know where the transaction began.
+    (partition / f"{31:020d}.txnindex").write_bytes(struct.pack(">hqqqq", 0, 1, 21, 41, 31))
+    expected = [*range(20), *range(31, 41), *range(42, 52), *range(53, 63), *range(75, 85)]
+    if kept != "all":
+        for log in logs:
+            if (kept, log) not in (("first", logs[0]), ("last", logs[2])):
+                for suffix in (".index", ".timeindex", ".txnindex"):
+                    log.with_suffix(suffix).unlink(missing_ok=True)
+    assert offsets(partition.parent, isolation="read_committed") == expected
+    for start in (0, 25, 31, 45, 60):
+        wanted = [offset for offset in expected if offset >= start]
+        assert offsets(partition.parent, isolation="read_committed", offsets=(start, None)) == wanted
 
 
 def test_high_watermarks_and_clusters_are_read_from_the_log_directory(tmp_path):
