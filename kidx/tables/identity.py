@@ -7,31 +7,19 @@ retention has deleted it or a cleaner may have rewritten it.
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from kidx.errors import KidxError
-from kidx.remote.lineage import METADATA, topic_id_of
+from kidx.remote.lineage import METADATA
 from kidx.tables.batch_walk import BatchWalk
+from kidx.tables.log_directory import topic_id_in
 
 if TYPE_CHECKING:
-    from kidx.storage import Entry, Store
     from kidx.tables.segments import PartitionLog, Segment
 
 Identity = str | list[int] | None
 """What a checkpoint keeps of a topic: its id; or base offset, largest time and producer id of the first batch."""
-_LARGEST: Final = 4096
-"""Number of bytes of ``partition.metadata`` that are read."""
-
-
-def topic_id_in(store: Store, entry: Entry | None) -> str:
-    """Return the topic id in a ``partition.metadata`` file; empty if there is none, or the file was replaced.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
-    return "" if entry is None else _topic_id(store, entry.path, entry.identity, entry.modified)
 
 
 def current_topic_id(segment: Segment) -> str:
@@ -42,19 +30,6 @@ def current_topic_id(segment: Segment) -> str:
     """
     store = segment.store if segment.tiers is None else segment.tiers.local
     return topic_id_in(store, store.entry(f"{segment.home}/{METADATA}"))
-
-
-@lru_cache(maxsize=1 << 16)
-def _topic_id(store: Store, path: str, identity: int, modified: int | None) -> str:
-    del modified  # only distinguishes files
-    try:
-        with store.open(path) as reader:
-            if reader.identity not in (0, identity):
-                return ""
-            text = reader.read(0, _LARGEST).decode("utf-8", "replace")
-    except FileNotFoundError:
-        return ""
-    return topic_id_of(text.splitlines()) or ""
 
 
 def identity_of(log: PartitionLog) -> Identity:

@@ -145,9 +145,7 @@ def _aborted_by_markers(segments: Iterable[Segment], end: int, counter: Counter)
     open_since: dict[int, int] = {}
     for segment in segments:
         with segment.store.open(segment.file("log")) as reader, suppress(KidxError):  # reading reports corruption
-            walk = BatchWalk(
-                reader, 0, segment.size, source=segment.name, wanted=_is_marker, may_grow=segment.is_last
-            )
+            walk = BatchWalk(reader, 0, segment.size, source=segment.name, wanted=_is_marker, may_grow=segment.is_last)
             for _, batch, _ in walk:
                 if batch.base_offset >= end and not open_since:
                     return found

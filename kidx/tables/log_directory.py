@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from kidx.discovery import CLEANED_OFFSETS, HIGH_WATERMARKS, META_PROPERTIES, START_OFFSETS
+from kidx.remote.lineage import topic_id_of
 
 if TYPE_CHECKING:
-    from kidx.storage import Store
+    from kidx.storage import Entry, Store
 
 FILES: Final = frozenset({START_OFFSETS, HIGH_WATERMARKS, META_PROPERTIES, CLEANED_OFFSETS})
+
+_LARGEST: Final = 4096
+"""Number of bytes of ``partition.metadata`` that are read."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,28 @@ def read_log_directory(store: Store, path: str, names: Iterable[str] = FILES) ->
         properties.get("cluster.id", "").strip(),
         _offsets(text(CLEANED_OFFSETS)),
     )
+
+
+def topic_id_in(store: Store, entry: Entry | None) -> str:
+    """Return the topic id in a ``partition.metadata`` file; empty if there is none, or the file was replaced.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    return "" if entry is None else _topic_id(store, entry.path, entry.identity, entry.modified)
+
+
+@lru_cache(maxsize=1 << 16)
+def _topic_id(store: Store, path: str, identity: int, modified: int | None) -> str:
+    del modified  # only distinguishes files
+    try:
+        with store.open(path) as reader:
+            if reader.identity not in (0, identity):
+                return ""
+            text = reader.read(0, _LARGEST).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return ""
+    return topic_id_of(text.splitlines()) or ""
 
 
 def _offsets(text: str) -> dict[str, int]:

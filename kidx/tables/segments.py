@@ -21,8 +21,7 @@ from kidx.remote.directory import add_metadata, read_remote
 from kidx.remote.lineage import METADATA, before_local, topic_id_of
 from kidx.remote.metadata import TOPIC, read_metadata
 from kidx.remote.stored import LOG, epoch_entries
-from kidx.tables.identity import topic_id_in
-from kidx.tables.log_directory import FILES, LogDirectory, read_log_directory
+from kidx.tables.log_directory import FILES, LogDirectory, read_log_directory, topic_id_in
 
 if TYPE_CHECKING:
     from kidx.remote.directory import RemoteDirectory
