@@ -6,6 +6,8 @@ for the person at the terminal: what failed, with which file, release or address
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from kidx.errors import ToolError
 from kidx.java import JavaNotFoundError
 
@@ -14,8 +16,10 @@ __all__ = [
     "CoverageError",
     "FetchError",
     "HashMismatchError",
+    "IncompleteError",
     "JavaNotFoundError",
     "NotDrivenError",
+    "NothingComparedError",
     "ToolError",
     "UnknownReleaseError",
 ]
@@ -34,6 +38,16 @@ class CoverageError(ToolError):
 
     It is raised after the verdict.
     """
+
+
+class NothingComparedError(ToolError):
+    """Program that has compared nothing with at least one participant, so that it has no verdict about it."""
+
+
+class IncompleteError(ToolError):
+    """Program without a difference that has compared less than was requested; the exit code is 3."""
+
+    exit_code: ClassVar[int] = 3
 
 
 class FetchError(ToolError):

@@ -21,7 +21,8 @@ VERSION: Final = 2
 READABLE: Final = (1, 2)
 """Versions that :func:`event_from_json` reads."""
 
-Verdict = Literal["conforms", "diverges", "expected-divergence", "unsupported", "not-run"]
+Verdict = Literal["conforms", "diverges", "expected-divergence", "could-not-run", "unsupported", "not-run"]
+"""Verdict on a clause: three of them say why nothing was compared, see :data:`conformance.verdict.VERDICT_LABELS`."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +202,9 @@ class Result(Event):
     """Number of steps that exercised each clause that this machine can exercise in this release."""
     verdicts: dict[str, Verdict]
     details: dict[str, Any] = field(default_factory=dict)
+    operations: dict[str, int] = field(default_factory=dict)
+    """Number of compared steps of each operation that the run reached and the implementation has, 0 included; empty in
+    old streams."""
 
     @property
     def unsupported(self) -> bool:
@@ -217,8 +221,9 @@ class Result(Event):
 class RunFinished(Event):
     """Footer of the stream.
 
-    ``verdict`` is ``"conforms"``, ``"diverges"``, or ``"stale"`` if there is no divergence but stale expectations.
-    ``details`` lists them under "stale", and under "not seen" the expectations that the run could not check.
+    ``verdict`` is a :data:`conformance.verdict.Conclusion`, or ``"stale"`` if there is no divergence but stale
+    expectations. ``details`` lists them under "stale", under "not seen" the expectations that the run could not check,
+    and under "missing" what was not compared although it was requested.
     """
 
     verdict: str

@@ -51,6 +51,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="LEVEL",
         help="lowest level that counts for the verdict: must, api or observed",
     )
+    add(
+        "--conformance-allow-incomplete",
+        action="store_true",
+        help="pass although less was compared than requested, as with --conformance-max-time",
+    )
     add("--conformance-expectations", metavar="DIR", help="known divergences, each with a reason and a link")
     add("--conformance-report", metavar="DIR", help="write events and traces here, for `conformance report DIR`")
     add("--require", default="", metavar="TIER,...", help="fail instead of skipping tests that need these tiers")

@@ -91,6 +91,9 @@ class OutOfBoundsError(KidxError, IndexError):
 class ToolError(Exception):
     """The work could not be done; the message is one line that can be printed unchanged."""
 
+    exit_code: ClassVar[int] = 2
+    """Exit code of a command that ends with this error."""
+
     def __init__(self, message: str) -> None:
         # Causes such as HTTP errors contain line breaks, but the message must be one line.
         super().__init__(" ".join(message.split()))

@@ -25,6 +25,8 @@ class MachineUse(NamedTuple):
             step on an index, because more files are compared.
         builds: True if the machine can test Kafka's classes from a build of Kafka (``jvm:DIR``).
         since: The first Kafka release that has what the machine tests; empty for all releases.
+        needs: The operations without which a run of the machine has compared nothing worth a verdict: one that opens,
+            one that writes, one that answers. Alternatives are separated by blanks.
     """
 
     operations: str = ""
@@ -33,19 +35,33 @@ class MachineUse(NamedTuple):
     examples_factor: float = 1.0
     builds: bool = True
     since: str = ""
+    needs: tuple[str, ...] = ()
 
+
+_LOG_NEEDS: Final = ("open_log", "append_as_leader append_as_follower", "list_offsets read_log")
 
 MACHINES: Final = {
-    "offset": MachineUse("index"),
-    "time": MachineUse("index"),
-    "transaction": MachineUse("index"),
-    "segment": MachineUse(examples_factor=0.3),
-    "log": MachineUse(examples_factor=0.15),
-    "cleaned": MachineUse("log", examples_factor=0.1),
-    "cache": MachineUse(by_default=False, examples_factor=0.3, since="3.6.0"),
-    "tiered": MachineUse(by_default=False, examples_factor=0.1, builds=False, since="3.6.0"),
-    "broker": MachineUse(server=True),
-    "wire": MachineUse("broker", server=True),
+    "offset": MachineUse("index", needs=("open", "append bulk_append", "lookup")),
+    "time": MachineUse("index", needs=("open", "maybe_append bulk_maybe_append", "lookup")),
+    "transaction": MachineUse("index", needs=("open", "append_aborted", "collect_aborted")),
+    "segment": MachineUse(examples_factor=0.3, needs=("open_segment", "append_records", "read_segment find_offset")),
+    "log": MachineUse(examples_factor=0.15, needs=_LOG_NEEDS),
+    "cleaned": MachineUse("log", examples_factor=0.1, needs=(*_LOG_NEEDS, "clean_log crash_cleaning")),
+    "cache": MachineUse(
+        by_default=False,
+        examples_factor=0.3,
+        since="3.6.0",
+        needs=("open_cache", "store_index", "look_up_offset look_up_timestamp"),
+    ),
+    "tiered": MachineUse(
+        by_default=False,
+        examples_factor=0.1,
+        builds=False,
+        since="3.6.0",
+        needs=("open_tiers", "append_as_leader append_as_follower", "list_offsets fetch_remote"),
+    ),
+    "broker": MachineUse(server=True, needs=("list_offsets",)),
+    "wire": MachineUse("broker", server=True, needs=("list_offsets",)),
 }
 """The use of each machine, by name."""
 SERVER_MACHINES: Final = tuple(name for name, use in MACHINES.items() if use.server)

@@ -24,6 +24,7 @@ from conformance.kafka.releases import RELEASES, newest
 from conformance.report.console import sanitizing
 from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import SeedRequest, parse_seed
+from conformance.verdict import ALLOW_INCOMPLETE
 from kidx.dialect import DIALECTS, PUBLISHED, version_of
 from kidx.printable import printable_lines
 
@@ -156,6 +157,14 @@ HangShrinkTimeOption = Annotated[
         min=0,
         metavar="S",
         help="Seconds for finding a shorter sequence of steps after a hang.",
+        rich_help_panel=PANEL_VERDICT,
+    ),
+]
+AllowIncompleteOption = Annotated[
+    bool,
+    typer.Option(
+        ALLOW_INCOMPLETE,
+        help="Exit with 0 instead of 3 if nothing diverged, but less was compared than requested.",
         rich_help_panel=PANEL_VERDICT,
     ),
 ]

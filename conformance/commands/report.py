@@ -8,11 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from conformance.commands.options import JsonOption, QuietOption, echo, plain_console
+from conformance.commands.options import AllowIncompleteOption, JsonOption, QuietOption, echo, plain_console
 from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
 from conformance.report.combined import CombinedReport
 from conformance.report.stream import read_streams
+from conformance.verdict import VERDICT_LABELS
 from kidx.commands.line import complain
 
 
@@ -22,17 +23,18 @@ def report_command(
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML.")] = None,
     markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a summary for a CI page.")] = None,
     badge: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JSON of a shields endpoint badge.")] = None,
+    allow_incomplete: AllowIncompleteOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Report the results of runs; several directories, such as the shards of one campaign, become one report.
 
-    If no file is given, the summary is printed. Exit code 0: conforms, 1: diverges, 2: a run is incomplete, and no
-    divergence was found.
+    If no file is given, the summary is printed. Exit code 0: conforms, 1: diverges, 2: a run was cut off, or nothing
+    was compared, 3: a run is incomplete.
 
     Example: `conformance report out/ci --html report.html --junit report.xml`
     """
-    report = CombinedReport(read_streams(directories))
+    report = CombinedReport(read_streams(directories), allow_incomplete=allow_incomplete)
     texts = _texts(report, html=html, junit=junit, markdown=markdown, badge=badge)
     write_texts(texts)
     if as_json:
@@ -43,12 +45,14 @@ def report_command(
         plain_console().print(summary(report), markup=False, highlight=False, soft_wrap=True, end="")
     elif not quiet:
         names = ", ".join(str(path) for path in texts)
-        echo(f"{report.verdict} · {len(report.divergences)} divergences · {report.steps} steps · {names}")
-    if report.verdict == "incomplete":
+        echo(
+            f"{VERDICT_LABELS[report.verdict]} · {len(report.divergences)} divergences · {report.steps} steps · {names}"
+        )
+    if report.verdict == "incomplete" and report.cut_off:
         raise ToolError("; ".join(report.cut_off))
     if report.cut_off:
         complain(*report.cut_off)
-    return 0 if report.verdict == "conforms" else 1
+    return report.comparison.settle(allow_incomplete=allow_incomplete)
 
 
 def _texts(report: CombinedReport, **wanted: Path | None) -> dict[Path, str]:
@@ -76,6 +80,7 @@ def _document(report: CombinedReport) -> dict[str, Any]:
     return {
         "verdict": report.verdict,
         "cut_off": report.cut_off,
+        "missing": report.missing,
         "stale_expectations": report.stale,
         "releases": report.releases,
         "implementations": report.implementations,

@@ -18,6 +18,7 @@ from conformance.commands.options import (
     PANEL_RUN,
     PANEL_VERDICT,
     PROFILE_HELP,
+    AllowIncompleteOption,
     BrokerChoice,
     BrokerOption,
     JsonOption,
@@ -43,7 +44,7 @@ from conformance.commands.wire_options import (
     wire_options,
 )
 from conformance.errors import CoverageError, ToolError
-from conformance.events import Diverged, RunFinished
+from conformance.events import Diverged, Result, RunFinished
 from conformance.expectations import StaleExpectationError, load_expectations
 from conformance.expectations.proposal import propose
 from conformance.implementations.forms import directory_of, is_server
@@ -54,6 +55,7 @@ from conformance.lockstep.watchdog import STEP_TIMEOUT_S, exit_process
 from conformance.report.ndjson import NdjsonWriter
 from conformance.report.terminal import TerminalWriter
 from conformance.report.together import CombinedSink
+from conformance.runs.completeness import compared_in
 from conformance.runs.profiles import PROFILES
 from conformance.runs.runner import Plan, run
 from conformance.runs.seeds import resolve_seed
@@ -212,13 +214,14 @@ def run_command(
         ),
     ] = False,
     as_json: JsonOption = False,
+    allow_incomplete: AllowIncompleteOption = False,
     quiet: QuietOption = False,
     verbose: VerboseOption = False,
 ) -> int:
     """Compare implementations with the reference, in the dialect of each release.
 
     All of them execute every operation before the next one starts; outcome, state and bytes on disk must be equal. Exit
-    code 0: conforms, 1: diverges, 2: could not run.
+    code 0: conforms, 1: diverges, 2: could not run, or compared nothing, 3: incomplete.
 
     Example: `conformance run --kafka 3.9.2 --kafka 4.4.0 --machine offset --seed 7`
     """
@@ -259,11 +262,21 @@ def run_command(
 
         first = resolve_seed(plan.seed, 0).number
         plan = replace(plan, jobs=1)  # Spark distributes the runs already
-        return run_campaign(plan, range(first, first + (seeds or 1)), report, as_json=as_json, quiet=quiet)
+        return run_campaign(
+            plan,
+            range(first, first + (seeds or 1)),
+            report,
+            as_json=as_json,
+            quiet=quiet,
+            allow_incomplete=allow_incomplete,
+        )
     if seeds is not None:
         raise ToolError("--seeds requires --engine spark; a local run has one seed")
-    shown = None if as_json else OutputOptions(quiet=quiet, verbose=verbose)
-    return _run_here(plan, report, shown, with_proposal=update_expectations)
+    shown = None if as_json else OutputOptions(quiet=quiet, verbose=verbose, allow_incomplete=allow_incomplete)
+    events = _run_here(plan, report, shown, with_proposal=update_expectations)
+    differences = sum(isinstance(event, Diverged) for event in events)
+    results = [event for event in events if isinstance(event, Result)]
+    return compared_in(results, differences or int(_diverges(events))).settle(allow_incomplete=allow_incomplete)
 
 
 class OutputOptions(NamedTuple):
@@ -271,10 +284,11 @@ class OutputOptions(NamedTuple):
 
     quiet: bool
     verbose: bool
+    allow_incomplete: bool
 
 
-def _run_here(plan: Plan, report: Path | None, shown: OutputOptions | None, *, with_proposal: bool) -> int:
-    """Run the plan, print the results and return the exit code.
+def _run_here(plan: Plan, report: Path | None, shown: OutputOptions | None, *, with_proposal: bool) -> list[Event]:
+    """Run the plan, print the results and return the events.
 
     Args:
         plan: The run plan.
@@ -297,8 +311,7 @@ def _run_here(plan: Plan, report: Path | None, shown: OutputOptions | None, *, w
         echo(proposed or "no expectation has to change", nl=not proposed)
     if error is not None:
         raise error
-    (finished,) = (event for event in events if isinstance(event, RunFinished))
-    return 0 if finished.verdict == "conforms" else 1
+    return events
 
 
 def _execute(
@@ -315,7 +328,7 @@ def _execute(
         if report is not None:
             sinks.append(stack.enter_context(NdjsonWriter(report)))
         if shown is not None:
-            writer = TerminalWriter(plain_console(), quiet=shown.quiet, verbose=shown.verbose)
+            writer = TerminalWriter(plain_console(), **shown._asdict())
             sinks.append(stack.enter_context(writer))
         progress = stack.enter_context(show_progress("Kafka's jars"))
 
@@ -384,6 +397,7 @@ def _document(events: list[Event]) -> dict[str, Any]:
         "run": by_name["RunStarted"][0],
         "results": by_name.get("Result", []),
         "divergences": by_name.get("Diverged", []),
+        "missing": finished["details"].get("missing", []),
         "stale_expectations": finished["details"].get("stale", []),
         "steps": finished["steps"],
         "seconds": finished["seconds"],

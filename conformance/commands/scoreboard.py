@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from conformance.commands.options import (
+    AllowIncompleteOption,
     JsonOption,
     QuietOption,
     ReleaseOption,
@@ -65,13 +66,15 @@ def scoreboard_command(
     report: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write events and traces of the runs made now here.")
     ] = None,
+    allow_incomplete: AllowIncompleteOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
     """Compare implementations, or Kafka's releases, side by side: verdict and divergences in every area.
 
     Results of earlier runs are read from their directories. New runs have no expectations, so known divergences are
-    shown like the others. Exit code 0: all conform, 1: one diverges, 2: a run is incomplete or failed.
+    shown like the others. Exit code 0: all conform, 1: one diverges, 2: a run failed, was cut off
+    or compared nothing, 3: a run is incomplete.
 
     Example: `conformance scoreboard jvm subject:fluss "my broker=out/wire" --kafka 4.3.1 --html board.html`
     """
@@ -101,9 +104,9 @@ def scoreboard_command(
     elif not quiet:
         differences = sum(len(row.faults) for row in board.rows)
         echo(f"{len(board.rows)} rows · {differences} divergences · {', '.join(map(str, texts))}")
-    if board.verdict == "incomplete":
+    if board.verdict == "incomplete" and board.cut_off:
         raise ToolError("; ".join(board.cut_off))
-    return 0 if board.verdict == "conforms" else 1
+    return board.comparison.settle(allow_incomplete=allow_incomplete)
 
 
 def _split_label(name: str) -> tuple[str, str]:

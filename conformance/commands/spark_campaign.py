@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from conformance.runs.runner import Plan
 
 
-def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_json: bool, quiet: bool) -> int:
+def run_campaign(
+    plan: Plan, seeds: Sequence[int], report: Path | None, *, as_json: bool, quiet: bool, allow_incomplete: bool
+) -> int:
     """Run a campaign, print its results and return the exit code.
 
     Args:
@@ -32,9 +34,10 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
         report: The campaign's directory, or None for one named after the time.
         as_json: True to print one JSON document instead of text.
         quiet: True to print no progress.
+        allow_incomplete: True to accept a campaign that ``--max-time`` ended.
 
     Raises:
-        ToolError: Spark cannot run, a run failed, or ``--max-time`` ended the campaign.
+        ToolError: Spark cannot run, a run failed, nothing was compared, or ``--max-time`` ended the campaign.
     """
     try:
         from conformance.experiments.campaign.run import document, run_on_spark  # noqa: PLC0415 -- part of an extra
@@ -65,9 +68,4 @@ def run_campaign(plan: Plan, seeds: Sequence[int], report: Path | None, *, as_js
     if campaign.errors:
         name, why = next(iter(campaign.errors.items()))
         raise ToolError(f"{len(campaign.errors)} runs of the campaign failed, such as {name}: {why}")
-    if (campaign.cut or campaign.left) and not campaign.report.divergences:
-        raise ToolError(
-            f"--max-time ended {len(campaign.cut)} runs of the campaign early and skipped {len(campaign.left)}; "
-            f"repeat the command with --report {directory} to continue"
-        )
-    return campaign.exit_code
+    return campaign.comparison.settle(allow_incomplete=allow_incomplete)

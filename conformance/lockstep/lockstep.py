@@ -312,9 +312,11 @@ class Lockstep(Generic[ObservationT, Files]):
             self._diverged(self.primary.reference, "model", {"state": (invariant, state)}, ())
 
     def _count(self, steps: Sequence[Step]) -> None:
-        """Count the clauses of steps that every participant has executed."""
+        """Count the operations and the clauses of steps that every participant has executed."""
         if self.attribute:
+            performed = [each.operation.name for each in steps if each.expected and not each.is_corruption]
             for number, group in enumerate(self.groups):
+                group.performed.update(performed)
                 group.exercised.update(chain.from_iterable(step.clauses[number] for step in steps if step.clauses))
 
     # -- the subjects ------------------------------------------------------------------------------------------

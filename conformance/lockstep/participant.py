@@ -17,11 +17,54 @@ if TYPE_CHECKING:
     from conformance.operations import Operation
 
 
-class Participant(ABC):
-    """Implementation in a lockstep, with its directory and the clauses that it has exercised.
+class Credit:
+    """Evidence for one participant: its part of the counts of all steps of its group.
 
     If an implementation drops out of an example because of a missing operation, of memory or of a divergence that
     counts, none of the example's steps counts as evidence for it.
+
+    Attributes:
+        counts: The counts of all steps; subjects with the same reference share this counter.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self._missed: Counter[str] = Counter()  # the part of `counts` that is no evidence for this implementation
+        self._at_begin: Counter[str] = Counter()  # `counts` when the example began
+        self._absent_since: Counter[str] | None = None  # `counts` when the implementation dropped out; None if not
+
+    def begin(self) -> None:
+        """Begin an example."""
+        self._at_begin, self._absent_since = Counter(self.counts), None
+
+    def end(self, *, failed: bool) -> None:
+        """End an example; ``failed`` is true if a divergence that counts has ended it."""
+        absent = self._at_begin if failed else self._absent_since
+        if absent is not None:
+            self._missed += self.counts - absent
+        self._absent_since = None
+
+    def leave(self, names: Iterable[str] = ()) -> None:
+        """Count no later step of the example, and ``names`` of the last step not either."""
+        self._absent_since = Counter(self.counts)
+        self._absent_since.subtract(names)
+
+    def exclude(self, names: Iterable[str]) -> None:
+        """Do not count the last step for these names."""
+        self._missed.update(names)
+
+    def drop_out(self) -> None:
+        """Count no step of the example."""
+        self._absent_since = self._at_begin
+
+    @property
+    def evidence(self) -> Counter[str]:
+        """The counts without steps that are no evidence for the participant."""
+        return self.counts - self._missed
+
+
+class Participant(ABC):
+    """Implementation in a lockstep, with its directory, and the clauses and operations that it was compared in.
 
     Attributes:
         perform: A function that executes an operation; for a batched participant, it returns the result of the last
@@ -30,7 +73,8 @@ class Participant(ABC):
         active: True if the implementation takes part in the rest of the example.
         batched: True if the implementation executes many steps at a time, after the references; see
             :mod:`conformance.lockstep.batched_execution`.
-        exercised: The number of steps that exercised each clause; subjects with the same reference share this counter.
+        clauses: The steps that exercised each clause, as evidence.
+        operations: The steps of each operation that were compared, as evidence.
         unsupported: The requested operations that the implementation does not have.
         own_clauses: The clauses that the participant's own reference exercised in the last step; None if it needs no
             separate reference.
@@ -46,16 +90,14 @@ class Participant(ABC):
         self.perform: Callable[[Operation], Any] = (
             implementation.observation if self.batched else implementation.perform
         )
-        self.exercised: Counter[str] = Counter()
+        self.clauses, self.operations = Credit(), Credit()
         self.unsupported: set[str] = set()
         self.own_clauses: tuple[str, ...] | None = None
-        self._missed: Counter[str] = Counter()  # the part of `exercised` that is no evidence for this implementation
-        self._at_begin: Counter[str] = Counter()  # `exercised` when the example began
-        self._absent_since: Counter[str] | None = None  # `exercised` when the implementation dropped out; None if not
 
     def begin(self) -> None:
         """Begin an example in the empty directory."""
-        self._at_begin, self._absent_since = Counter(self.exercised), None
+        self.clauses.begin()
+        self.operations.begin()
         self.implementation.begin(self.directory)
         self.active = True
 
@@ -65,10 +107,8 @@ class Participant(ABC):
         Args:
             failed: True if a divergence that counts has ended the example.
         """
-        absent = self._at_begin if failed else self._absent_since
-        if absent is not None:
-            self._missed += self.exercised - absent
-        self._absent_since = None
+        self.clauses.end(failed=failed)
+        self.operations.end(failed=failed)
         self.implementation.end()
         self.clear()
 
@@ -77,7 +117,12 @@ class Participant(ABC):
     @property
     def credited(self) -> Counter[str]:
         """The number of steps that exercised each clause, without steps that are no evidence for this participant."""
-        return self.exercised - self._missed
+        return self.clauses.evidence
+
+    @property
+    def performed(self) -> Counter[str]:
+        """The number of steps of each operation that were compared, without steps that are no evidence."""
+        return self.operations.evidence
 
     def leave(self, clauses: Iterable[str] = ()) -> None:
         """Drop out of the example; earlier steps count, but the last step does not.
@@ -85,12 +130,12 @@ class Participant(ABC):
         Args:
             clauses: The clauses that the last step exercised.
         """
-        self._absent_since = Counter(self.exercised)
-        self._absent_since.subtract(clauses)
+        self.clauses.leave(clauses)
+        self.operations.leave()
 
     def exclude_step(self, clauses: Iterable[str]) -> None:
         """Do not count the last step as evidence for these clauses."""
-        self._missed.update(clauses)
+        self.clauses.exclude(clauses)
 
     def drop_out(self, operation: str = "") -> None:
         """Drop out of the example, because memory is exhausted or an operation is missing; no step of it counts.
@@ -98,7 +143,9 @@ class Participant(ABC):
         Args:
             operation: The missing operation; empty if memory is exhausted.
         """
-        self.active, self._absent_since = False, self._at_begin
+        self.active = False
+        self.clauses.drop_out()
+        self.operations.drop_out()
         if operation:
             self.unsupported.add(operation)
 

@@ -207,6 +207,7 @@ class Group(Generic[ObservationT, Files]):
         unbatched: The subjects that execute a step right after the reference: all except the batched ones.
         tracked: The tracked state of attribution before a step.
         exercised: The number of steps that exercised each clause.
+        performed: The number of steps of each operation.
         observation, files: The reference's observation and files after the last step.
     """
 
@@ -228,8 +229,9 @@ class Group(Generic[ObservationT, Files]):
         self.subjects = subjects
         self.unbatched = [participant for participant in subjects if not participant.batched]
         self.exercised: Counter[str] = Counter()
+        self.performed: Counter[str] = Counter()
         for subject in subjects:
-            subject.exercised = self.exercised
+            subject.clauses.counts, subject.operations.counts = self.exercised, self.performed
         self.begin()
 
     def begin(self) -> None:

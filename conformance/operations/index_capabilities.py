@@ -46,7 +46,8 @@ OF_OPERATION: Final = {name: each.needs for name, each in INDEX_OPS.items() if e
 """The capabilities that an operation requires for any arguments."""
 LEAST_ARGUMENTS: Final = {name: each.least for name, each in INDEX_OPS.items() if each.least}
 """The smallest arguments that a broker passes; arguments without a number in the tuple are not restricted."""
-_ENTRY_SIZES: Final = {"offset": 8, "time": 12}
+ENTRY_SIZES: Final = {"offset": 8, "time": 12}
+"""The sizes in bytes of an entry of the kinds whose file may be preallocated."""
 _RELEASING: Final = frozenset({"close", "delete"})
 
 
@@ -87,8 +88,8 @@ def missing_index_capability(operation: Operation, capabilities: frozenset[str])
     if name == "open":
         kind, path, base_offset, max_index_size, writable = arguments
         is_unusual = lacks_directory(path)
-        if kind in _ENTRY_SIZES:
-            is_unusual = is_unusual or base_offset < 0 or max_index_size < _ENTRY_SIZES[kind]
+        if kind in ENTRY_SIZES:
+            is_unusual = is_unusual or base_offset < 0 or max_index_size < ENTRY_SIZES[kind]
             needed = () if writable else ("read_only",)
         needed = (*needed, "odd_arguments") if is_unusual else needed
     elif has_unusual_arguments(operation):

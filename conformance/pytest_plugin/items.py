@@ -21,7 +21,7 @@ from conformance.attribution.tables import clauses_for
 from conformance.clauses import load_chapters, load_clauses
 from conformance.clauses.machines import MACHINES
 from conformance.commands.options import resolve_machines, resolve_releases, state_directory
-from conformance.errors import NotDrivenError, ToolError
+from conformance.errors import NotDrivenError, NothingComparedError, ToolError
 from conformance.implementations.forms import is_server, machine_of
 from conformance.implementations.process import ProcessIndex
 from conformance.implementations.python.objects import load_factory
@@ -29,26 +29,36 @@ from conformance.implementations.spec import parse_spec
 from conformance.report.divergence import contradicted_first, format_divergence
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
+from conformance.runs.completeness import compared_in
 from conformance.runs.profiles import PROFILES
 from conformance.runs.seeds import parse_seed
+from conformance.verdict import VERDICT_LABELS
 from kidx.printable import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from conformance.clauses import Clause
-    from conformance.events import Diverged
+    from conformance.events import Diverged, Verdict
     from conformance.report.stream import Stream
 
 ROOT: Final = "conformance"
 """First part of the node ids."""
 BROKER: Final = "broker"
 """Name of the implementation, and of the machine that tests only brokers."""
+COMPARED: Final = frozenset({"conforms", "expected-divergence", "diverges"})
+"""Verdicts on clauses that were compared."""
+_REASONS: Final[dict[Verdict, str]] = {
+    "could-not-run": "could not run: the implementation had failed before, or rejected what it declares",
+    "unsupported": "does not apply: the implementation lacks a capability that the clause needs",
+}
+"""Why a clause was not compared."""
 _UNCOVERED_ITEM: Final = "everything else"
 """Name of the test of all steps that no clause covers."""
 # Names of user properties of a test's report, by which xdist workers send verdicts and divergences.
 _REPORTED_KEY: Final = "conformance verdicts"
 _DIVERGENCES_KEY: Final = "conformance divergences"
+_COMPARED_KEY: Final = "conformance compared"
 
 
 class DivergedError(Exception):
@@ -139,6 +149,20 @@ class SessionRuns:
         if problem:
             raise NotDrivenError(problem) if kind == NotDrivenError.__name__ else ToolError(problem)
         return read_stream(place / NAME)
+
+    def check_completeness(self, stream: Stream) -> None:
+        """Check that a machine has compared everything that was requested.
+
+        What an implementation does not have at all is checked at the end of the session, because it may have it for
+        another machine.
+
+        Raises:
+            IncompleteError: Less was compared, and that is not allowed.
+            NothingComparedError: The implementation rejected what it declares.
+        """
+        applying = [result for result in stream.results if not result.unsupported]
+        if applying:
+            compared_in(applying, 0).settle(allow_incomplete=self._option("--conformance-allow-incomplete"))
 
     def names_for(self, machine: str) -> tuple[str, ...]:
         """Return the implementations that a machine tests."""
@@ -237,15 +261,21 @@ class ClauseItem(pytest.Item):
         )
         if self.clause is not None:
             self.user_properties.append((_REPORTED_KEY, dict(verdicts)))
+            names = {
+                result.implementation for result in stream.results if result.verdicts.get(self.clause.id) in COMPARED
+            }
+            self.user_properties.append((_COMPARED_KEY, sorted(names)))
+        elif not stream.divergences:
+            self.parent.runs.check_completeness(stream)
         found = {number: event for number, event in enumerate(stream.divergences) if self._is_mine(event)}
         if not found and self.clause is not None and verdicts["diverges"]:
             found = dict(enumerate(stream.divergences))
         if found:
             self._fail_or_skip(found)
-        if not verdicts.keys() & {"conforms", "expected-divergence", "diverges"}:
-            pytest.skip(
-                "the implementation lacks a capability that the clause needs" if verdicts["unsupported"] else "not run"
-            )
+        if not verdicts.keys() & COMPARED:
+            if verdicts["could-not-run"] and not stream.divergences:
+                raise NothingComparedError(_REASONS["could-not-run"])
+            pytest.skip(next((reason for verdict, reason in _REASONS.items() if verdicts[verdict]), "not run"))
         if verdicts["not-run"]:
             self.add_report_section("call", "not run", "no step exercised the clause in some of the releases")
 
@@ -304,6 +334,8 @@ class ConformancePlugin:
             raise pytest.UsageError(str(error)) from error
         self._verdicts: Counter[str] = Counter()
         self._divergences: set[str] = set()
+        self._compared: set[str] = set()
+        self._is_run = False
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, session: pytest.Session, items: list[pytest.Item]) -> None:
@@ -330,6 +362,7 @@ class ConformancePlugin:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count the verdicts and the divergences."""
+        self._is_run |= report.nodeid.startswith(f"{ROOT}::")
         if report.when == "call":
             properties: list[tuple[str, Any]] = report.user_properties
             for name, value in properties:
@@ -337,11 +370,26 @@ class ConformancePlugin:
                     self._verdicts.update(value)
                 elif name == _DIVERGENCES_KEY:
                     self._divergences.update(value)
+                elif name == _COMPARED_KEY:
+                    self._compared.update(value)
+
+    @property
+    def _idle(self) -> list[str]:
+        """The implementations that no test has compared in anything, if a test of any implementation has run."""
+        return [name for name in self.runs.implementations if self._is_run and name not in self._compared]
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """End with exit code 2 instead of 0 if nothing was compared, because skipped tests are no verdict."""
+        if self._idle and not hasattr(session.config, "workerinput") and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.INTERRUPTED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the number of clauses with each verdict, because a clause that no step exercised has not passed."""
         if self._verdicts:
             count = len(self._divergences)
-            text = ", ".join(f"{number} {verdict}" for verdict, number in sorted(self._verdicts.items()))
+            text = ", ".join(f"{number} {VERDICT_LABELS[name]}" for name, number in sorted(self._verdicts.items()))
             found = counted(count, "unique divergence")
             terminalreporter.write_line(f"conformance: {found}; clauses: {text}")
+        for name in self._idle:
+            terminalreporter.write_line(f"conformance: nothing was compared: {name}", red=True)

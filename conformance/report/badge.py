@@ -7,12 +7,13 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from conformance.clauses.machines import DEFAULT_MACHINES
+from conformance.verdict import VERDICT_LABELS
 from kidx.printable import printable
 
 if TYPE_CHECKING:
     from conformance.report.combined import CombinedReport
 
-_COLORS = {"conforms": "blue", "diverges": "red", "incomplete": "orange"}
+_COLORS = {"conforms": "blue", "diverges": "red", "incomplete": "orange", "nothing-compared": "orange"}
 """Blue instead of green, because one reader in twenty cannot distinguish red and green."""
 
 
@@ -32,7 +33,7 @@ def badge(report: CombinedReport) -> str:
     releases = report.releases
     about = f"Kafka {releases[0]}" + (f"–{releases[-1]}" if len(releases) > 1 else "")
     about += _part(report)
-    message = f"{report.verdict} · {about}"
+    message = f"{VERDICT_LABELS[report.verdict]} · {about}"
     if report.divergences:
         count = len(report.divergences)
         message = f"{count} divergence{'s' if count > 1 else ''} · {about}"
@@ -41,7 +42,7 @@ def badge(report: CombinedReport) -> str:
         "label": "log index",
         "message": message,
         "color": _COLORS[report.verdict],
-        "isError": report.verdict == "incomplete",
+        "isError": report.verdict in ("incomplete", "nothing-compared"),
     }
     return json.dumps(document, ensure_ascii=False) + "\n"
 

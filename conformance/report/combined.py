@@ -7,7 +7,7 @@ It conforms only if a step exercised it.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -18,6 +18,7 @@ from conformance.kafka.releases import RELEASES
 from conformance.lockstep.generator_coverage import is_coverage
 from conformance.report.failures import describe_failures
 from conformance.report.time_limit import stopped_by_time
+from conformance.runs.completeness import compared_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
     from conformance.clauses import Clause
     from conformance.events import Diverged, Measured, Result, RunStarted, Verdict
     from conformance.report.stream import Stream
+    from conformance.verdict import Comparison, Conclusion
 
 VERDICTS_BY_SEVERITY: Final[tuple[Verdict, ...]] = (
     "diverges",
     "expected-divergence",
     "conforms",
+    "could-not-run",
     "unsupported",
     "not-run",
 )
@@ -70,11 +73,13 @@ class CombinedReport:
         streams: event streams of the runs.
         verdicts: verdict of every clause that a machine of some run can exercise; other clauses are ``not-run``.
         exercised: number of steps that exercised each clause.
+        allow_incomplete: True if it is no error that less was compared than requested.
     """
 
     streams: Sequence[Stream]
     verdicts: dict[Place, Verdict] = field(default_factory=dict)
     exercised: Counter[Place] = field(default_factory=Counter)
+    allow_incomplete: bool = False
 
     def __post_init__(self) -> None:
         for result in self.results:
@@ -159,13 +164,23 @@ class CombinedReport:
             if row.passed is False and not (stream.cut_off and is_coverage(row.table))
         ]
 
+    @cached_property
+    def comparison(self) -> Comparison:
+        """What all runs have compared together; metrics of the harness count, too."""
+        diverges = any(stream.footer.verdict in ("diverges", "stale") for stream in self.streams if stream.footer)
+        differences = len(self.divergences) + len(self.stale) + len(self.failing)
+        compared = compared_in(self.results, differences or int(diverges))
+        return replace(compared, count=compared.count + len(self.measured), gaps=(*self.cut_off, *compared.gaps))
+
     @property
-    def verdict(self) -> str:
-        """``diverges``, else ``incomplete`` if a run was cut off, else ``conforms``."""
-        footers = [stream.footer for stream in self.streams if stream.footer]
-        if self.divergences or self.stale or self.failing or any(f.verdict != "conforms" for f in footers):
-            return "diverges"
-        return "incomplete" if self.cut_off else "conforms"
+    def verdict(self) -> Conclusion:
+        """Verdict of all runs together."""
+        return self.comparison.conclusion
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """Sentences about what was not compared although it was requested, except in runs that were cut off."""
+        return tuple(reason for reason in self.comparison.reasons if reason not in self.cut_off)
 
     def verdict_of(self, implementation: str, release: str, clause: Clause) -> Verdict | None:
         """Return the verdict in a cell of the matrix; None if the clause does not apply to the release."""

@@ -15,8 +15,9 @@ from conformance.attribution.tables import machines_of
 from conformance.clauses import load_chapters, load_clauses
 from conformance.report.combined import VERDICTS_BY_SEVERITY, CombinedReport, Place
 from conformance.report.divergence import format_divergence
-from conformance.report.markdown import VERDICT_SYMBOLS
+from conformance.report.markdown import VERDICT_SYMBOLS, headline
 from conformance.report.rendering import render, trace_text
+from conformance.verdict import VERDICT_LABELS
 from kidx.printable import printable
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ VERDICT_LEGEND: Final = {
     "conforms": "was exercised, and everything was equal",
     "diverges": "was exercised, and something differed",
     "expected-divergence": "diverged in a known way, with a reason and a link",
+    "could-not-run": "a step exercised it, and the implementation had failed before, or rejected what it declares",
     "unsupported": "the implementation does not have the operations",
     "not-run": "nothing exercised it, so nothing is known",
 }
@@ -186,4 +188,6 @@ def html(report: CombinedReport) -> str:
         order=VERDICTS_BY_SEVERITY,
         signs=VERDICT_SYMBOLS,
         meanings=VERDICT_LEGEND,
+        labels=VERDICT_LABELS,
+        headline=headline,
     )

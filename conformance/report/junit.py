@@ -1,7 +1,8 @@
 """JUnit XML: one suite per machine × implementation × release, one case per clause.
 
-A clause that diverges is a failure. A clause that no step exercised is skipped, with a message. A run that was cut off
-is an error, so that no pipeline mistakes an incomplete run for a passed one.
+A clause that diverges is a failure. A clause that no step exercised is skipped, with a message. A clause that could not
+run, a run that was cut off, that compared nothing or less than requested is an error, so that no pipeline mistakes it
+for a passed one.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 
 _SKIPPED: Final = {
     "expected-divergence": "a known divergence, expected",
-    "unsupported": "the implementation does not have the operations",
+    "unsupported": "does not apply: the implementation does not have the operations",
     "not-run": "not run: nothing exercised this clause",
 }
+_COULD_NOT_RUN: Final = "could not run: the implementation had failed before, or rejected what it declares"
 
 
 def junit(report: CombinedReport) -> str:
@@ -37,6 +39,8 @@ def junit(report: CombinedReport) -> str:
             root.append(_cut_off(stream))
         for line in stream.footer.details.get("stale", ()) if stream.footer else ():
             root.append(_failed_suite(stream, "expectations", line, "a stale expectation"))
+    if report.missing:
+        root.append(_missing(report))
     for table, rows in report.measured.items():
         if table in report.figures or any(row in report.failing for row in rows):
             root.append(_measured(report.streams[0], table, rows))
@@ -57,6 +61,8 @@ def _suite(stream: Stream, result: Result) -> ET.Element:
         case = _case(suite, class_name, f"{id_} {title}".strip())
         if verdict == "diverges":
             _fail(case, [d for d in stream.divergences if _is_about(d, result) and id_ in d.clauses])
+        elif verdict == "could-not-run":
+            ET.SubElement(case, "error", message=_COULD_NOT_RUN, type=verdict)
         elif verdict in _SKIPPED:
             ET.SubElement(case, "skipped", message=_SKIPPED[verdict])
     for divergence in stream.divergences:
@@ -87,6 +93,19 @@ def _cut_off(stream: Stream) -> ET.Element:
     case = _case(suite, "conformance", _text(f"{stream.path} is complete"))
     ET.SubElement(case, "error", message=printable(stream.cut_off), type="cut-off")
     return _counted(suite, stream, 0.0)
+
+
+def _missing(report: CombinedReport) -> ET.Element:
+    """Return a suite with what was not compared: errors, or skipped cases if an incomplete run is accepted."""
+    suite = ET.Element("testsuite", name="what was compared")
+    accepted = report.allow_incomplete and report.verdict != "nothing-compared"
+    for reason in report.missing:
+        case = _case(suite, "conformance", "everything that was requested is compared")
+        if accepted:
+            ET.SubElement(case, "skipped", message=printable(reason))
+        else:
+            ET.SubElement(case, "error", message=printable(reason), type=report.verdict)
+    return _counted(suite, report.streams[0], 0.0)
 
 
 def _failed_suite(stream: Stream, name: str, case: str, reason: str) -> ET.Element:

@@ -8,28 +8,50 @@ from conformance.report.combined import VERDICTS_BY_SEVERITY
 from conformance.report.divergence import format_divergence
 from conformance.report.markdown_escape import code, html, table, text
 from conformance.runs.seeds import format_seed
+from conformance.verdict import VERDICT_LABELS
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from conformance.events import Measured
     from conformance.report.combined import CombinedReport
+    from conformance.verdict import Conclusion
 
 VERDICT_SYMBOLS: Final = {
     "conforms": "✓",
     "diverges": "✗",
     "expected-divergence": "≈",
+    "could-not-run": "⊘",
     "unsupported": "–",
     "not-run": "○",
 }
 """Symbols for verdicts that would otherwise be distinguished by colour only."""
-_HEADLINES: Final = {"conforms": "✓ conforms", "diverges": "✗ diverges", "incomplete": "⚠ incomplete"}
+CONCLUSION_SYMBOLS: Final[Mapping[Conclusion, str]] = {
+    "conforms": "✓",
+    "diverges": "✗",
+    "incomplete": "⚠",
+    "nothing-compared": "⚠",
+}
 _SHOWN = 20
 """Number of divergences shown in full; a CI system truncates a long page."""
 
 
+_WORDS: Final = (
+    "not run: no step exercised them; could not run: a step did, and the implementation had failed before or rejected"
+    " it; does not apply: the implementation lacks their operations."
+)
+
+
+def headline(verdict: Conclusion) -> str:
+    """Return a verdict on runs with its symbol."""
+    return f"{CONCLUSION_SYMBOLS[verdict]} {VERDICT_LABELS[verdict]}"
+
+
 def markdown(report: CombinedReport) -> str:
     """Return the report as GitHub-flavoured Markdown."""
-    lines = [f"## Log index conformance: {_HEADLINES[report.verdict]}", "", _about(report), ""]
+    lines = [f"## Log index conformance: {headline(report.verdict)}", "", _about(report), ""]
     lines += [f"> ⚠ {text(line)}" for line in report.cut_off]
+    lines += [f"> ⚠ not compared: {text(line)}" for line in report.missing]
     lines += [f"> ⚠ {text(line)}" for line in report.failures]
     lines += [f"> ✗ stale: {text(line)}" for line in report.stale]
     if lines[-1]:
@@ -37,7 +59,7 @@ def markdown(report: CombinedReport) -> str:
     header = [
         "implementation",
         "release",
-        *(f"{VERDICT_SYMBOLS[verdict]} {verdict}" for verdict in VERDICTS_BY_SEVERITY),
+        *(f"{VERDICT_SYMBOLS[verdict]} {VERDICT_LABELS[verdict]}" for verdict in VERDICTS_BY_SEVERITY),
     ]
     rows = []
     for implementation in report.implementations:
@@ -47,7 +69,7 @@ def markdown(report: CombinedReport) -> str:
                 [code(implementation), text(release), *(str(counts[verdict]) for verdict in VERDICTS_BY_SEVERITY)]
             )
     lines += table(header, rows, numbers=2)
-    lines += ["", text("not-run: no step exercised them; unsupported: the implementation lacks their operations.")]
+    lines += ["", text(_WORDS)]
     lines += _divergences(report)
     lines += _clauses(report)
     for name, measured in report.figures.items():

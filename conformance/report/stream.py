@@ -75,10 +75,13 @@ class Stream:
 def read_streams(places: Iterable[Path]) -> list[Stream]:
     """Return the runs of event files and report directories; a directory has one run, or a subdirectory per run.
 
+    A file that is named twice is one run.
+
     Raises:
         StreamError: there is no report, or this version cannot read it.
     """
-    return [read_stream(file) for place in places for file in _files_of(place)]
+    files = {file.resolve(): file for place in places for file in _files_of(place)}
+    return [read_stream(file) for file in files.values()]
 
 
 def _files_of(place: Path) -> list[Path]:

@@ -11,10 +11,12 @@ from conformance.events import Diverged, Progressed, Replayed, Result, RunFinish
 from conformance.report.console import escape_for_console, in_lines, sanitizing
 from conformance.report.divergence import format_divergence
 from conformance.report.failures import describe_failures
-from conformance.report.time_limit import not_executed
 from conformance.report.tolerated import in_few_words, tolerated
 from conformance.runs import broker_table
+from conformance.runs.completeness import clauses_compared
 from conformance.runs.seeds import format_seed
+from conformance.verdict import ALLOW_INCOMPLETE, VERDICT_LABELS
+from kidx.printable import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,12 +31,17 @@ class TerminalWriter:
         console: console for the results.
         quiet: True to print only divergences and the verdict.
         verbose: True to list the clauses that no step exercised.
+        allow_incomplete: True if an incomplete run is accepted, which the last line then says.
     """
 
-    def __init__(self, console: Console, *, quiet: bool = False, verbose: bool = False) -> None:
+    def __init__(
+        self, console: Console, *, quiet: bool = False, verbose: bool = False, allow_incomplete: bool = False
+    ) -> None:
         self.console = sanitizing(console)
         self.quiet = quiet
         self.verbose = verbose
+        self.allow_incomplete = allow_incomplete
+        self._level = "observed"
         self._results: list[Result] = []
         self._progress: Progress | None = None
         self._task: TaskID | None = None
@@ -57,7 +64,7 @@ class TerminalWriter:
     def __call__(self, event: Event) -> None:
         """Print one event."""
         match event:
-            case RunStarted() if not self.quiet:
+            case RunStarted():
                 self._start(event)
             case Replayed() if not self.quiet:
                 text = f"{len(event.traces)} regression traces replayed, {len(event.diverged)} diverged"
@@ -74,6 +81,9 @@ class TerminalWriter:
                 pass
 
     def _start(self, event: RunStarted) -> None:
+        self._level = event.level
+        if self.quiet:
+            return
         releases = ", ".join(event.releases)
         self.console.print(
             f"{escape_for_console(', '.join(event.implementations))} against kidx · releases {releases} · "
@@ -100,10 +110,9 @@ class TerminalWriter:
         if self._progress is not None:
             self._progress.stop()
         count = len(self._divergences)
-        divergences = f"divergence{'' if count == 1 else 's'}"
         stale = event.details.get("stale", [])
         if self._divergences and not self.quiet:
-            self.console.print(f"DIVERGES: {count} unique {divergences}", style="bold red", highlight=False)
+            self.console.print(f"DIVERGES: {counted(count, 'unique divergence')}", style="bold red", highlight=False)
         self._print_divergences()
         for expectation in stale:
             text = f"stale expectation, which no divergence matches any more: {expectation}"
@@ -118,15 +127,29 @@ class TerminalWriter:
             self._print_not_driven()
             self._print_tolerated()
             self._print_failures()
-            self._print_cut()
             if self.verbose:
                 self._print_not_run()
-        verdict = "conforms"
-        if count or (event.verdict != "conforms" and not stale):
-            verdict = f"DIVERGES: {count} {divergences}, see above"
-        elif stale:
-            verdict = f"FAILS: {len(stale)} stale expectation{'' if len(stale) == 1 else 's'}, no divergence"
+        missing = event.details.get("missing", [])
+        for reason in missing:
+            self.console.print(f"not compared: {reason}", markup=False, highlight=False, soft_wrap=True)
+        verdict = self._closing_words(event, count, len(stale), len(missing))
+        if verdict.startswith(("conforms", "INCOMPLETE")):
+            compared, applicable = clauses_compared(self._results, self._level)
+            verdict += f" · {compared} of {applicable} clauses compared" if applicable else ""
         self.console.print(f"{verdict} · {event.steps} steps in {event.seconds:.1f} s", highlight=False)
+
+    def _closing_words(self, event: RunFinished, divergences: int, stale: int, missing: int) -> str:
+        """Return the beginning of the last line: the verdict."""
+        if divergences or event.verdict == "diverges":
+            return f"DIVERGES: {counted(divergences, 'divergence')}, see above"
+        if stale:
+            return f"FAILS: {counted(stale, 'stale expectation')}, no divergence"
+        if event.verdict == "nothing-compared":
+            return "NOTHING COMPARED: no verdict"
+        if event.verdict == "incomplete":
+            allowed = f", which {ALLOW_INCOMPLETE} accepts" if self.allow_incomplete else ""
+            return f"INCOMPLETE: no divergence, but {counted(missing, 'gap')}, see above{allowed}"
+        return "conforms"
 
     def _print_divergences(self) -> None:
         for event in self._divergences:
@@ -141,7 +164,9 @@ class TerminalWriter:
         table.add_column("release", no_wrap=True)
         table.add_column("implementation", overflow="fold")
         table.add_column("machine", no_wrap=True)
-        headings = ("examples", "steps", "steps/s", "divergences", "clauses", "not run", *(("unsupported",) * lacking))
+        failed = any(result.count("could-not-run") for result in self._results)
+        headings = ["examples", "steps", "steps/s", "divergences", "clauses", "not run"]
+        headings += [VERDICT_LABELS["could-not-run"]] * failed + [VERDICT_LABELS["unsupported"]] * lacking
         for heading in headings:
             table.add_column(heading, justify="right", no_wrap=True)
         absent: dict[tuple[str, str], list[str]] = {}
@@ -154,11 +179,12 @@ class TerminalWriter:
             if result.unsupported:
                 releases = absent.pop((result.implementation, result.machine), None)
                 if releases:  # one row for all releases
-                    text = ("–",) * 4 + ("unsupported", "–")
+                    text = ("–",) * 4 + (VERDICT_LABELS["unsupported"], "–")
                     table.add_row(in_few_words(releases), name, result.machine, *text, style="dim")
                 continue
             rate = result.steps / result.seconds if result.seconds else 0.0
             missing, unsupported = result.count("not-run"), result.count("unsupported")
+            impossible = result.count("could-not-run")
             applicable = len(result.verdicts) - unsupported
             table.add_row(
                 result.release,
@@ -168,8 +194,9 @@ class TerminalWriter:
                 str(result.steps),
                 f"{rate:.0f}",
                 f"[bold red]{result.divergences}[/]" if result.divergences else "0",
-                f"{applicable - missing}/{applicable}",
+                f"{applicable - missing - impossible}/{applicable}",
                 str(missing),
+                *([str(impossible)] if failed else []),
                 *([str(unsupported)] if lacking else []),
             )
         return table
@@ -183,7 +210,9 @@ class TerminalWriter:
             "divergences: unique ones · clauses: exercised/applicable · not run: applicable, but no step exercised them"
             f"{'' if self.verbose else ' (-v lists them)'}"
         )
-        text += " · unsupported: they need operations that the implementation does not have" if lacking else ""
+        if any(result.count("could-not-run") for result in self._results):
+            text += " · could not run: a step exercised them, and the implementation had failed before or rejected it"
+        text += " · does not apply: they need operations that the implementation does not have" if lacking else ""
         if any("takes_turns" in result.details for result in self._results):
             text += " · examples: each generated one is run on one of the releases with the same rules, in turn"
         self.console.print(text, style="dim", highlight=False, soft_wrap=True)
@@ -215,13 +244,6 @@ class TerminalWriter:
         """Print the programs that failed during examples."""
         for line in filter(None, map(describe_failures, self._results)):
             self.console.print(line, markup=False, highlight=False, soft_wrap=True)
-
-    def _print_cut(self) -> None:
-        """Print the machines that did not finish their examples."""
-        cut = {result.machine: not_executed(result) for result in self._results if result.details.get("cut_by_time")}
-        if cut:
-            machines = (f"{machine} ({missing})" if missing else machine for machine, missing in cut.items())
-            self.console.print(f"stopped by --max-time: {', '.join(machines)}", highlight=False, soft_wrap=True)
 
     def _print_not_run(self) -> None:
         """Print the clauses that no step exercised; releases with the same clauses share a line."""

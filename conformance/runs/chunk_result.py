@@ -39,6 +39,8 @@ class ChunkResult:
         drawn: The number of generated examples, without regression traces.
         drawn_kinds: As ``kinds``, but only of the generated examples.
         credited: For each participant, the number of steps that exercised each clause while it took part.
+        performed: For each participant, the number of steps of each operation that were compared while it took part.
+        reached: For each participant, the clauses that its reference exercised, with or without the participant.
         excused: For each participant, the number of steps with a tolerated difference, by the description of the
             tolerance.
         lacking: For each participant, the requested operations that it does not have.
@@ -62,6 +64,8 @@ class ChunkResult:
     drawn: int = 0
     drawn_kinds: Counter[Kind] = field(default_factory=Counter)
     credited: dict[str, Counter[str]] = field(default_factory=dict)
+    performed: dict[str, Counter[str]] = field(default_factory=dict)
+    reached: dict[str, set[str]] = field(default_factory=dict)
     excused: dict[str, Counter[str]] = field(default_factory=dict)
     lacking: dict[str, set[str]] = field(default_factory=dict)
     buckets: Buckets = field(default_factory=Buckets)
@@ -90,11 +94,12 @@ class ChunkResult:
         self.drawn += chunk.drawn
         self.drawn_kinds.update(chunk.drawn_kinds)
         counted = (self.credited, chunk.credited), (self.excused, chunk.excused), (self.failed, chunk.failed)
-        for totals, chunks in (*counted, (self.waited, chunk.waited)):
+        for totals, chunks in (*counted, (self.performed, chunk.performed), (self.waited, chunk.waited)):
             for participant, counts in chunks.items():
                 if participant not in gone:
                     totals.setdefault(participant, Counter()).update(counts)
-        for mine, theirs in ((self.lacking, chunk.lacking), (self.expected, chunk.expected)):
+        named = (self.lacking, chunk.lacking), (self.expected, chunk.expected), (self.reached, chunk.reached)
+        for mine, theirs in named:
             for participant, names in theirs.items():
                 if participant not in gone:
                     mine.setdefault(participant, set()).update(names)

@@ -172,6 +172,8 @@ class MachineRun:
         statistics = self.lockstep.statistics
         examples, steps, kinds = statistics.examples, statistics.steps, Counter(statistics.kinds)
         credited = {name: participant.credited for name, participant in self._participants.items()}
+        reached = {name: Counter(participant.clauses.counts) for name, participant in self._participants.items()}
+        performed = {name: participant.performed for name, participant in self._participants.items()}
         for participant in self._participants.values():
             participant.unsupported.clear()
             excused_by(participant).clear()
@@ -194,6 +196,8 @@ class MachineRun:
             evidence.drawn, evidence.drawn_kinds = evidence.examples, evidence.kinds.copy()
         for name, participant in self._participants.items():
             evidence.credited[name] = participant.credited - credited[name]
+            evidence.reached[name] = set(participant.clauses.counts - reached[name])
+            evidence.performed[name] = participant.performed - performed[name]
             evidence.lacking[name] = set(participant.unsupported)
             evidence.excused[name] = Counter(excused_by(participant))
         return evidence

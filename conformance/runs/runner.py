@@ -21,6 +21,7 @@ from conformance.expectations import ExpectationTracker, StaleExpectationError, 
 from conformance.implementations.forms import is_server
 from conformance.lockstep.watchdog import exit_process, watch_steps
 from conformance.runs.chunk_workers import chunk_workers
+from conformance.runs.completeness import compared_in
 from conformance.runs.divergence_reporter import DivergenceReporter
 from conformance.runs.example_loop import run_examples
 from conformance.runs.hangs import WorkerHangError, events_of, step_limit
@@ -63,7 +64,7 @@ def run(
         leave: A function that ends the process with exit code 1; called after a hang has been reported.
 
     Returns:
-        True if everything conforms.
+        True if the verdict is ``conforms``.
 
     Raises:
         StaleExpectationError: An expectation is stale; all events have been emitted.
@@ -139,7 +140,7 @@ class _Runner:
             return False
         finally:
             self.reporter.finish()
-        if self.not_driven and all(result.unsupported for result in self.results):
+        if self.not_driven and len(self.not_driven) == len(self.results):
             raise self.not_driven[0]
         servers = self._drive_servers()
         return self._finish(servers and not self.reporter.count)
@@ -233,13 +234,15 @@ class _Runner:
         own = self.plan.expectations is not None
         stale = tuple(each for each in unmet if each.must_not_be_stale(own=own))
         unsure = [str(each) for each in unmet if each not in stale]
+        compared = compared_in(self.results, 0 if conforms else 1)
         self.sink(
             RunFinished(
-                "diverges" if not conforms else "stale" if stale else "conforms",
+                "stale" if stale and conforms else compared.conclusion,
                 self._steps(),
                 time.monotonic() - self.started,
                 ({"stale": list(map(str, stale))} if stale else {})
                 | ({"not seen": unsure} if unsure else {})
+                | ({"missing": list(compared.reasons)} if compared.reasons else {})
                 | ({"uncovered": self.uncovered} if self.uncovered else {}),
             )
         )
@@ -247,7 +250,7 @@ class _Runner:
             raise StaleExpectationError(stale)
         if self.uncovered:
             raise CoverageError("; ".join(self.uncovered))
-        return conforms
+        return compared.conclusion == "conforms"
 
 
 def _versions(plan: Plan) -> dict[str, str]:

@@ -84,6 +84,7 @@ class ServerRun:
         self.expected: set[str] = set()
         self.started = self._begun = time.monotonic()
         self._seconds = context.seconds_left()
+        self._was_late = False
 
     @property
     def level(self) -> str:
@@ -96,7 +97,9 @@ class ServerRun:
 
     def is_late(self) -> bool:
         """Return True if the time for examples is up."""
-        return self._seconds is not None and time.monotonic() - self._begun > self._seconds
+        late = self._seconds is not None and time.monotonic() - self._begun > self._seconds
+        self._was_late |= late
+        return late
 
     def run_examples(self, bound: type[Any], is_over: Callable[[], bool]) -> None:
         """Run the examples of a bound machine in chunks, each with its own seed.
@@ -162,6 +165,9 @@ class ServerRun:
         """
         counts = {each.id: statistics.clauses.get(each.id, 0) for each in clauses_for(self.machine, self.release)}
         wrong = set(diverging)
+        if self._was_late:
+            missing = [max(0, self.amount.examples - statistics.topics), self.amount.examples]
+            details = details | {"cut_by_time": True, "not_executed": {"examples": missing}}
         return Result(
             self.machine,
             self.name,
@@ -173,6 +179,7 @@ class ServerRun:
             counts,
             {clause: verdict_of(clause, count, wrong, self.expected) for clause, count in counts.items()},
             details,
+            {"list_offsets": statistics.answers},
         )
 
 

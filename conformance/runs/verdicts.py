@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from conformance.attribution.tables import clauses_for, operations_for
 from conformance.clauses import load_clauses
-from conformance.clauses.machines import why_not_driven
+from conformance.clauses.machines import MACHINES, why_not_driven
 from conformance.events import Measured, Result
 from conformance.implementations.forms import directory_of
+from conformance.implementations.process.participant import ProcessParticipant
 from conformance.kafka.releases import newest
 from conformance.lockstep.generator_coverage import EXAMPLES, measured, missed_rows, name_of
 from conformance.operations import every_signature
@@ -41,8 +43,8 @@ def results_of(
         counts = evidence.credited.get(subject.name, Counter())
         clauses = {clause.id: counts.get(clause.id, 0) for clause in clauses_for(run.name, subject.release)}
         mine = [one for one in found if any(place.participant == subject.name for place in one.places)]
-        if _has_nothing(evidence, subject) and not mine:
-            yield _unsupported(run, specification, subject.release, {})
+        if (opening := _lacks_opening(run, evidence, subject)) and not mine:
+            yield _idle(run, specification, subject, opening)
             continue
         yield Result(
             run.name,
@@ -52,8 +54,9 @@ def results_of(
             seconds,
             len(mine),
             clauses,
-            _verdicts(run.name, subject, clauses, evidence, mine, run.plan.level),
+            _verdicts(run, subject, clauses, evidence, mine),
             _details(run, evidence, subject),
+            _operations(evidence, subject),
         )
     for (specification, release), error in run.unsupported.items():
         explains = directory_of(specification) or why_not_driven(run.name, release)
@@ -67,9 +70,30 @@ def _unsupported(run: MachineRun, specification: str, release: str, details: dic
     return Result(run.name, specification, release, 0, 0, 0.0, 0, dict.fromkeys(ids, 0), verdicts, details)
 
 
-def _has_nothing(evidence: ChunkResult, subject: Implementation) -> bool:
-    """Return True if an implementation cannot open the object that the machine tests."""
-    return "open" in evidence.lacking.get(subject.name, ()) and not evidence.credited.get(subject.name)
+def _idle(run: MachineRun, specification: str, subject: Implementation, opening: str) -> Result:
+    """Return the result of an implementation that answers the opening operation with ``unsupported``.
+
+    A program has declared in its introduction that it has what the machine tests; a Python factory declares nothing.
+    """
+    result = _unsupported(run, specification, subject.release, {})
+    if not isinstance(subject, ProcessParticipant):
+        return result
+    why = f"it declares {run.name}, and answers {opening} with unsupported"
+    return replace(result, verdicts=dict.fromkeys(result.verdicts, "could-not-run"), details={"why": why})
+
+
+def _lacks_opening(run: MachineRun, evidence: ChunkResult, subject: Implementation) -> str:
+    """Return the operation without which an implementation cannot open what the machine tests; empty if it can."""
+    opening = MACHINES[run.name].needs[0]
+    lacks = opening in evidence.lacking.get(subject.name, ()) and not evidence.performed.get(subject.name)
+    return opening if lacks else ""
+
+
+def _operations(evidence: ChunkResult, subject: Implementation) -> dict[str, int]:
+    """Return how often an implementation was compared in each operation that it has, of those that the run reached."""
+    done, lacking = evidence.performed.get(subject.name, Counter()), evidence.lacking.get(subject.name, ())
+    reached = sorted({operation for operation, _, _ in evidence.kinds})
+    return {name: done[name] for name in reached if done[name] or (subject.supports(name) and name not in lacking)}
 
 
 def _details(run: MachineRun, evidence: ChunkResult, subject: Implementation) -> dict[str, Any]:
@@ -86,6 +110,8 @@ def _details(run: MachineRun, evidence: ChunkResult, subject: Implementation) ->
     partners = run.turn_order.partners(subject.name)
     if partners > 1:
         details["takes_turns"] = partners
+    if lacked := _lacked_needs(run, evidence, subject):
+        details["lacks"] = lacked
     if excused:
         details["excused"] = dict(sorted(excused.items()))
     if failed:
@@ -101,6 +127,13 @@ def _details(run: MachineRun, evidence: ChunkResult, subject: Implementation) ->
     return details
 
 
+def _lacked_needs(run: MachineRun, evidence: ChunkResult, subject: Implementation) -> list[str]:
+    """Return the operations that the machine needs and the implementation does not have."""
+    lacking = evidence.lacking.get(subject.name, ())
+    needs = (each.split() for each in MACHINES[run.name].needs)
+    return [" or ".join(each) for each in needs if all(not subject.supports(op) or op in lacking for op in each)]
+
+
 def tolerance_rows(run: MachineRun, evidence: ChunkResult) -> Iterator[Measured]:
     """Yield the tolerated differences of implementations that lack a capability; a table of the reports."""
     for specification, subject in run.subjects:
@@ -109,12 +142,11 @@ def tolerance_rows(run: MachineRun, evidence: ChunkResult) -> Iterator[Measured]
 
 
 def _verdicts(
-    machine: str,
+    run: MachineRun,
     subject: Implementation,
     clauses: dict[str, int],
     evidence: ChunkResult,
     mine: Sequence[UniqueDivergence],
-    level: str,
 ) -> dict[str, Verdict]:
     # Clauses of reported divergences, and implicated clauses that no other step exercised, diverge.
     diverging = {clause for clause in clauses if any(one.concerns(clause) for one in mine)}
@@ -122,10 +154,12 @@ def _verdicts(
     diverging |= {clause for clause in at_stake if not clauses.get(clause)}
     # A step that violates a guarantee may also differ in a way that does not count at the level.
     catalogue = load_clauses()
-    below = {clause for clause in diverging if not catalogue[clause].counts(level)}
+    below = {clause for clause in diverging if not catalogue[clause].counts(run.plan.level)}
     diverging -= below
     expected = evidence.expected.get(subject.name, set()) | below
     lacking = evidence.lacking.get(subject.name, set())
+    # After a failure an example goes on without the participant, and may exercise what it was never compared in.
+    hidden = evidence.failed.get(subject.name) and run.turn_order.partners(subject.name) == 1
     capabilities: frozenset[str] | None = getattr(subject, "capabilities", None)
     verdicts: dict[str, Verdict] = {}
     for clause, count in clauses.items():
@@ -134,8 +168,11 @@ def _verdicts(
             verdicts[clause] = "unsupported"
         else:
             verdicts[clause] = verdict_of(clause, count, diverging, expected)
-        if verdicts[clause] == "not-run" and _lacks(machine, subject, clause, lacking):
-            verdicts[clause] = "unsupported"
+        if verdicts[clause] == "not-run":
+            if _lacks(run.name, subject, clause, lacking):
+                verdicts[clause] = "unsupported"
+            elif hidden and clause in evidence.reached.get(subject.name, ()):
+                verdicts[clause] = "could-not-run"
     return verdicts
 
 

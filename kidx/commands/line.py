@@ -1,6 +1,7 @@
 """Runtime of both command lines: exit codes, and one clear line for any error that ends the command.
 
 Exit code 0: all conforms or is sound, 1: a divergence or a broken file was found, 2: the command could not do its work.
+Another code is the ``exit_code`` of the ToolError that ends the command.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def run_app(app: typer.Typer, name: str) -> NoReturn:
     except ReaderGoneError:
         code = 141
     except ToolError as error:
-        code = _complain(name, str(error))
+        _complain(name, str(error))
+        code = error.exit_code
     except _UsageError as error:
         code = _complain(name, _usage(error))
     except (typer.Abort, KeyboardInterrupt):

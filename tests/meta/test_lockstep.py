@@ -213,7 +213,7 @@ def test_a_stale_expectation_is_an_error(campaign, monkeypatch):
 
 def test_an_expectation_whose_clause_the_implementation_lacks_is_not_stale(campaign, monkeypatch):
     expect(monkeypatch, clause="OI-7", implementation="lacking")
-    assert campaign("offset", lacking=lacking("lookup"), examples=30).conforms
+    assert campaign("offset", lacking=lacking("lookup"), examples=30).verdict == "incomplete"
 
 
 # -- a reference that is wrong ----------------------------------------------------------------------------------------

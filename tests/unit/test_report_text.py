@@ -151,7 +151,7 @@ def test_a_run_has_a_header_a_table_and_a_verdict():
     assert "offset machine: 10 examples, 300 steps" in text
     row = next(line.split() for line in text.splitlines() if line.startswith("3.9.2"))
     assert row == ["3.9.2", "jvm", "offset", "10", "300", "150", "0", "1/2", "1"]
-    assert text.splitlines()[-1] == "conforms · 300 steps in 2.0 s"
+    assert text.splitlines()[-1] == "conforms · 1 of 2 clauses compared · 300 steps in 2.0 s"
 
 
 def test_unsupported_clauses_are_not_counted_as_exercised():
@@ -162,12 +162,16 @@ def test_unsupported_clauses_are_not_counted_as_exercised():
 def test_the_columns_add_up_and_are_explained():
     text = printed(result(missing=("AI-9",), unsupported=("OI-8a",)), RunFinished("conforms", 300, 2.0))
     header, row, legend = text.splitlines()[:3]
-    assert header.split()[-4:] == ["clauses", "not", "run", "unsupported"]
+    assert header.split()[-6:] == ["clauses", "not", "run", "does", "not", "apply"]
     assert row.split()[-3:] == ["1/2", "1", "1"]
-    for words in ("exercised/applicable", "not run: applicable, but no step exercised them", "unsupported: they need"):
+    for words in (
+        "exercised/applicable",
+        "not run: applicable, but no step exercised them",
+        "does not apply: they need",
+    ):
         assert words in legend
     without = printed(result(), RunFinished("conforms", 300, 2.0))
-    assert "unsupported" not in without
+    assert "does not apply" not in without
     assert "exercised/applicable" in without
     assert "exercised/applicable" not in printed(result(), RunFinished("conforms", 300, 2.0), quiet=True)
 
@@ -210,7 +214,7 @@ def test_an_unsupported_machine_has_one_row_for_all_releases():
     ]
     lines = printed(*absent, result(), RunFinished("conforms", 1, 1.0)).splitlines()
     assert [line.split() for line in lines if " time " in line] == [
-        ["4", "releases", "jvm", "time", "–", "–", "–", "–", "unsupported", "–"]
+        ["4", "releases", "jvm", "time", "–", "–", "–", "–", "does", "not", "apply", "–"]
     ]
     few = printed(*absent[:2], RunFinished("conforms", 1, 1.0))
     assert sum(line.startswith("3.8.1, 3.9.2") for line in few.splitlines()) == 1

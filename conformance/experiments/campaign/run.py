@@ -30,9 +30,12 @@ from conformance.report.combined import CombinedReport
 from conformance.report.ndjson import NAME, NdjsonWriter
 from conformance.report.stream import read_stream
 from conformance.runs.runner import Plan, run
+from kidx.printable import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from conformance.verdict import Comparison, Conclusion
 
 PARTIAL: Final = ".partial"
 """Beginning of the name of a cell's directory until the cell is done."""
@@ -79,11 +82,22 @@ class Campaign:
     seconds: float
 
     @property
-    def exit_code(self) -> int:
-        """Exit code: 0 if everything conforms, 1 if there is a divergence, 2 if a cell failed or was not completed."""
-        if self.report.divergences:
-            return 1
-        return 2 if self.errors or self.left or self.cut or not self.done else 0
+    def comparison(self) -> Comparison:
+        """What all cells have compared."""
+        states = ((self.cut, "cut short"), (self.left, "not run"))
+        gaps = [f"{counted(len(cells), 'run')} {how} (--max-time)" for cells, how in states if cells]
+        if gaps:
+            gaps.append(f"the same command with --report {self.directory} continues")
+        compared = self.report.comparison
+        # Runs that have not begun are no evidence that an implementation cannot be compared.
+        idle, count = (() if self.left else compared.idle), compared.count or len(self.left)
+        return replace(compared, count=count, gaps=(*gaps, *compared.gaps), idle=idle)
+
+    @property
+    def verdict(self) -> Conclusion:
+        """Verdict of all cells; a cell that failed leaves the campaign incomplete."""
+        conclusion = self.comparison.conclusion
+        return "incomplete" if self.errors and conclusion != "diverges" else conclusion
 
 
 def cells_of(plan: Plan, seeds: Sequence[int]) -> list[Cell]:
@@ -211,9 +225,8 @@ def _collect(directory: Path, cells: Sequence[Cell], seconds: float) -> Campaign
 def document(campaign: Campaign) -> dict[str, Any]:
     """Return the output of ``conformance run --engine spark --json``."""
     report = campaign.report
-    verdicts = {1: "diverges", 0: "conforms", 2: "incomplete"}
     return {
-        "verdict": verdicts[campaign.exit_code],
+        "verdict": campaign.verdict,
         "directory": str(campaign.directory),
         "cells": len(campaign.done),
         "cut": [cell.name for cell in campaign.cut],

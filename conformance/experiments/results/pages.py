@@ -14,7 +14,7 @@ from conformance.clauses import load_chapters
 from conformance.kafka.releases import RELEASES
 from conformance.report.badge import svg_badge
 from conformance.report.markdown_escape import table, text
-from conformance.report.scoreboard.board import STATE_SYMBOLS
+from conformance.report.scoreboard.board import STATE_LABELS, STATE_SYMBOLS
 from kidx.printable import counted
 
 if TYPE_CHECKING:
@@ -197,7 +197,8 @@ def _badge(row: PastRow, area: str) -> str:
         return svg_badge(label, f"{conforms} of {clauses} · {about}", color)
     state = row.areas[area]
     count = sum(each.area == area for each in row.divergences)
-    message = counted(count, "divergence") if state == "differs" and count else state
+    labels: dict[str, str] = {str(name): label for name, label in STATE_LABELS.items()}
+    message = counted(count, "divergence") if state == "differs" and count else labels.get(state, state)
     return svg_badge(label, f"{message} · {about}", _COLORS.get(state, "grey"))
 
 

@@ -17,6 +17,7 @@ from conformance.implementations.forms import form_of, is_server
 from conformance.report.divergence import format_divergence
 from conformance.report.rendering import trace_text
 from conformance.report.scoreboard.board import Board, BoardDivergence, Cell, KnownReason, Row, RunProvenance
+from conformance.runs.completeness import compared_in
 from conformance.subjects import Subject, load_subjects
 
 if TYPE_CHECKING:
@@ -223,6 +224,7 @@ def _provenance(piece: _Piece) -> RunProvenance:
         tuple(fact for found in details for fact in _facts(found)),
         tuple(dict.fromkeys(excused)),
         piece.stream.cut_off,
+        compared_in(piece.results, len(piece.faults)),
     )
 
 

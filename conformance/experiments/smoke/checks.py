@@ -17,7 +17,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from conformance.experiments.smoke.kinds import CheckFailedError, NoSuchKindError, NotJudgedError
+from conformance.experiments.smoke.kinds import (
+    BASIC_CALLS,
+    CheckFailedError,
+    NoSuchKindError,
+    NotJudgedError,
+    RemarkError,
+)
 from conformance.experiments.smoke.of_kind import OF_ALL, OF_PROCESSES, KindCheck
 from conformance.experiments.smoke.of_log import OF_LOGS, LogCheck, LogSession, introduces_a_log
 from conformance.experiments.smoke.of_process import declares_the_unknown, ends
@@ -101,6 +107,7 @@ class _Smoke:
             self.report.checks.append(Check(unknown, "not-run", hint=_SKIPPED))
         if self._has_log:
             self._of_log(session)
+        self._has_something()
         self._check(session, "ends on stop, and says nothing more", partial(ends, Stop()))
         self._check(session, "ends when its input ends", partial(ends, None))
 
@@ -109,9 +116,15 @@ class _Smoke:
         self.report.about = session.implementation.name
         for kind in session.kinds:
             self._of_kind(session, kind, ())
-        if not any(check.verdict == "passed" for check in self.report.checks):
-            hint = "The factory rejected or did not have any of: " + ", ".join(KINDS) + "."
-            self.report.checks.append(Check("has at least one kind of index", "failed", hint=hint))
+        self._has_something()
+
+    def _has_something(self) -> None:
+        """Add a failed check if no index and no log could do the basic calls, so that a run would compare nothing."""
+        basic = [check for check in self.report.checks if check.name.endswith(BASIC_CALLS)]
+        failed = any(check.verdict == "failed" for check in self.report.checks)
+        if not failed and not any(check.verdict == "passed" for check in basic):
+            hint = "It rejected or did not have any of: " + ", ".join((*KINDS, "log")) + "."
+            self.report.checks.append(Check("has at least one kind of index, or a log", "failed", hint=hint))
 
     def _introduction(self, session: ProcessSession) -> bool:
         name = "answers start with protocol 1"
@@ -127,6 +140,7 @@ class _Smoke:
                 about = introduction_from(session.version, json.loads(line))
             self.report.about = f"{about.name} {about.version} ({about.language})"
             session.kinds = tuple(kind for kind in dict.fromkeys(about.kinds) if kind in KINDS)
+            session.capabilities = about.declared()
             self._has_log = "log" in about.kinds
 
         return self._check(session, name, introduces_itself) == "passed"
@@ -154,6 +168,10 @@ class _Smoke:
         try:
             verdict = self._check(session, f"{kind}: {first}", partial(basic_calls, kind))
         except NoSuchKindError as reason:
+            if session.declares_kinds:
+                hint = f"It declares {kind} in its reply to start, and answers open with unsupported."
+                self.report.checks.append(Check(f"{kind}: {first}", "failed", session.sent, quoted(session.came), hint))
+                return False
             self.report.checks.append(Check(f"{kind}: {first}", "not-run", hint=str(reason)))
             return False
         if verdict == "failed":
@@ -175,6 +193,8 @@ class _Smoke:
             verdict = "passed"
         except CheckFailedError as failure:
             came, hint = quoted(session.came), str(failure)
+        except RemarkError as remark:
+            verdict, hint = "passed", str(remark)
         except NoSuchKindError:
             raise
         except NotJudgedError as reason:

@@ -12,6 +12,8 @@ from kidx.java_numbers import LONG_MAX
 if TYPE_CHECKING:
     from conformance.experiments.smoke.session import AdapterSession
 
+BASIC_CALLS: Final = "opens, appends, looks up and closes"
+"""Name of the first check of each kind; without it a run would compare nothing."""
 _POSITION: Final = 120
 """Position that is appended to an offset index."""
 
@@ -22,6 +24,10 @@ class CheckFailedError(Exception):
 
 class NotJudgedError(Exception):
     """Check that cannot be evaluated; the message is the reason."""
+
+
+class RemarkError(Exception):
+    """Passed check with something that the author of the adapter should know; the message says it."""
 
 
 class NoSuchKindError(NotJudgedError):

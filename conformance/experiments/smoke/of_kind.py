@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from conformance.experiments.smoke.kinds import (
+    BASIC_CALLS,
     OF_KIND,
     CheckFailedError,
     NotJudgedError,
+    RemarkError,
     expect_ok,
     expect_state,
     open_new,
@@ -17,6 +19,8 @@ from conformance.experiments.smoke.kinds import (
 from conformance.experiments.smoke.numbers import keeps_long_numbers
 from conformance.experiments.smoke.session import AdapterSession, ProcessSession
 from conformance.implementations.try_out import INDEX_REQUESTS, SIZE
+from conformance.operations import Operation
+from conformance.operations.index_capabilities import ENTRY_SIZES, OF_OPERATION
 
 KindCheck = Callable[[str, AdapterSession, Path], None]
 """Check of a kind of index, with a session and a new directory; it raises an error if the adapter fails."""
@@ -105,8 +109,51 @@ def _reopen_after_kill(kind: str, session: AdapterSession, _: Path) -> None:
     expect_state(session)
 
 
+def _as_declared(kind: str, session: AdapterSession, directory: Path) -> None:
+    """Compare what the index does with the capabilities that the program declares."""
+    assert isinstance(session, ProcessSession)
+    declared = session.capabilities
+    if kind in ENTRY_SIZES:
+        _preallocates_as_declared(kind, session, directory)
+    remarks = []
+    for number, request in enumerate(each for each in _asked(kind) if each.name in OF_OPERATION):
+        needed = OF_OPERATION[request.name]
+        open_new(session, kind, f"{number}-of-several")
+        has = session.ask(request.name, *request.args).error != "unsupported"
+        missing = [capability for capability in needed if capability not in declared]
+        if not has and not missing:
+            raise CheckFailedError(f"It declares {' and '.join(needed)}, and answers {request.name} with unsupported.")
+        if has and missing:
+            remarks.append(f"It has {request.name}, which is not compared without {' and '.join(missing)}.")
+    if remarks:
+        raise RemarkError(f"{' '.join(remarks)} Declare what it has in index_capabilities.")
+
+
+def _preallocates_as_declared(kind: str, session: ProcessSession, directory: Path) -> None:
+    name, full = open_new(session, kind), SIZE - SIZE % ENTRY_SIZES[kind]
+    expect_ok(session.ask(*OF_KIND[kind].append(7)), "The first append")
+    if not (directory / name).exists():
+        raise NotJudgedError("It creates no file at the given path.")
+    size = (directory / name).stat().st_size
+    seen = f"After the first append the new file has {size} bytes"
+    if size == full and "preallocation" not in session.capabilities:
+        raise CheckFailedError(
+            f"{seen}, as many as max_index_size allows: the index preallocates its file. Declare preallocation in"
+            " index_capabilities, or a run takes the zeros for entries."
+        )
+    if size != full and "preallocation" in session.capabilities:
+        raise CheckFailedError(
+            f"{seen}, not the {full} of max_index_size: the index does not preallocate its file. Reply to start with"
+            " index_capabilities without preallocation; without index_capabilities it declares all of them."
+        )
+
+
+def _asked(kind: str) -> tuple[Operation, ...]:
+    return (*INDEX_REQUESTS[kind], Operation("delete"))
+
+
 OF_ALL: Final[tuple[tuple[str, KindCheck], ...]] = (
-    ("opens, appends, looks up and closes", _basic_calls),
+    (BASIC_CALLS, _basic_calls),
     ("writes its bytes to the file at the given path", _writes_to_given_path),
     ("keeps integers of 64 bits", keeps_long_numbers),
     ("continues after an error", _continues_after_error),
@@ -116,5 +163,6 @@ OF_ALL: Final[tuple[tuple[str, KindCheck], ...]] = (
 """Checks of every implementation, each with the property that it checks; the others need the first."""
 OF_PROCESSES: Final[tuple[tuple[str, KindCheck], ...]] = (
     ("opens its file again after it was killed", _reopen_after_kill),
+    ("does what it declares", _as_declared),
 )
 """Further checks of a program."""

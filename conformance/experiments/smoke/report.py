@@ -20,7 +20,7 @@ class Check(NamedTuple):
         verdict: ``"not-run"`` if an earlier check failed, or if the check cannot be evaluated.
         sent: last request; empty if the check passed.
         came: reply to the last request; empty if the check passed.
-        hint: possible cause; empty if the check passed.
+        hint: possible cause, or a remark on a check that passed.
     """
 
     name: str

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, cast
@@ -41,11 +41,13 @@ class AdapterSession(Protocol):
 
     Attributes:
         kinds: kinds of index that the program may have.
+        declares_kinds: True if the program itself has named the kinds.
         sent: last request.
         came: reply to the last request.
     """
 
     kinds: tuple[str, ...]
+    declares_kinds: bool
     sent: str
     came: str
 
@@ -73,6 +75,8 @@ class ProcessSession:
     """
 
     version: ClassVar[Version] = index_messages.VERSION
+    declares_kinds = True
+    capabilities: Collection[str] = ()
 
     def __init__(self, command: list[str], deadline: float, start_deadline: float) -> None:
         self.command = command
@@ -186,6 +190,8 @@ class ProcessSession:
 
 class ObjectSession:
     """Implementation in this process."""
+
+    declares_kinds = False
 
     def __init__(self, implementation: Implementation) -> None:
         self.implementation = implementation

@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Final, Literal
+
+from conformance.verdict import VERDICT_LABELS, Comparison, combined
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from conformance.attribution.baseline import Score
     from conformance.events import Diverged, Verdict
+    from conformance.verdict import Conclusion
 
-State = Literal["conforms", "differs", "excused", "unsupported", "absent", "not-run"]
+State = Literal["conforms", "differs", "excused", "failed", "unsupported", "absent", "not-run"]
 """State of a cell; :data:`STATE_LEGEND` explains each."""
 
 STATE_LEGEND: Final[Mapping[State, str]] = {
     "conforms": "was exercised, and every result equals Kafka's result",
     "differs": "number of unique divergences, each with its steps",
     "excused": "diverged as expected, in a run that skips known divergences: no steps are recorded",
+    "failed": "was tried, and the implementation had failed before, or rejected what it declares",
     "unsupported": "the implementation does not have the operations",
     "absent": "the implementation's interface does not include it, so no run could check it",
     "not-run": "nothing exercised it, so nothing is known",
 }
-STATE_SYMBOLS: Final[Mapping[State, str]] = dict(zip(STATE_LEGEND, "✓✗≈–·○", strict=True))
+STATE_LABELS: Final[Mapping[State, str]] = {
+    "conforms": "conforms",
+    "differs": "differs",
+    "excused": "known divergences",
+    "failed": VERDICT_LABELS["could-not-run"],
+    "unsupported": VERDICT_LABELS["unsupported"],
+    "absent": VERDICT_LABELS["unsupported"],
+    "not-run": VERDICT_LABELS["not-run"],
+}
+STATE_SYMBOLS: Final[Mapping[State, str]] = dict(zip(STATE_LEGEND, "✓✗≈⊘–·○", strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +77,7 @@ class Cell:
         clauses: number of steps that exercised each clause.
         excused: clauses that diverged as expected, in runs that skip known divergences.
         lacking: clauses whose operations the implementation does not have.
+        failed: clauses that could not run.
         absent: True if the implementation's interface does not include the area.
     """
 
@@ -72,6 +87,7 @@ class Cell:
     clauses: dict[str, int] = field(default_factory=dict)
     excused: set[str] = field(default_factory=set)
     lacking: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
     absent: bool = False
 
     def add_clause(self, clause: str, steps: int, verdict: Verdict) -> None:
@@ -81,6 +97,8 @@ class Cell:
             self.excused.add(clause)
         elif verdict == "unsupported":
             self.lacking.add(clause)
+        elif verdict == "could-not-run":
+            self.failed.add(clause)
 
     def mark_skipped(self, feature: str) -> None:
         """Mark the area as skipped, because its runs skipped a feature that it needs."""
@@ -97,6 +115,8 @@ class Cell:
             return "excused"
         if any(self.clauses.values()):
             return "conforms"
+        if self.failed:
+            return "failed"
         if self.lacking:
             return "unsupported"
         return "absent" if self.absent else "not-run"
@@ -106,8 +126,7 @@ class Cell:
         """Verdict as text."""
         if self.state == "differs":
             return f"{len(self.faults)} divergence{'s' if len(self.faults) > 1 else ''}"
-        labels: dict[State, str] = {"not-run": "not run", "absent": "does not apply", "excused": "known divergences"}
-        return labels.get(self.state, self.state)
+        return STATE_LABELS[self.state]
 
     @property
     def symbol(self) -> str:
@@ -122,7 +141,8 @@ class RunProvenance:
     Attributes:
         facts: further statements about the size of the run.
         excused: the tolerated differences.
-        cut_off: reason why the run is incomplete; otherwise empty.
+        cut_off: reason why the run has no end; otherwise empty.
+        comparison: what the run has compared.
     """
 
     implementation: str
@@ -136,6 +156,7 @@ class RunProvenance:
     facts: tuple[str, ...] = ()
     excused: tuple[str, ...] = ()
     cut_off: str = ""
+    comparison: Comparison = field(default_factory=partial(Comparison, 0))
 
 
 @dataclass
@@ -181,8 +202,13 @@ class Board:
         return list(dict.fromkeys(made.cut_off for row in self.rows for made in row.made if made.cut_off))
 
     @property
-    def verdict(self) -> str:
-        """``diverges`` if a cell has a divergence, else ``incomplete`` if a run was cut off, else ``conforms``."""
-        if any(cell.state in ("differs", "excused") for row in self.rows for cell in row.cells):
-            return "diverges"
-        return "incomplete" if self.cut_off else "conforms"
+    def comparison(self) -> Comparison:
+        """What all runs have compared."""
+        differences = sum(cell.state in ("differs", "excused") for row in self.rows for cell in row.cells)
+        compared = combined(made.comparison for row in self.rows for made in row.made)
+        return replace(compared, differences=differences, gaps=(*self.cut_off, *compared.gaps))
+
+    @property
+    def verdict(self) -> Conclusion:
+        """Verdict of all rows together."""
+        return self.comparison.conclusion

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from conformance.attribution.baseline import NAME
 from conformance.report.rendering import render
-from conformance.report.scoreboard.board import STATE_LEGEND, STATE_SYMBOLS
+from conformance.report.scoreboard.board import STATE_LABELS, STATE_LEGEND, STATE_SYMBOLS
 
 if TYPE_CHECKING:
     from conformance.report.scoreboard.board import Board
@@ -19,6 +19,7 @@ def html(board: Board) -> str:
         styles=["report.css", "scoreboard.css"],
         scripts=["scoreboard.js"],
         board=board,
+        labels=STATE_LABELS,
         signs=STATE_SYMBOLS,
         meanings=STATE_LEGEND,
         baseline=NAME,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from conformance.attribution.baseline import NAME
 from conformance.report.markdown_escape import code, table, text
-from conformance.report.scoreboard.board import STATE_LEGEND, STATE_SYMBOLS
+from conformance.report.scoreboard.board import STATE_LABELS, STATE_LEGEND, STATE_SYMBOLS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def markdown(board: Board) -> str:
     """Return the board as GitHub-flavoured Markdown."""
     lines = ["# Scoreboard", ""]
-    lines += [f"> ⚠ {text(line)}" for line in board.cut_off]
+    lines += [f"> ⚠ {text(line)}" for line in board.comparison.reasons]
     header = ["implementation", "version", "compared with", NAME, *(text(name) for name, _ in board.areas)]
     rows = [
         [
@@ -30,7 +30,8 @@ def markdown(board: Board) -> str:
         for row in board.rows
     ]
     lines += table(header, rows, numbers=3)
-    lines += ["", " · ".join(f"{STATE_SYMBOLS[state]} {state}: {meaning}" for state, meaning in STATE_LEGEND.items())]
+    legend = (f"{STATE_SYMBOLS[state]} {STATE_LABELS[state]}: {meaning}" for state, meaning in STATE_LEGEND.items())
+    lines += ["", " · ".join(legend)]
     for row in board.rows:
         lines += [
             "",

@@ -1,7 +1,8 @@
 // The file may come from anybody, so its content becomes text of elements, never markup.
 (() => {
   const shown = document.getElementById("shown");
-  const VERDICTS = ["diverges", "expected-divergence", "not-run", "unsupported", "conforms"];
+  const LABELS = JSON.parse(shown.dataset.labels);
+  const VERDICTS = JSON.parse(shown.dataset.verdicts);
   const LONGEST = 20000;
 
   // Control characters and marks that change the direction of text are escaped, as in the other pages.
@@ -48,12 +49,14 @@
 
   const banner = (run) => {
     const verdict = run.divergences.length ? "diverges" : run.footer ? printable(run.footer.verdict) : "incomplete";
-    const known = ["conforms", "diverges", "incomplete"].includes(verdict) ? verdict : "incomplete";
-    const made = element("div", undefined, element("strong", { conforms: "✓ ", diverges: "✗ ", incomplete: "⚠ " }[known] + verdict));
+    const known = ["conforms", "diverges", "incomplete", "nothing-compared"].includes(verdict) ? verdict : "incomplete";
+    const sign = { conforms: "✓", diverges: "✗" }[known] || "⚠";
+    const made = element("div", undefined, element("strong", `${sign} ${LABELS[verdict] || verdict}`));
     made.className = `banner ${known}`;
     made.setAttribute("role", "status");
     if (run.divergences.length)
       made.append(element("p", `${run.divergences.length} divergence${run.divergences.length > 1 ? "s" : ""} from the reference, each with its steps.`));
+    for (const reason of list(run.footer && object(run.footer.details).missing)) made.append(element("p", `⚠ not compared: ${printable(reason)}`));
     if (!run.footer) made.append(element("p", "⚠ The run was cut off: it has no RunFinished."));
     return made;
   };
@@ -76,7 +79,7 @@
     return VERDICTS.map((verdict) => String(verdicts.filter((each) => each === verdict).length));
   };
   const results = (run) => {
-    const head = ["machine", "implementation", "release", "steps", "divergences", ...VERDICTS];
+    const head = ["machine", "implementation", "release", "steps", "divergences", ...VERDICTS.map((verdict) => LABELS[verdict])];
     const rows = run.results.map((result) => [
       result.machine, result.implementation, result.release, number(result.steps).toLocaleString("en"),
       String(number(result.divergences)), ...counts(result),

@@ -1,0 +1,122 @@
+"""What a run has compared: from the results of its machines, for the run itself and for every report of it.
+
+A machine counts as compared with an implementation if it was compared at least once in each operation that the machine
+needs (:attr:`conformance.clauses.machines.MachineUse.needs`), and in each operation that the run reached and the
+implementation has. A clause that no step exercised is *not run*, and does not make a run incomplete, because a small
+run cannot reach rare clauses: the last line counts them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from conformance.clauses import load_clauses
+from conformance.clauses.machines import MACHINES
+from conformance.verdict import Comparison
+
+if TYPE_CHECKING:
+    from conformance.events import Result
+
+
+def compared_in(results: Sequence[Result], differences: int) -> Comparison:
+    """Return what the machines of some results have compared.
+
+    Args:
+        results: The results of one run, or of several runs that are shards of one.
+        differences: The number of divergences that count.
+    """
+    idle = {name: _idleness(mine) for name, mine in _grouped(results, "implementation") if not any(map(_steps, mine))}
+    working = [result for result in results if result.implementation not in idle]
+    return Comparison(
+        sum(map(_steps, results)),
+        differences,
+        tuple(dict.fromkeys((*_unfinished(results), *_unreached(working)))),
+        tuple(f"{name}: {why}" for name, why in idle.items()),
+    )
+
+
+def clauses_compared(results: Iterable[Result], level: str) -> tuple[int, int]:
+    """Return the number of clauses that were compared, and of those that apply, each once for each implementation.
+
+    Args:
+        results: The results.
+        level: The level of the clauses that count.
+    """
+    catalogue = load_clauses()
+    applicable, compared = set[tuple[str, str]](), set[tuple[str, str]]()
+    for result in results:
+        for clause, verdict in result.verdicts.items():
+            if verdict != "unsupported" and clause in catalogue and catalogue[clause].counts(level):
+                applicable.add((result.implementation, clause))
+                if verdict not in ("not-run", "could-not-run"):
+                    compared.add((result.implementation, clause))
+    return len(compared), len(applicable)
+
+
+def _steps(result: Result) -> int:
+    """Return the number of compared steps; in old streams the number of steps."""
+    return sum(result.operations.values()) if result.operations else result.steps
+
+
+def _grouped(results: Iterable[Result], *names: str) -> Iterator[tuple[str, list[Result]]]:
+    """Yield results that are equal in some fields, with these fields as a text."""
+    groups: dict[str, list[Result]] = {}
+    for result in results:
+        groups.setdefault(" ".join(str(getattr(result, name)) for name in names), []).append(result)
+    yield from groups.items()
+
+
+def _idleness(results: Sequence[Result]) -> str:
+    """Return why an implementation was compared with nothing."""
+    reasons = dict.fromkeys(str(result.details["why"]) for result in results if result.details.get("why"))
+    return next(iter(reasons), "it answers with unsupported wherever something is opened")
+
+
+def _unfinished(results: Iterable[Result]) -> Iterator[str]:
+    """Yield the examples that were not run, machine by machine."""
+    for result in results:
+        details, machine = result.details, f"the {result.machine} machine"
+        if details.get("cut_by_time"):
+            counts = [
+                f"{missing} of {wanted} {kind}"
+                for kind, (missing, wanted) in details.get("not_executed", {}).items()
+                if missing
+            ]
+            yield f"{' and '.join(counts) or 'a part'} of {machine} not run (--max-time)"
+        missing = details.get("failures", {}).get("not executed", 0)
+        if missing:
+            name, wanted = f"{result.implementation} {result.release}", details["failures"]["examples"]
+            yield f"{missing} of {wanted} examples of {machine} not run with {name}, which failed too often"
+        if details.get("why_refused"):
+            yield f"{machine} could not run to its end with {result.implementation} {result.release}"
+
+
+def _unreached(results: Sequence[Result]) -> Iterator[str]:
+    """Yield the operations in which an implementation was not compared although it has to be."""
+    for result in results:
+        who = f"{result.implementation} {result.release}"
+        if result.verdicts and result.count("could-not-run") == len(result.verdicts):
+            yield f"the {result.machine} machine could not run with {who}: {_idleness([result])}"
+        elif result.operations:
+            for needed in _needed(result.machine):
+                if not any(result.operations.get(operation) for operation in needed):
+                    words = " or ".join(needed)
+                    if words in result.details.get("lacks", ()):
+                        yield f"{who} does not have {words}, without which the {result.machine} machine has no verdict"
+                    else:
+                        tried = "could not run" if result.operations.keys() & set(needed) else "was not run"
+                        yield f"{words} of the {result.machine} machine {tried} with {who}"
+    for _, mine in _grouped(results, "implementation", "machine"):
+        # Releases that take turns share the examples, so an operation that is rare is counted over all releases.
+        done = sum((Counter(result.operations) for result in mine), Counter[str]())
+        needed_ones = {operation for needed in _needed(mine[0].machine) for operation in needed}
+        never = {operation: None for result in mine for operation in result.operations if not done[operation]}
+        if rest := [operation for operation in never if operation not in needed_ones]:
+            yield f"{', '.join(rest)} of the {mine[0].machine} machine could not run with {mine[0].implementation}"
+
+
+def _needed(machine: str) -> list[list[str]]:
+    """Return the operations that a machine needs, each with its alternatives; none for an unknown machine."""
+    return [each.split() for each in MACHINES[machine].needs] if machine in MACHINES else []
