@@ -23,6 +23,7 @@ from conformance.commands.options import (
 )
 from conformance.kafka.broker.config import Mode, modes_of
 from conformance.kafka.progress import show_progress
+from conformance.verdict import Comparison
 
 if TYPE_CHECKING:
     from conformance.experiments.cluster.run import ClusterResult
@@ -64,14 +65,16 @@ def cluster_command(
             if not as_json:
                 for mismatch in result.mismatches:
                     echo(str(mismatch))
+    compared = Comparison(
+        sum(result.answers + len(result.files) for result in results), sum(len(result.mismatches) for result in results)
+    )
     if as_json:
-        verdict = "conforms" if all(result.ok for result in results) else "diverges"
-        typer.echo(json.dumps({"verdict": verdict, "clusters": [result.to_json() for result in results]}))
+        typer.echo(json.dumps({"verdict": compared.conclusion, "clusters": [result.to_json() for result in results]}))
     else:
         plain_console().print(_table(results))
         if verbose:
             _print_reasons(results)
-    return 0 if all(result.ok for result in results) else 1
+    return compared.settle()
 
 
 def _table(results: list[ClusterResult]) -> Table:

@@ -25,6 +25,7 @@ from conformance.commands.output_files import write_texts
 from conformance.events import Diverged, Measured, Result, RunFinished, RunStarted
 from conformance.kafka.progress import show_progress
 from conformance.report.ndjson import NdjsonWriter
+from conformance.verdict import Comparison
 
 if TYPE_CHECKING:
     from conformance.events import Event, Sink
@@ -80,9 +81,9 @@ def corrupt_command(
             for event in _events(release, found, time.monotonic() - begun):
                 emit(event)
             outcomes += found
-        predicted = all(outcome.as_predicted for outcome in outcomes)
+        compared = Comparison(len(outcomes), sum(not outcome.as_predicted for outcome in outcomes))
         steps = sum(outcome.cost.lookups for outcome in outcomes)
-        emit(RunFinished("conforms" if predicted else "diverges", steps, time.monotonic() - started))
+        emit(RunFinished(compared.conclusion, steps, time.monotonic() - started))
     if report is not None:
         chosen = " ".join(f"--kafka {release}" for release in releases)
         made_by = f"Made by `conformance corrupt {chosen}` with kidx {version('kidx')}."
@@ -90,10 +91,10 @@ def corrupt_command(
         figures = json.dumps(to_json(outcomes), indent=1) + "\n"
         write_texts({report / "corrupt.md": page, report / "corrupt.json": figures})
     if as_json:
-        typer.echo(json.dumps({"verdict": "conforms" if predicted else "diverges", "cases": to_json(outcomes)}))
+        typer.echo(json.dumps({"verdict": compared.conclusion, "cases": to_json(outcomes)}))
     else:
         echo(markdown(outcomes), nl=False)
-    return 0 if predicted else 1
+    return compared.settle()
 
 
 def _events(release: str, outcomes: list[Outcome], seconds: float) -> list[Event]:

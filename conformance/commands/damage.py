@@ -14,6 +14,7 @@ from conformance.commands.options import JsonOption, QuietOption, ReleaseOption,
 from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
 from conformance.kafka.broker import default_mode
+from conformance.verdict import Comparison
 
 if TYPE_CHECKING:
     from conformance.experiments.start_damage import Outcome
@@ -67,7 +68,7 @@ def damage_command(
         outcomes = [outcome for each in pool.map(start, releases) for outcome in each]
     if only is not None and report is not None:
         outcomes = merged(report / "damage.json", outcomes)
-    is_right = all(outcome.is_right for outcome in outcomes)
+    compared = Comparison(len(outcomes), sum(not outcome.is_right for outcome in outcomes))
     if report is not None:
         tried = dict.fromkeys(outcome.release for outcome in outcomes)
         chosen = " ".join(f"--kafka {release}" for release in tried)
@@ -76,7 +77,7 @@ def damage_command(
         figures = json.dumps(to_json(outcomes), indent=1) + "\n"
         write_texts({report / "damage.md": page, report / "damage.json": figures})
     if as_json:
-        typer.echo(json.dumps({"verdict": "conforms" if is_right else "diverges", "cases": to_json(outcomes)}))
+        typer.echo(json.dumps({"verdict": compared.conclusion, "cases": to_json(outcomes)}))
     else:
         echo(markdown(outcomes), nl=False)
-    return 0 if is_right else 1
+    return compared.settle()

@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from conformance.commands.options import (
+    AllowIncompleteOption,
     DiffVerboseOption,
     HangShrinkTimeOption,
     JsonOption,
@@ -74,13 +75,14 @@ def diff_command(
     report: Annotated[Path | None, typer.Option(metavar="DIR", help="Write events and traces here.")] = None,
     step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
     shrink_time: HangShrinkTimeOption = SHRINK_SECONDS,
+    allow_incomplete: AllowIncompleteOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
     verbose: DiffVerboseOption = False,
 ) -> int:
     """Show the differences between Kafka's own classes of two releases or builds, each with a trace of a few steps.
 
-    Exit code 0: no difference, or only expected ones, 1: differences are printed, 2: could not run.
+    Exit code 0: no difference, or only expected ones, 1: differences are printed, 2: could not run, 3: incomplete.
 
     Example: `conformance diff 4.4.0 jvm:kafka/build --expectations expected.toml`
     """
@@ -132,7 +134,7 @@ def diff_command(
         )
     else:
         _print(console, comparison, classified, verbose=verbose)
-    return 0 if passed else 1
+    return comparison.compared(int(not passed)).settle(allow_incomplete=allow_incomplete)
 
 
 def _classified_json(classified: ClassifiedDifferences) -> Json:
@@ -181,6 +183,6 @@ def _verdict(comparison: Comparison, classified: ClassifiedDifferences | None) -
     if classified is not None:
         parts.append(f"{len(classified.expected)} expected, {len(classified.new)} new, {len(classified.stale)} stale")
     tried = f"{comparison.examples} examples, {comparison.steps} steps in {comparison.seconds:.1f} s"
-    if left := comparison.not_replayed:
-        tried += f" · stopped by --max-time: {left} regression trace{'s' * (left != 1)} not executed"
+    if comparison.missing:
+        tried += f" · INCOMPLETE: {'; '.join(comparison.missing)}"
     return f"{plan.old} → {plan.new}: {', '.join(parts) or 'no difference'} · seed {plan.seed} · {tried}"

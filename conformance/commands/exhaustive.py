@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from conformance.commands.options import (
+    AllowIncompleteOption,
     HangShrinkTimeOption,
     IndexImplementationOption,
     JsonOption,
@@ -30,6 +31,7 @@ from conformance.operations import KINDS
 from conformance.report.divergence import indent_continuation_lines, sides
 from conformance.runs.hang_report import exit_on_hang
 from conformance.runs.shrinking import SHRINK_SECONDS
+from conformance.verdict import VERDICT_LABELS, combined
 
 if TYPE_CHECKING:
     from conformance.lockstep import DivergenceError
@@ -45,13 +47,15 @@ def exhaustive_command(
     report: MetricsReportOption = None,
     step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
     shrink_time: HangShrinkTimeOption = SHRINK_SECONDS,
+    allow_incomplete: AllowIncompleteOption = False,
     as_json: JsonOption = False,
 ) -> int:
     """Execute every short sequence of operations, and every crash of a segment, in lockstep with Kafka's own classes.
 
     Index: all sequences over an alphabet of a dozen operations. Segment: append, truncate, resize and roll are
     interrupted at every point, with none, the first or only the last bytes on disk; then the segment is opened, queried
-    and recovered. Exit code 0: all agree, 1: one diverges, 2: could not run.
+    and recovered. Exit code 0: all agree, 1: one diverges, 2: could not run, or compared
+    nothing, 3: an implementation lacks an operation that is needed.
 
     Example: `conformance exhaustive --kafka 3.9.2 --kafka 4.4.0 --machine offset`
     """
@@ -81,18 +85,19 @@ def exhaustive_command(
             echo(_line(row))
             if row.failure is not None:
                 echo(_format_divergence(row, row.failure))
-    return 1 if any(row.failure is not None for row in rows) else 0
+    return combined(row.compared for row in rows).settle(allow_incomplete=allow_incomplete)
 
 
 def _line(row: SequenceResult | CrashResult) -> str:
-    verdict = "agree" if row.failure is None else "DIVERGE"
+    words = {"conforms": "agree", "diverges": "DIVERGE"}
+    verdict = words.get(row.compared.conclusion, VERDICT_LABELS[row.compared.conclusion])
     if isinstance(row, CrashResult):
         return f"segment {row.release}: {row.points} crash points of {row.operation}, {row.steps} steps: {verdict}"
     return f"{row.kind} index: {row.sequences} sequences, {row.steps} steps: {verdict}"
 
 
 def _measured(row: SequenceResult | CrashResult) -> Measured:
-    passed = row.failure is None
+    passed = row.compared.conclusion == "conforms"
     if isinstance(row, CrashResult):
         name = f"crash points of {row.operation}, segment {row.release}"
         return Measured("small world", name, passed, {"cases": row.points, "steps": row.steps})

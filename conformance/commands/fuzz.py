@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from conformance.commands.options import (
+    AllowIncompleteOption,
     HangShrinkTimeOption,
     IndexImplementationOption,
     JsonOption,
@@ -32,6 +33,7 @@ from conformance.kafka.progress import show_progress
 from conformance.lockstep.watchdog import STEP_TIMEOUT_S
 from conformance.runs.hang_report import exit_on_hang
 from conformance.runs.shrinking import SHRINK_SECONDS
+from conformance.verdict import VERDICT_LABELS, combined
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,6 +66,7 @@ def fuzz_command(
     ] = False,
     step_timeout: StepTimeoutOption = STEP_TIMEOUT_S,
     shrink_time: HangShrinkTimeOption = SHRINK_SECONDS,
+    allow_incomplete: AllowIncompleteOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -72,7 +75,8 @@ def fuzz_command(
     The command first flips every bit of a small file of each format, and counts the outcomes. Then it mutates files at
     random: some mutations use the format, others do not. Inputs that produce a new outcome, or reach new code in Kafka,
     are added to the corpus and mutated further, in this run and in the next. Exit code 0: no divergence, crash or hang,
-    1: a finding, with its trace, 2: could not run.
+    1: a finding, with its trace, 2: could not run, or compared nothing, 3: the time ended before the flipped bits,
+    the corpus or the requested inputs.
 
     Example: conformance fuzz --kafka 3.9.2 --format time --max-time 120
     """
@@ -115,10 +119,12 @@ def fuzz_command(
         typer.echo(json.dumps([result.to_json() for result in results]))
     elif not quiet:
         _show(console, results)
-    findings = sum(len(result.findings) for result in results)
+    comparison = combined(result.comparison for result in results)
     if not as_json:
-        console.print(f"findings: {findings}" if findings else "no finding", highlight=False)
-    return 1 if findings else 0
+        words = {"conforms": "no finding", "diverges": f"findings: {comparison.differences}"}
+        text = words.get(comparison.conclusion, f"no finding, but {VERDICT_LABELS[comparison.conclusion]}")
+        console.print(text, highlight=False)
+    return comparison.settle(allow_incomplete=allow_incomplete)
 
 
 def _write(directory: Path, plan: FuzzPlan, results: list[FuzzResult]) -> None:

@@ -24,6 +24,7 @@ from conformance.operations import Json
 from conformance.runs.reproducers import write_text
 from conformance.runs.worker_count import usable_cpus
 from conformance.scratch import scratch_directory
+from conformance.verdict import Comparison
 
 if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
@@ -63,8 +64,8 @@ def interleave_command(
     no order of whole operations gives the same results. With `--machine log` two threads execute the operations of
     Kafka's own log; the name of a read says whether its offset is below or above the high watermark.
 
-    Exit code 0: only known pairs (`conformance clauses IV-1`) are torn, 1: another pair is torn, 2: could not run, or a
-    planted race was not found.
+    Exit code 0: only known pairs (`conformance clauses IV-1`) are torn, 1: another pair is torn, 2: could not run, no
+    pair was interrupted, or a planted race was not found.
 
     Example: `conformance interleave --kafka 4.3.1 --machine offset`
     """
@@ -74,7 +75,8 @@ def interleave_command(
         if replay is not None:
             return _replay(trace.load(replay), export, scratch, progress, as_json=as_json)
         if planted:
-            return _planted(planted, range(seed, seed + _SEEDS), scratch, as_json=as_json)
+            release = _single(resolve_releases(kafka)) if kafka else RELEASE
+            return _planted(planted, range(seed, seed + _SEEDS), release, scratch, as_json=as_json)
         kinds = tuple(machine or (kind for kind in KINDS if kind not in LOGS))
         for name in kinds:
             if name not in KINDS:
@@ -82,7 +84,8 @@ def interleave_command(
         # Finding the shortest interleaving of each torn pair takes time, so JSON alone comes without.
         directory = None if as_json and report is None else (report or state_directory()) / "traces"
         search, rows = Search(kinds, seed, max_examples, directory), list[Json]()
-        found = search_releases(search, resolve_releases(kafka), scratch, jobs or usable_cpus(), progress)
+        releases = resolve_releases(kafka)
+        found = search_releases(search, releases, scratch, jobs or usable_cpus(), progress)
         for release, same, results in found:
             rows += [row | {"release": release} for row in results]
             if not as_json:
@@ -97,7 +100,22 @@ def interleave_command(
         typer.echo(json.dumps(rows))
     else:
         echo(f"{'NEW TORN PAIRS' if new else 'no new torn pair'}: {new} of {len(rows)} pairs are torn and not known")
-    return 1 if new else 0
+    seen = {row["machine"] for row in rows}
+    absent = tuple(
+        f"{name} does not apply to Kafka {', '.join(releases)}" for name in machine or () if name not in seen
+    )
+    return Comparison(sum(row["points"] for row in rows), new, idle=absent).settle()
+
+
+def _single(releases: Sequence[str]) -> str:
+    """Return the only release.
+
+    Raises:
+        ToolError: there are several.
+    """
+    if len(releases) > 1:
+        raise ToolError("--planted changes the classes of one release; choose one with --kafka")
+    return releases[0]
 
 
 _SEEDS = 5
@@ -146,11 +164,11 @@ def _replay(content: Json, export: Path | None, scratch: Path, progress: Progres
     return 1 if torn else 0
 
 
-def _planted(globs: Sequence[str], seeds: Sequence[int], scratch: Path, *, as_json: bool) -> int:
+def _planted(globs: Sequence[str], seeds: Sequence[int], release: str, scratch: Path, *, as_json: bool) -> int:
     if not any(fnmatchcase(name, glob) for name in PLANTED for glob in globs):
         raise ToolError(f"unknown planted race {', '.join(globs)}; choose from {', '.join(PLANTED)}")
     rows = []
-    for found in find_planted(globs, seeds, scratch):
+    for found in find_planted(globs, seeds, release, scratch):
         case = found.pair.case if found.pair else None
         shown = f"{case.first}, interrupted by {case.others}" if case else None
         rows.append({"name": found.name, "seed": found.seed, "pairs": found.pairs, "found": shown})
@@ -162,5 +180,5 @@ def _planted(globs: Sequence[str], seeds: Sequence[int], scratch: Path, *, as_js
         typer.echo(json.dumps(rows))
     else:
         names = len({row["name"] for row in rows})
-        echo(f"Kafka {RELEASE}: {len(rows) - missed} of {len(rows)} searches found their race ({names} planted races)")
+        echo(f"Kafka {release}: {len(rows) - missed} of {len(rows)} searches found their race ({names} planted races)")
     return 2 if missed else 0

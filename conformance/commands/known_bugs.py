@@ -14,6 +14,7 @@ from conformance.events import Measured
 from conformance.experiments.mutation.figures import figures_to
 from conformance.experiments.mutation.historical import KnownBug, load_bugs
 from conformance.experiments.mutation.kill_search import KillResult, search_kill
+from conformance.verdict import Comparison
 
 
 def known_bugs_command(
@@ -41,7 +42,7 @@ def known_bugs_command(
         typer.echo(json.dumps([_row(bug, result) for bug, result in found]))
     else:
         plain_console().print(_table(found))
-    return 1 if any(result.examples is None for _, result in found) else 0
+    return Comparison(len(found), sum(result.examples is None for _, result in found)).settle()
 
 
 def _chosen(tickets: list[str] | None) -> list[KnownBug]:

@@ -31,6 +31,7 @@ from conformance.runs.hang_report import report_hang
 from conformance.runs.hangs import WorkerHangError
 from conformance.runs.profiles import PROFILES
 from conformance.runs.shrinking import SHRINK_SECONDS
+from conformance.verdict import Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -117,7 +118,7 @@ def mutate_command(
         for each in survivors:
             console.print(f"SURVIVED {each.mutant.name}: {each.mutant.title}", markup=False, highlight=False)
         console.print(_summary(measured, seeds, max_examples), highlight=False)
-    return 1 if survivors else 0
+    return Comparison(sum(len(each.searches) for each in measured), len(survivors)).settle()
 
 
 def _list(mutants: Sequence[Mutant], *, as_json: bool) -> None:

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conformance.commands.options import JsonOption, ReleaseOption, echo, resolve_releases, state_directory
+from conformance.commands.options import (
+    AllowIncompleteOption,
+    JsonOption,
+    ReleaseOption,
+    echo,
+    resolve_releases,
+    state_directory,
+)
 from conformance.errors import ToolError
 from conformance.experiments.power_loss import trace
 from conformance.experiments.power_loss.checking import Checker
@@ -25,6 +32,7 @@ from conformance.operations import Json
 from conformance.runs.reproducers import write_text
 from conformance.runs.worker_count import usable_cpus
 from conformance.scratch import scratch_directory
+from conformance.verdict import Comparison
 
 if TYPE_CHECKING:
     from conformance.kafka.jar_fetch import Progress
@@ -69,13 +77,15 @@ def power_loss_command(
         int | None,
         typer.Option("-j", "--jobs", min=1, help="Worker processes for several releases; one per CPU by default."),
     ] = None,
+    allow_incomplete: AllowIncompleteOption = False,
     as_json: JsonOption = False,
 ) -> int:
     """Simulate power failures while Kafka's own log appends, rolls, truncates and closes; open every disk state.
 
     Every write, rename and sync of Kafka's classes is recorded. Unsynced data may be lost, page by page. The log has to
     open without a gap and with all synced data. Its lookups have to find what a scan finds. kidx has to get the same
-    result. Exit code 0: only known causes (`conformance clauses PF-1`), 1: a new cause, 2: could not run.
+    result. Exit code 0: only known causes (`conformance clauses PF-1`), 1: a new cause, 2: could not run,
+    or compared no state of the disk, 3: --max-time ended the search early.
 
     With `--machine cleaned`, the cleaner compacts the log, and each key has to have its latest value. With `--machine
     segment`, one segment is trusted or recovered, as a broker does it. With `--machine cache`, the cache of remote
@@ -96,7 +106,8 @@ def power_loss_command(
         releases = resolve_releases(kafka)
         if planted:
             plan, seeds = Plan(examples=max_examples or EXAMPLES["log"], seconds=max_time), range(seed, seed + _SEEDS)
-            return _planted(planted, seeds, releases[-1], scratch, plan, progress, markdown, as_json=as_json)
+            compared = _planted(planted, seeds, releases[-1], scratch, plan, progress, markdown, as_json=as_json)
+            return compared.settle(allow_incomplete=allow_incomplete)
         searches = [Search(name, seed, max_examples, max_time, shrink_time, directory) for name in machines]
         for search in searches:
             if not any(map(search.applies_to, releases)):
@@ -117,7 +128,17 @@ def power_loss_command(
     else:
         causes = sum(len(row["findings"]) for row in rows)
         echo(f"{'NEW CAUSES' if new else 'no new cause'}: {new} of {causes} causes are not known")
-    return 1 if new else 0
+    gaps = [
+        _cut(row["lives"], max_examples or EXAMPLES[row["machine"]], f"Kafka {row['release']}, {row['machine']}")
+        for row in rows
+    ]
+    states = sum(row["states"] for row in rows)
+    return Comparison(states, new, tuple(filter(None, gaps))).settle(allow_incomplete=allow_incomplete)
+
+
+def _cut(lives: int, wanted: int, what: str) -> str:
+    """Return what is missing of a search that --max-time has ended early; empty if it was not."""
+    return f"{wanted - lives} of {wanted} examples of {what} not run (--max-time)" if lives < wanted else ""
 
 
 def _machines(names: list[str] | None) -> list[str]:
@@ -176,7 +197,7 @@ def _planted(
     markdown: Path | None,
     *,
     as_json: bool,
-) -> int:
+) -> Comparison:
     chosen = find_planted(globs)
     if not chosen:
         raise ToolError(f"unknown planted defect {', '.join(globs)}; choose from {', '.join(PLANTED)}")
@@ -197,4 +218,4 @@ def _planted(
         echo(
             f"Kafka {release}: {len(rows) - missed} of {len(rows)} searches found their defect ({len(chosen)} defects)"
         )
-    return 1 if missed else 0
+    return Comparison(sum(row["lives"] for row in rows), missed)

@@ -13,6 +13,7 @@ from rich.filesize import decimal
 from conformance.commands.options import BrokerChoice, BrokerOption, JsonOption, QuietOption, echo
 from conformance.kafka.progress import show_progress
 from conformance.kafka.releases import load_release
+from conformance.verdict import Comparison
 
 if TYPE_CHECKING:
     from conformance.experiments.golden import Corpus
@@ -49,9 +50,10 @@ def record_golden_command(
         pack(corpus.directory)
     findings = [finding for check in CHECKS.values() for finding in check(corpus)]
     verdicts = list(judge(corpus))
+    compared = Comparison(_answers(corpus) + len(verdicts), len(findings))
     if as_json:
         document = {
-            "verdict": "diverges" if findings else "conforms",
+            "verdict": compared.conclusion,
             "release": release,
             "mode": corpus.mode,
             "directory": str(corpus.directory),
@@ -65,14 +67,14 @@ def record_golden_command(
             "findings": [finding._asdict() for finding in findings],
         }
         typer.echo(json.dumps(document))
-        return 1 if findings else 0
+        return compared.settle()
     for finding in findings:
         echo(str(finding))
     counts = Counter(each.verdict for each in verdicts)
     indexes = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     size, files, answers = decimal(_size(corpus)), len(_files(corpus)), _answers(corpus)
     echo(f"{release}: {files} files, {size}, {answers} answers in {out}; indexes: {indexes}")
-    return 1 if findings else 0
+    return compared.settle()
 
 
 def _files(corpus: Corpus) -> list[Path]:

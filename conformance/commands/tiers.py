@@ -12,9 +12,17 @@ from typing import Annotated, Any
 
 import typer
 
-from conformance.commands.options import JsonOption, QuietOption, ReleaseOption, echo, resolve_releases
+from conformance.commands.options import (
+    AllowIncompleteOption,
+    JsonOption,
+    QuietOption,
+    ReleaseOption,
+    echo,
+    resolve_releases,
+)
 from conformance.commands.output_files import write_texts
 from conformance.errors import ToolError
+from conformance.verdict import Comparison
 
 
 def tiers_command(
@@ -29,6 +37,7 @@ def tiers_command(
         float | None, typer.Option(metavar="S", min=1, help="Seconds for --answers of one release.")
     ] = None,
     only: Annotated[str | None, typer.Option(metavar="TEXT", help="Only cases whose names contain TEXT.")] = None,
+    allow_incomplete: AllowIncompleteOption = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> int:
@@ -36,7 +45,8 @@ def tiers_command(
 
     With --answers, a state machine drives topics instead, and every response to ListOffsets is compared.
     Each broker keeps its remote tier in a local directory, with Kafka's own test jar. Exit code 0: every start is as
-    `kidx verify` predicts it, and every response is explained, 1: not.
+    `kidx verify` predicts it, and every response is explained, 1: not, 2: could not run, or compared nothing,
+    3: --max-time ended --answers early.
 
     Example: `conformance tiers --kafka 4.3.1 --report out/tiers`
     """
@@ -56,19 +66,21 @@ def tiers_command(
             echo(line)
 
     if answers is not None:
-        return _compare_answers(releases, answers, seed, max_time, report, show, as_json=as_json)
+        compared = _compare_answers(releases, answers, seed, max_time, report, show, as_json=as_json)
+        return compared.settle(allow_incomplete=allow_incomplete)
     results: list[dict[str, Any]] = []
     provenance = _provenance(releases, {"--only": only, "--report": report})
     for release in releases:
         results.append(to_json(try_release(release, cases, show), provenance))
         if report is not None:
             _write(report, merged(_read(report), results[-1]))
-    is_right = all(start["as_predicted"] for result in results for start in result["starts"])
+    starts = [start["as_predicted"] for result in results for start in result["starts"]]
+    compared = Comparison(len(starts), starts.count(False))
     if as_json:
-        typer.echo(json.dumps({"verdict": "conforms" if is_right else "diverges", "releases": results}))
+        typer.echo(json.dumps({"verdict": compared.conclusion, "releases": results}))
     else:
         echo(markdown(results), nl=False)
-    return 0 if is_right else 1
+    return compared.settle(allow_incomplete=allow_incomplete)
 
 
 def _compare_answers(
@@ -80,8 +92,8 @@ def _compare_answers(
     show: Callable[[str], None],
     *,
     as_json: bool,
-) -> int:
-    """Compare responses, add the counts to an earlier report, and return the exit code."""
+) -> Comparison:
+    """Compare responses, add the counts to an earlier report, and return what was compared."""
     from conformance.experiments.tiers.answers import answer_release  # noqa: PLC0415 -- part of an extra
     from conformance.experiments.tiers.table import counts_text, with_counts  # noqa: PLC0415
 
@@ -99,11 +111,21 @@ def _compare_answers(
         show(counts_text(counts[-1]))
         if report is not None:
             _write(report, with_counts(_read(report), counts[-1], provenance))
-    diverged = any(each.divergences for each in counts)
+    gaps = [
+        f"{answers - each.answers} of {answers} responses of Kafka {each.release} not compared (--max-time)"
+        for each in counts
+        if each.answers < answers
+    ]
+    idle = [f"Kafka {each.release}: no response was compared" for each in counts if not each.answers]
+    found = sum(len(each.divergences) for each in counts)
+    compared = Comparison(sum(each.answers for each in counts), found, tuple(gaps), tuple(idle))
     if as_json:
-        verdict = "diverges" if diverged else "conforms"
-        typer.echo(json.dumps({"verdict": verdict, "releases": [{"release": c.release} | c.to_json() for c in counts]}))
-    return int(diverged)
+        typer.echo(
+            json.dumps(
+                {"verdict": compared.conclusion, "releases": [{"release": c.release} | c.to_json() for c in counts]}
+            )
+        )
+    return compared
 
 
 def _provenance(releases: Sequence[str], options: Mapping[str, object]) -> str:

@@ -11,6 +11,7 @@ import typer
 from conformance.commands.options import QuietOption, ReleaseOption, echo, resolve_releases
 from conformance.errors import ToolError
 from conformance.kafka.progress import show_progress
+from conformance.verdict import Comparison, combined
 
 
 def vectors_command(
@@ -26,17 +27,18 @@ def vectors_command(
     """Write test vectors: files, and queries about them with the answers of each release's own classes.
 
     An implementation that only reads, in any language, can be tested with these data alone. Exit code 0: done, and
-    every answer is right, 1: an answer or a file is wrong, and is printed.
+    every answer is right, 1: an answer or a file is wrong, and is printed, 2: could not run, or checked no query.
 
     Example: `conformance vectors --kafka 4.4.0 --out vectors --check vectors`
     """
     from conformance.experiments.vectors.cases import load_cases  # noqa: PLC0415 -- part of an extra
     from conformance.experiments.vectors.checking import check_release  # noqa: PLC0415
-    from conformance.experiments.vectors.writing import write_release  # noqa: PLC0415
+    from conformance.experiments.vectors.document import load_document  # noqa: PLC0415
+    from conformance.experiments.vectors.writing import DOCUMENT, write_release  # noqa: PLC0415
 
     if out is None and check is None:
         raise ToolError("nothing to do; add --out DIR, --check DIR or both")
-    wrong = 0
+    checked: list[Comparison] = []
     with show_progress("Kafka's jars") as progress:
         for release in resolve_releases(kafka) if out is not None else ():
             document = write_release(out, release, load_cases(), progress)  # type: ignore[arg-type]
@@ -49,8 +51,10 @@ def vectors_command(
                 echo(line)
             if not quiet:
                 echo(f"{root.name}: {len(lines)} wrong answers")
-            wrong += len(lines)
-    return 1 if wrong else 0
+            vectors = load_document(root / DOCUMENT).vectors
+            queries = sum(len(vector.queries) for vector in vectors)
+            checked.append(Comparison(queries, len(lines), idle=() if queries else (f"{root} has no query",)))
+    return combined(checked).settle() if check is not None else 0
 
 
 def _roots(directory: Path, kafka: list[str] | None) -> list[Path]:

@@ -119,6 +119,11 @@ class Lockstep(Generic[ObservationT, Files]):
         """The implementations under test that have not been removed."""
         return [participant.implementation for group in self.groups for participant in group.subjects]
 
+    @property
+    def subjects_compared(self) -> Sequence[Participant]:
+        """The participants of all subjects, in the order in which they were given."""
+        return self._subjects
+
     def participant(self, name: str) -> Participant:
         """Return the participant of a subject."""
         return next(each for each in self._subjects if each.implementation.name == name)

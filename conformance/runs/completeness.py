@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from conformance.clauses import load_clauses
 from conformance.clauses.machines import MACHINES
@@ -18,6 +18,7 @@ from conformance.verdict import Comparison
 
 if TYPE_CHECKING:
     from conformance.events import Result
+    from conformance.lockstep.lockstep import Lockstep
 
 
 def compared_in(results: Sequence[Result], differences: int) -> Comparison:
@@ -35,6 +36,28 @@ def compared_in(results: Sequence[Result], differences: int) -> Comparison:
         tuple(dict.fromkeys((*_unfinished(results), *_unreached(working)))),
         tuple(f"{name}: {why}" for name, why in idle.items()),
     )
+
+
+def compared_by(lockstep: Lockstep[Any, Any], machine: str, differences: int) -> Comparison:
+    """Return what a lockstep has compared that executes operations of its own choice.
+
+    Args:
+        lockstep: The lockstep, which attributes its steps.
+        machine: The name of the machine of its operations.
+        differences: The number of divergences that count.
+    """
+    idle, gaps, count = [], [], 0
+    for participant in lockstep.subjects_compared:
+        name, performed = participant.implementation.name, participant.performed
+        count += performed.total()
+        if not performed:
+            idle.append(f"{name}: {_idleness(())}")
+        gaps += [
+            f"{name} was not compared in {' or '.join(needed)}"
+            for needed in _needed(machine)
+            if performed and not any(performed[operation] for operation in needed)
+        ]
+    return Comparison(count, differences, tuple(gaps), tuple(idle))
 
 
 def clauses_compared(results: Iterable[Result], level: str) -> tuple[int, int]:

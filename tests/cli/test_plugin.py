@@ -71,7 +71,7 @@ def test_a_clause_is_a_test(theirs):
             "conformance::offset::AI-1 * PASSED*",
             "conformance::offset::OI-7 * PASSED*",
             "conformance::offset::everything else PASSED*",
-            "conformance: 0 unique divergences; clauses: * conforms, * not-run",
+            "conformance: 0 unique divergences; clauses: * conforms, * not run",
         ]
     )
     outcomes = done.parseoutcomes()

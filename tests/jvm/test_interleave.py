@@ -10,7 +10,7 @@ from conformance.errors import ToolError
 from conformance.experiments.interleave import experiment, trace
 from conformance.experiments.interleave.experiment import Interrupter, Schedule
 from conformance.experiments.interleave.known import KnownPairs
-from conformance.experiments.interleave.planted import PLANTED, find_planted
+from conformance.experiments.interleave.planted import PLANTED, RELEASE, find_planted
 from conformance.experiments.interleave.scenarios import KINDS, Case, draw_scenario
 from conformance.experiments.interleave.shrinking import shrunk
 from conformance.experiments.json_file import save_json
@@ -194,13 +194,13 @@ def test_a_seed_draws_the_same_operations_again(kind):
 
 @pytest.mark.parametrize("name", ["offset-entry-before-its-bytes", "largest-timestamp-without-lock"])
 def test_planted_races_are_found(name, tmp_path):
-    assert all(found.pair for found in find_planted([name], [0], tmp_path))
+    assert all(found.pair for found in find_planted([name], [0], RELEASE, tmp_path))
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", PLANTED)
 def test_every_planted_race_is_found_from_five_seeds(name, tmp_path):
-    missed = [found.seed for found in find_planted([name], range(5), tmp_path) if found.pair is None]
+    missed = [found.seed for found in find_planted([name], range(5), RELEASE, tmp_path) if found.pair is None]
     assert not missed
 
 

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 from conformance.errors import ToolError
 from conformance.experiments.fuzz.probes import MACHINE_OF, PROBES
 from conformance.lockstep import DivergenceError
+from conformance.runs.completeness import compared_by
 from conformance.runs.shrinking.divergence import shrink_divergence
 
 if TYPE_CHECKING:
     from conformance.operations import Operation
+    from conformance.verdict import Comparison
 
 DEADLINE: Final = 20
 """Seconds after which a probe counts as a hang; probes take milliseconds."""
@@ -92,6 +94,11 @@ class CaseExecutor:
         self.machine = MACHINE_OF[format_name]
         self._script = PROBES[format_name]
         self._lockstep = lockstep
+
+    @property
+    def compared(self) -> Comparison:
+        """What the lockstep has compared."""
+        return compared_by(self._lockstep, self.machine, 0)
 
     def examine(self, content: bytes, queries_from: bytes | None = None) -> ExecutionResult:
         """Execute the probe of a content.

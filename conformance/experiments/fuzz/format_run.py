@@ -114,8 +114,10 @@ class Run:
 
     def mutate(self, until: float) -> None:
         """Execute the corpus, then mutate contents of the corpus until the time limit."""
-        for content in list(self.corpus.contents):
+        known = list(self.corpus.contents)
+        for number, content in enumerate(known):
             if time.monotonic() >= until:
+                self._note_missing(len(known) - number, len(known), "contents of the corpus")
                 return
             self.examine(content)
         if self.choose_inputs is not None:
@@ -124,6 +126,17 @@ class Run:
         enough = self.enough()
         while time.monotonic() < until and self.result.cases < enough:
             self.examine(mutated(self.rng, self.format_name, self.corpus.contents))
+        self._note_unmade(enough)
+
+    def _note_unmade(self, enough: float) -> None:
+        """Note the inputs of ``--max-examples`` that were not made before the time limit."""
+        if self.plan.max_cases is not None and self.result.cases < enough:
+            self._note_missing(int(enough) - self.result.cases, self.plan.max_cases, "inputs")
+
+    def _note_missing(self, missing: int, wanted: int, what: str) -> None:
+        self.result.missing.append(
+            f"{missing} of {wanted} {what} of the format {self.format_name} not run (--max-time)"
+        )
 
     def enough(self) -> float:
         """Return the number of cases at which the run ends."""
@@ -141,6 +154,7 @@ class Run:
 
     def finish(self) -> None:
         """Report results that are known only at the end."""
+        self.result.idle += self.executor.compared.idle
 
     def report(self, case: ExecutionResult) -> None:
         """Save a divergence or a crash as a trace, unless the same operation already differed in the same aspect."""
@@ -200,6 +214,7 @@ class BatchedRun(Run):
         flips = [flipped for _, _, flipped in every_flip(content)]
         for first in range(0, len(flips), self._size):
             if first and time.monotonic() >= until:
+                self._note_missing(len(flips) - first, len(flips), "flipped bits")
                 return
             some = flips[first : first + self._size]
             for flipped, outcomes, differs in zip(some, *self._batches.flips(content, some), strict=True):
@@ -213,12 +228,14 @@ class BatchedRun(Run):
         known = list(self.corpus.contents)
         for first in range(0, len(known), self._size):
             if time.monotonic() >= until:
+                self._note_missing(len(known) - first, len(known), "contents of the corpus")
                 return
             self._examine_all(known[first : first + self._size])
         enough = self.enough()
         while time.monotonic() < until and self.result.cases < enough:
             count = int(min(self._size, enough - self.result.cases))
             self._examine_all([mutated(self.rng, self.format_name, self.corpus.contents) for _ in range(count)])
+        self._note_unmade(enough)
 
     def finish(self) -> None:
         """Report the coverage of Kafka's classes."""

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from conformance.verdict import Comparison
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -56,6 +58,8 @@ class FuzzResult:
         processor_seconds: The CPU time of this process's threads.
         settled: The number of contents that differed in a batch, but not in the lockstep, which tolerates differences
             such as exhausted memory.
+        missing: What was not executed before the time limit although it was requested.
+        idle: The implementations that were compared in nothing, each with the reason.
         coverage: The coverage of Kafka's classes by implementation, as (class, reached lines, all lines, reached
             branches, all branches).
     """
@@ -71,7 +75,14 @@ class FuzzResult:
     peak_bytes: int = 0
     processor_seconds: float = 0.0
     settled: int = 0
+    missing: list[str] = field(default_factory=list)
+    idle: list[str] = field(default_factory=list)
     coverage: dict[str, list[tuple[str, int, int, int, int]]] = field(default_factory=dict)
+
+    @property
+    def comparison(self) -> Comparison:
+        """What was compared."""
+        return Comparison(self.compared, len(self.findings), tuple(self.missing), tuple(self.idle))
 
     def to_json(self) -> dict[str, Any]:
         """Return the object that ``--json`` prints."""

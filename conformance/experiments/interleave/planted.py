@@ -13,7 +13,7 @@ from conformance.experiments.interleave.scenarios import draw_scenario
 from conformance.implementations.jvm.race_planting import Change, too_early, without_guard, without_lock
 
 RELEASE: Final = "4.3.1"
-"""Release whose classes are changed."""
+"""Release whose classes are changed, if the user names no other."""
 _EXAMPLES: Final = 3
 """Number of scenarios that are drawn from a seed; a race that none of them shows counts as not found."""
 
@@ -115,21 +115,25 @@ class Found(NamedTuple):
     pair: Pair | None
 
 
-def find_planted(patterns: Sequence[str], seeds: Sequence[int], scratch: Path) -> Iterator[Found]:
-    """Search for the planted races whose names match a pattern, once from each seed."""
+def find_planted(patterns: Sequence[str], seeds: Sequence[int], release: str, scratch: Path) -> Iterator[Found]:
+    """Search for the planted races whose names match a pattern, once from each seed.
+
+    Raises:
+        ToolError: the release does not have the code that a race changes.
+    """
     for name, planted in PLANTED.items():
         if any(fnmatchcase(name, pattern) for pattern in patterns):
-            interrupter = Interrupter(RELEASE, scratch / name, change=planted.change)
+            interrupter = Interrupter(release, scratch / name, change=planted.change)
             for seed in seeds:
-                yield _search(name, planted, interrupter, seed)
+                yield _search(name, planted, interrupter, release, seed)
 
 
-def _search(name: str, planted: Planted, interrupter: Interrupter, seed: int) -> Found:
+def _search(name: str, planted: Planted, interrupter: Interrupter, release: str, seed: int) -> Found:
     known, pairs = KnownPairs(), 0
     for number in range(_EXAMPLES):
         for case in draw_scenario(planted.kind, seed, number).cases(planted.kind):
             pairs += 1
             pair = interrupter.interrupt(case)
-            if pair.violations and known.clause_of(pair, RELEASE) is None:
+            if pair.violations and known.clause_of(pair, release) is None:
                 return Found(name, seed, pairs, pair)
     return Found(name, seed, pairs, None)

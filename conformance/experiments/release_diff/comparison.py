@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from conformance.experiments.release_diff.error_texts import TextChange, shortened
 from conformance.experiments.release_diff.search import Search
 from conformance.scratch import scratch_directory
+from conformance.verdict import Comparison as Compared
 
 if TYPE_CHECKING:
     from conformance.events import Event, Sink
@@ -32,6 +33,7 @@ class Comparison:
         steps: The number of operations.
         seconds: The duration.
         not_replayed: The number of regression traces that were not replayed before the time limit.
+        missing: What was not executed before the time limit, in words.
     """
 
     plan: Plan
@@ -41,6 +43,11 @@ class Comparison:
     steps: int
     seconds: float
     not_replayed: int = 0
+    missing: tuple[str, ...] = ()
+
+    def compared(self, differences: int) -> Compared:
+        """Return what was compared, for the verdict; ``differences`` is the number of those that count."""
+        return Compared(self.steps, differences, self.missing)
 
     @property
     def all(self) -> tuple[Difference | TextChange, ...]:
@@ -73,6 +80,7 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
     differences: list[Difference] = []
     texts: dict[Pattern, TextChange] = {}
     examples = steps = not_replayed = 0
+    missing: list[str] = []
     for number, machine in enumerate(plan.machines):
         limit = None
         if plan.max_time is not None:
@@ -88,8 +96,10 @@ def compare(plan: Plan, sink: Sink = _ignore, progress: Progress | None = None) 
             examples += search.lockstep.statistics.examples
             steps += search.lockstep.statistics.steps
             not_replayed += search.not_replayed
+            missing += search.missing
     seconds = time.monotonic() - started
-    return Comparison(plan, _merged(differences, known), tuple(texts.values()), examples, steps, seconds, not_replayed)
+    found = _merged(differences, known), tuple(texts.values())
+    return Comparison(plan, *found, examples, steps, seconds, not_replayed, tuple(missing))
 
 
 def _merged(differences: list[Difference], known: dict[Sameness, dict[Place, None]]) -> tuple[Difference, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from conformance.clauses import load_clauses
 from conformance.experiments.release_diff.text_report import changes, headline
@@ -18,13 +18,22 @@ if TYPE_CHECKING:
     from conformance.experiments.release_diff.implicated import ImplicatedClauses
     from conformance.experiments.release_diff.sides import Side
     from conformance.operations import Json
+    from conformance.verdict import Conclusion
+
+
+_WORDS: Final[dict[Conclusion, str]] = {
+    "diverges": "differs",
+    "conforms": "same",
+    "incomplete": "incomplete",
+    "nothing-compared": "nothing-compared",
+}
 
 
 def to_json(comparison: Comparison) -> Json:
     """Return the document that ``conformance diff --json`` prints: verdict, differences, texts, and totals."""
     plan = comparison.plan
     return {
-        "verdict": "differs" if comparison.differs else "same",
+        "verdict": _WORDS[comparison.compared(int(comparison.differs)).conclusion],
         "old": plan.old,
         "new": plan.new,
         "machines": list(plan.machines),
@@ -35,6 +44,7 @@ def to_json(comparison: Comparison) -> Json:
         "steps": comparison.steps,
         "seconds": comparison.seconds,
         "traces_not_executed": comparison.not_replayed,
+        "missing": list(comparison.missing),
     }
 
 

@@ -52,7 +52,9 @@ def events_of(comparison: Comparison, *, all_expected: bool) -> Iterator[Event]:
             verdicts,  # type: ignore[arg-type]
             {"compared with": old.label},
         )
-    yield RunFinished("conforms" if all_expected else "diverges", comparison.steps, comparison.seconds)
+    compared = comparison.compared(int(not all_expected))
+    missing = {"missing": list(comparison.missing)} if comparison.missing else {}
+    yield RunFinished(compared.conclusion, comparison.steps, comparison.seconds, missing)
 
 
 def _diverged(difference: Difference, specification: str) -> Diverged:

@@ -73,6 +73,7 @@ class Search:
             count.
         runners: Runners of each side alone, for the descriptions of differences.
         not_replayed: The number of regression traces that were not replayed before the time limit.
+        missing: What was not executed before the time limit.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Search:
         self._dropped_out = -1  # the last whose remaining steps are not compared
         self._first_new: int | None = None  # the first of the round with a new difference
         self.not_replayed = 0
+        self.missing: list[str] = []
 
     # -- known differences -------------------------------------------------------------------------------------
 
@@ -193,6 +195,7 @@ class Search:
         done = level = rounds = 0
         while done < wanted and (has_fixed_number or level < len(STEPS_PER_EXAMPLE)):
             if rounds and is_late():
+                self.missing.append(f"the search of the {self.name} machine was cut short (--max-time)")
                 break
             planned = min(round_of(self.name), wanted - done)
             before = self.lockstep.statistics.examples
@@ -211,7 +214,8 @@ class Search:
     def _replay_regression_traces(self, seed: int, is_late: Callable[[], bool]) -> list[Difference]:
         """Replay the regression traces; one trace may find several differences."""
         found: list[Difference] = []
-        for number, trace in enumerate(load_regression_traces(self.name)):
+        traces = list(load_regression_traces(self.name))
+        for number, trace in enumerate(traces):
             if number and is_late():
                 self.not_replayed += 1
                 continue
@@ -223,6 +227,9 @@ class Search:
                     found.append(self._new(failure, seed))
                 else:
                     break
+        if self.not_replayed:
+            counts = f"{self.not_replayed} of {len(traces)}"
+            self.missing.append(f"{counts} regression traces of the {self.name} machine not run (--max-time)")
         return found
 
     def _round(self, profile: Profile, examples: int, seed: int) -> Difference | None:

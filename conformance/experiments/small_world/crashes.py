@@ -8,14 +8,17 @@ and queried again, in lockstep.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import Operation
 from conformance.operations.segment import SUFFIXES
+from conformance.runs.completeness import compared_by
 from conformance.scratch import scratch_directory
+from conformance.verdict import Comparison
 from kidx.records import build_batch
 from kidx.segment import follower_append_info
 
@@ -138,6 +141,7 @@ class CrashResult:
         points: number of crash points.
         steps: number of executed steps.
         failure: the first divergence, or None.
+        compared: what was compared.
     """
 
     release: str
@@ -145,6 +149,7 @@ class CrashResult:
     points: int
     steps: int
     failure: DivergenceError | None = None
+    compared: Comparison = field(default_factory=partial(Comparison, 0))
 
 
 def explore_crashes(
@@ -171,7 +176,8 @@ def explore_crashes(
                 except DivergenceError as error:
                     failure = error
                     break
-            yield CrashResult(release, name, count, lockstep.statistics.steps - steps, failure)
+            compared = compared_by(lockstep, "segment", int(failure is not None))
+            yield CrashResult(release, name, count, lockstep.statistics.steps - steps, failure, compared)
 
 
 def _before_and_after(lockstep: Any, operation: Operation) -> tuple[Files, Files]:

@@ -6,15 +6,18 @@ each kind. Appends, lookups and truncations use the same few offsets, and the fi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, Final
 
 from conformance.lockstep import DivergenceError
 from conformance.machines import MACHINES
 from conformance.operations import Operation
+from conformance.runs.completeness import compared_by
 from conformance.runs.shrinking.divergence import shrink_divergence
 from conformance.scratch import scratch_directory
+from conformance.verdict import Comparison
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -101,12 +104,14 @@ class SequenceResult:
         sequences: number of executed sequences.
         steps: number of executed steps.
         failure: the first divergence, shrunk, or None.
+        compared: what was compared.
     """
 
     kind: str
     sequences: int
     steps: int
     failure: DivergenceError | None = None
+    compared: Comparison = field(default_factory=partial(Comparison, 0))
 
 
 def sequences(kind: str, length: int) -> Iterator[tuple[Operation, ...]]:
@@ -149,7 +154,8 @@ def check_all_sequences(
                         lockstep.perform(operation)
                     lockstep.compare_directories()
             except DivergenceError as failure:
-                return SequenceResult(kind, done, lockstep.statistics.steps, shrink_divergence(lockstep, failure))
+                steps, compared = lockstep.statistics.steps, compared_by(lockstep, kind, 1)
+                return SequenceResult(kind, done, steps, shrink_divergence(lockstep, failure), compared)
             if done % 100 == 0:
                 on_progress(done)
-        return SequenceResult(kind, done, lockstep.statistics.steps)
+        return SequenceResult(kind, done, lockstep.statistics.steps, compared=compared_by(lockstep, kind, 0))
