@@ -101,7 +101,7 @@ def test_divergences_have_their_trace_and_nothing_is_run_without_time(spark, tmp
     assert json.dumps(document(campaign))
 
     none = run_on_spark(spark, plan_of(tmp_path / "b", max_time=0.0), (1,), tmp_path / "b")
-    assert (len(none.left), none.done, none.exit_code) == (4, (), 2)
+    assert (len(none.left), none.done, none.exit_code) == (4, (), 3)
     with pytest.raises(ToolError, match="has a campaign with other implementations"):
         run_on_spark(spark, plan, (1,), tmp_path / "b")
     with pytest.raises(ToolError, match="run -i broker with --engine local"):
@@ -129,7 +129,7 @@ def test_a_cell_that_the_time_limit_cuts_is_reported_and_repeated(spark, tmp_pat
     assert 0 < result.examples < 150
 
     nothing = run_on_spark(spark, replace(plan, max_time=0.0), (1,), directory)
-    assert (nothing.cut, nothing.done, nothing.left, nothing.exit_code) == ((cell,), (), (), 2)
+    assert (nothing.cut, nothing.done, nothing.left, nothing.exit_code) == ((cell,), (), (), 3)
     assert (document(nothing)["verdict"], document(nothing)["cut"]) == ("incomplete", [cell.name])
     assert [row.cut for row in spark.read.parquet(str(directory / "tables" / "results.parquet")).collect()] == [True]
     whole = run_on_spark(spark, plan, (1,), directory)

@@ -94,6 +94,12 @@ class Campaign:
         return replace(compared, count=count, gaps=(*gaps, *compared.gaps), idle=idle)
 
     @property
+    def exit_code(self) -> int:
+        """Exit code of a comparison, but 2 if a cell failed and none diverged."""
+        code = self.comparison.exit_code()
+        return 2 if self.errors and code != 1 else code
+
+    @property
     def verdict(self) -> Conclusion:
         """Verdict of all cells; a cell that failed leaves the campaign incomplete."""
         conclusion = self.comparison.conclusion
