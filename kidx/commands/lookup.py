@@ -15,7 +15,7 @@ from kidx.commands.options import ReleaseOption, RemoteOption, resolve_dialect
 from kidx.discovery import parse_partition
 from kidx.errors import KidxError, ToolError
 from kidx.java_numbers import LONG_MAX, LONG_MIN
-from kidx.log.lookup import TARGETS, supports_target
+from kidx.log.lookup import LATEST, TARGETS, supports_target
 from kidx.printable import shell_word
 
 if TYPE_CHECKING:
@@ -69,9 +69,12 @@ def lookup_command(
     from kidx.lookup import ReadOnlyLog, TieredLog, explain_offset  # noqa: PLC0415 -- keeps --help quick
 
     requested = _requested(dialect, timestamp, time, targets)
+    latest = "latest" in (time, timestamp) or str(LATEST) in (time, timestamp)
     directory = _partition_of(path)
     try:
         with TieredLog(directory, remote, dialect) if remote is not None else ReadOnlyLog(directory, dialect) as log:
+            if remote is None and (latest or log.lacks_end):
+                log.recovered_end = _recovered_end(directory, log)
             if offset is not None:
                 _show(
                     offset,
@@ -97,6 +100,19 @@ def lookup_command(
         )
     )
     return int(bool(wrong))
+
+
+def _recovered_end(directory: Path, log: ReadOnlyLog) -> int | None:
+    """Return the end of a log after the start of a broker that was not stopped cleanly; None for any other log."""
+    from kidx.startup import recovered_end  # noqa: PLC0415 -- numpy is only loaded to work
+
+    end = recovered_end(directory, log.dialect)
+    if end is not None and end != log.end_offset:
+        complain(
+            f"kidx: note: the broker was not stopped cleanly: {end} is the end of {directory} after the recovery "
+            "of its next start"
+        )
+    return end
 
 
 def _tiered(begins: int, first: int, directory: Path) -> str:

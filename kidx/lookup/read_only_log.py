@@ -65,6 +65,8 @@ class ReadOnlyLog:
         self.begins_before = earlier if earlier < self.segments[0].base_offset else None
 
     is_tiered = False
+    recovered_end: int | None = None
+    """End of the log after a start that recovers it; None if it is not recovered."""
 
     def __enter__(self) -> Self:
         return self
@@ -85,7 +87,19 @@ class ReadOnlyLog:
         Raises:
             KidxError, OSError: the last segment cannot be read.
         """
+        if self.recovered_end is not None:
+            return self.recovered_end
         return self.segments[-1].reader.read_next_offset()
+
+    @property
+    def lacks_end(self) -> bool:
+        """True if the index of the last segment points past the end of its log, so that a log with batches has no end.
+
+        Raises:
+            KidxError, OSError: the last segment cannot be read.
+        """
+        last = self.segments[-1]
+        return last.log_size > 0 and self.end_offset == last.base_offset
 
     def fetch_offset_by_timestamp(self, target: int) -> TimestampAndOffset | None:
         """Return the result of a broker with these files, if the whole log is on all replicas.

@@ -27,12 +27,18 @@ class HiddenBatch(NamedTuple):
         position: position of the batch in the file.
         base_offset, last_offset: first and last offset of the batch.
         records: number of its records.
+        size: size in bytes.
+        max_timestamp: largest timestamp in milliseconds; -1 for none.
+        attributes: the ``ATTRIBUTE_`` bits of :mod:`kidx.records.layout`.
     """
 
     position: int
     base_offset: int
     last_offset: int
     records: int
+    size: int
+    max_timestamp: int
+    attributes: int
 
 
 def hidden_batches(path: str | os.PathLike[str], position: int) -> list[HiddenBatch]:
@@ -58,7 +64,8 @@ def hidden_batches(path: str | os.PathLike[str], position: int) -> list[HiddenBa
     for start in np.flatnonzero(np.frombuffer(data, np.uint8)[_MAGIC_AT:] == _MAGIC).tolist():
         if start < end or start + RECORD_BATCH_OVERHEAD > len(data):
             continue
-        base, length, _, _, crc, attributes, delta, *_, count = RECORD_BATCH.struct.unpack_from(data, start)
+        header = RECORD_BATCH.struct.unpack_from(data, start)
+        base, length, _, _, crc, attributes, delta, _, max_timestamp, *_, count = header
         after = start + LOG_OVERHEAD + length
         is_likely = start + RECORD_BATCH_OVERHEAD <= after <= len(data) and 0 <= attributes <= _ATTRIBUTES
         is_likely &= base >= 0 and delta >= 0
@@ -68,6 +75,7 @@ def hidden_batches(path: str | os.PathLike[str], position: int) -> list[HiddenBa
         if left < 0:
             break
         if google_crc32c.value(data[start + CHECKSUMMED_FROM : after]) == crc & 0xFFFFFFFF:
-            found.append(HiddenBatch(position + start, base, base + delta, max(count, 0)))
+            numbers = base, base + delta, max(count, 0), after - start, max_timestamp, attributes
+            found.append(HiddenBatch(position + start, *numbers))
             end = after
     return found

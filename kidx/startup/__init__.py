@@ -7,6 +7,7 @@ recovery of the release (:class:`kidx.log.UnifiedLog`), which work on a view of 
 from __future__ import annotations
 
 from kidx.startup.answers import Later, PartitionStart, Remark, SegmentChange, Start
+from kidx.startup.checkpointed import recovered_end
 from kidx.startup.prediction import predict
 
-__all__ = ["Later", "PartitionStart", "Remark", "SegmentChange", "Start", "predict"]
+__all__ = ["Later", "PartitionStart", "Remark", "SegmentChange", "Start", "predict", "recovered_end"]

@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from kidx.discovery import CLEAN_SHUTDOWN, RECOVERY_POINTS, START_OFFSETS, parse_partition
+from kidx.rebuild.lock import lock_owner
 from kidx.startup.checkpoints import UnreadableError, offsets_of
-from kidx.startup.simulation import Checkpoints
+from kidx.startup.simulation import Checkpoints, try_load
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from kidx.dialect import Dialect
 
 
 class CheckpointedOffsets:
@@ -30,6 +33,18 @@ class CheckpointedOffsets:
         topic, number, _ = parse_partition(path.name) or (path.name, 0, "")
         key = topic, number
         return Checkpoints(self.clean, self.starts.get(key, 0), self.points.get(key, 0))
+
+
+def recovered_end(path: Path, dialect: Dialect) -> int | None:
+    """Return the end of a log after a start that recovers it.
+
+    None after a clean stop, while a broker runs, for a directory that is in no log directory, and if the start fails.
+    """
+    directory = path.absolute().parent
+    if not (directory / RECOVERY_POINTS).exists() or lock_owner(directory) is not None:
+        return None
+    offsets = CheckpointedOffsets(directory)
+    return None if offsets.clean else try_load(path, dialect, offsets.of(path)).end
 
 
 def _read(path: Path) -> dict[tuple[str, int], int]:

@@ -107,9 +107,11 @@ def _scan(path: Path) -> _Scan:
         is_whole = blocks.tail.kind == "whole"
         if blocks.tail.kind in {"partial", "corrupt"}:
             found = hidden_batches(path, blocks.tail.valid_bytes)
-            fields = [(each.base_offset, each.last_offset + 1, each.records, each.position, -1) for each in found]
+            fields = [
+                (each.base_offset, each.last_offset + 1, each.records, each.position, each.position + each.size)
+                for each in found
+            ]
             parts.append(np.array(fields, _ROW))
-            parts[-1]["after"] = [*parts[-1]["position"][1:], blocks.tail.file_size] if found else []
     return _Scan(np.concatenate(parts), is_whole, reached)
 
 

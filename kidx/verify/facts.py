@@ -14,8 +14,12 @@ import numpy as np
 
 from kidx.java_numbers import INT_MAX
 from kidx.records.layout import ATTRIBUTE_CONTROL, ATTRIBUTE_TRANSACTIONAL
+from kidx.scan.hidden import HiddenBatch, hidden_batches
+from kidx.scan.rows import BATCH
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from kidx.scan.blocks import LogBlocks
 
 Array = np.ndarray[Any, Any]
@@ -87,6 +91,7 @@ class LogFacts:
         transactions: begins and ends of transactions.
         troubles: the first batches with each kind of fault or remark.
         counts: number of all batches with each kind.
+        hidden: whole batches after bytes that reading cannot pass; a lookup may find them through an index.
     """
 
     base_offset: int
@@ -102,6 +107,13 @@ class LogFacts:
     transactions: list[TransactionEvent] = field(default_factory=list)
     troubles: dict[str, list[FaultyBatch]] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
+    hidden: list[HiddenBatch] = field(default_factory=list)
+
+    @property
+    def end_offset(self) -> int:
+        """Offset after the last whole batch, wherever it lies."""
+        last = max([self.last_offset, *(each.last_offset for each in self.hidden)])
+        return last + 1 if self.batches or self.hidden else self.base_offset
 
 
 class Gatherer:
@@ -130,6 +142,7 @@ class Gatherer:
         self._before_max = -1
         self._before_max_offset = -1
         self._open: set[int] = set()
+        self._timestamps, self._time_offsets = times["timestamp"], times["offset"]
 
     def read(self, blocks: LogBlocks) -> None:
         """Gather the facts about all batches of a log in one pass.
@@ -139,7 +152,35 @@ class Gatherer:
         """
         for rows in blocks.rows(self.quick if blocks.compiled else None):
             self.take(rows)
+        if blocks.tail.kind in {"partial", "corrupt"}:
+            self._take_hidden(hidden_batches(blocks.path, blocks.tail.valid_bytes))
         self.finish()
+
+    def _take_hidden(self, batches: Sequence[HiddenBatch]) -> None:
+        """Set the facts about index entries at batches that reading does not reach."""
+        batches = [each for each in batches if each.base_offset > self._before_last]
+        if not batches:
+            return
+        rows = np.zeros(len(batches), BATCH)
+        for name in ("position", "base_offset", "last_offset", "size", "max_timestamp", "attributes"):
+            rows[name] = [getattr(each, name) for each in batches]
+        rows["magic"] = 2
+        log, last = self.log, rows["last_offset"]
+        reached = np.maximum.accumulate(last)
+        running = np.maximum(np.maximum.accumulate(rows["max_timestamp"]), self._before_max)
+        unknown = ~self.time_facts["in_log"]
+        slots, positions = self._by_position.slots, self._by_position.keys
+        between = slots[self._by_position.done :][positions[self._by_position.done :] < batches[0].position]
+        self._place_positions(rows, np.append(self._before_last, reached[:-1]), running)
+        self.offset_facts["around_position"][between] = -1
+        self._place_offsets(rows, reached)
+        self._place_times(rows, reached, running)
+        unknown &= self.time_facts["in_log"] & (self._time_offsets < self.time_facts["holder_base"])
+        self.time_facts["holder_max"][unknown] = self._timestamps[unknown]
+        if running[-1] > self._before_max:
+            log.max_timestamp = int(running[-1])
+            log.max_timestamp_offset = int(last[np.argmax(rows["max_timestamp"] == running[-1])])
+        log.hidden = batches
 
     def take(self, rows: Array) -> None:
         """Add the next batches of the log, at least one; ``rows`` has their headers."""
@@ -269,7 +310,7 @@ class Gatherer:
     def finish(self) -> None:
         """Resolve the entries that point past the last batch."""
         past_end = self._by_position.rest()
-        self.offset_facts["before_last"][past_end] = self.log.last_offset
+        self.offset_facts["before_last"][past_end] = self.log.end_offset - 1
         self.offset_facts["around_position"][past_end] = -1
         self.time_facts["before_max"][self._by_time.rest()] = self._before_max
 

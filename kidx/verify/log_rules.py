@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Final
 
 from kidx.printable import counted
-from kidx.scan.hidden import HiddenBatch, hidden_batches
 
 if TYPE_CHECKING:
     from kidx.scan.blocks import LogTail
@@ -95,14 +93,6 @@ _KINDS: Final = {
 }
 
 
-def _hidden(reporter: Reporter, tail: LogTail) -> list[HiddenBatch]:
-    """Return the whole batches after the last readable one, unless the rest of the log is zeros."""
-    if tail.kind in {"partial", "corrupt"}:
-        with contextlib.suppress(OSError):
-            return hidden_batches(reporter.segment.log, tail.valid_bytes)
-    return []
-
-
 def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: bool) -> None:
     """Report bytes after the last whole batch.
 
@@ -134,7 +124,7 @@ def check_tail(facts: LogFacts, tail: LogTail, reporter: Reporter, *, may_grow: 
         message = f"the file ends with {counted(left, 'byte')} of zeros"
     else:
         message = f"the file ends with {counted(left, 'byte')}, no whole batch"
-    hidden = _hidden(reporter, tail)
+    hidden = facts.hidden
     if hidden:
         first, last = hidden[0], hidden[-1]
         message += (

@@ -54,9 +54,9 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
     findings.check_base()
     for slot in np.flatnonzero(~found["at_batch"]):
         around = int(found["around_position"][slot])
-        message = (
-            f"inside the batch at {around}" if around >= 0 else f"after the last batch, at {facts.log.last_position}"
-        )
+        last = f"after the last batch, at {facts.log.last_position}"
+        beyond = "at bytes that are no batch" if facts.log.hidden else last
+        message = f"inside the batch at {around}" if around >= 0 else beyond
         effect = "the fetch fails or finds nothing" if around >= 0 else "nothing is found there"
         findings.add(
             slot,
@@ -79,9 +79,9 @@ def check_offset_index(content: IndexContent, facts: Gatherer, reporter: Reporte
         findings.add(
             slot,
             "SEG-40",
-            f"offset {offsets[slot]} is past the end of the log, {facts.log.last_offset}: the broker looks for the "
+            f"offset {offsets[slot]} is past the end of the log, {facts.log.end_offset - 1}: the broker looks for the "
             "next offset there and finds none, so that offsets are given twice",
-            expected=f"at most {facts.log.last_offset}",
+            expected=f"at most {facts.log.end_offset - 1}",
         )
     odd = found["in_log"] & ~found["ends_batch"] & ~late & found["at_batch"] & ~wrong_order
     for slot in np.flatnonzero(odd):

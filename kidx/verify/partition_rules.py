@@ -56,7 +56,7 @@ def check_neighbours(verdicts: Sequence[SegmentVerdict], reporter: PartitionRepo
         if not (one.readable and other.readable):
             continue
         log, base = other.segment.log, other.segment.base_offset
-        ended = one.last_offset + 1 if one.batches else one.segment.base_offset
+        ended = one.end_offset
         if ended > base:
             reporter.add(
                 log,
@@ -246,7 +246,7 @@ def check_start(partition: Partition, verdicts: Sequence[SegmentVerdict], report
     if not read:
         return
     first, last = read[0].segment, read[-1]
-    end = last.last_offset + 1 if last.batches else last.segment.base_offset
+    end = last.end_offset
     start = partition.start_offset
     path = partition.directory.parent / START_OFFSETS
     if partition.topic == METADATA_TOPIC:

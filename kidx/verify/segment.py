@@ -190,6 +190,7 @@ def _look(
         log.counts,
         compacted=bool(log.sparse_batches or log.counts["gap"]),
         readable=error is None,
+        hidden_end=log.end_offset if log.hidden else -1,
     )
 
 

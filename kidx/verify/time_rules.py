@@ -77,8 +77,8 @@ def check_time_index(content: IndexContent, facts: Gatherer, reporter: Reporter,
         findings.add(
             slot,
             "SEG-6",
-            f"({stamps[slot]}, {offsets[slot]}): the log ends at offset {log.last_offset}",
-            expected=f"an offset up to {log.last_offset}",
+            f"({stamps[slot]}, {offsets[slot]}): the log ends at offset {log.end_offset - 1}",
+            expected=f"an offset up to {log.end_offset - 1}",
         )
     odd = found["in_log"] & (found["holder_max"] != stamps) & ~missed & ~wrong_order
     odd[-1:] &= not finished or stamps[-1:] == log.max_timestamp

@@ -97,7 +97,8 @@ class SegmentVerdict:
         findings: findings about the files.
         batches, records: numbers of batches and records in the log; records of formats v0 and v1 are not counted.
         bytes_read: number of bytes read of all files.
-        first_offset, last_offset: first and last offset of the log; -1 without batches.
+        first_offset, last_offset: first and last offset of the batches that reading reaches; -1 without batches.
+        hidden_end: offset after the last whole batch that reading does not reach; -1 without one.
         max_timestamp: largest timestamp in milliseconds; -1 without one.
         epochs: ``(leader epoch, first offset)`` of each change.
         transactions: begins and ends of transactions, in order.
@@ -127,6 +128,12 @@ class SegmentVerdict:
     readable: bool = True
     gone: bool = False
     signature: Signature = ()
+    hidden_end: int = -1
+
+    @property
+    def end_offset(self) -> int:
+        """Offset after the last whole batch, wherever it lies; the base offset without batches."""
+        return max(self.hidden_end, self.last_offset + 1 if self.batches else self.segment.base_offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,3 +83,20 @@ def test_a_log_that_begins_with_a_hole_loses_its_records(data):
     overwrite(data / "orders-0" / log(0), 0, bytes(100))
     (cut,) = start(data).of("cut")
     assert cut.readable == 46
+
+
+@pytest.mark.parametrize("base", [24, 36])
+def test_batches_that_an_index_leads_to_are_not_lost(data, base):
+    """After a clean stop the end is read through the index, and lookups behind the bad bytes succeed."""
+    (data / ".kafka_cleanshutdown").write_text("")
+    write_offsets(data / "recovery-point-offset-checkpoint", {0: 48})
+    path = data / "orders-0" / log(base)
+    size = size_of_a_batch(path)
+    overwrite(path, 3 * size, bytes(RECORD_BATCH.size))
+    faults = verify_paths([data], release=RELEASE).faults()
+    positions = {each.position for each in faults if each.file == path.with_suffix(".index").name}
+    assert {each.clause for each in faults} <= {"RB-4", "SEG-5"}
+    assert positions <= {3 * size}
+    assert not any("lost" in each.message or "offsets are given twice" in each.message for each in faults)
+    (found,) = start(data).partitions or (None,)
+    assert found is None or (found.outcome, found.end) == ("kept", (48, 48))

@@ -1,10 +1,12 @@
 """What a start loses: what the batches alone show before it, compared with the simulated log after it."""
 
 import shutil
+import sys
 
 import pytest
 from startups import ELSEWHERE, EPOCH_MS, fill_partitions, flip, log, start, stop_cleanly, write_offsets
 
+from kidx.cli import main
 from kidx.records import build_batch, file_batches
 from kidx.startup.readable import LoggedRecords, Loss, Piece
 
@@ -259,3 +261,29 @@ def test_a_batch_that_fails_its_checksum_has_offsets_but_no_readable_record(data
     logged = LoggedRecords(topic)
     kept = [Piece(base, topic / log(base), size) for base, size in logged.sizes.items() if base]
     assert logged.lost(kept, 0, 12, 48) == Loss(10, 12, 0, 11)
+
+
+# -- the end in a lookup ---------------------------------------------------------------------------------------------
+
+
+def test_lookups_see_the_end_that_a_start_recovers(data, capfd, monkeypatch):
+    """A kill tore the last batch, and an index entry that points at it hides all records of the segment."""
+    path = data / "orders-0" / log(36)
+    index = path.with_suffix(".index")
+    size = path.stat().st_size // 6
+    entry = (11).to_bytes(4, "big") + (5 * size).to_bytes(4, "big")
+    index.write_bytes(index.read_bytes()[:-8] + entry)
+    path.write_bytes(path.read_bytes()[:-30])
+
+    def latest():
+        monkeypatch.setattr(sys, "argv", ["kidx", "lookup", str(data / "orders-0"), "--time", "latest"])
+        with pytest.raises(SystemExit):
+            main()
+        return capfd.readouterr()
+
+    assert latest().out.startswith("-1: offset 36,")  # a start after a clean stop believes the index
+    kill(data, 36)
+    found = latest()
+    assert found.out.startswith("-1: offset 46,")
+    assert "46 is the end of" in found.err
+    assert [each.end for each in start(data).partitions] == [(46, 46)]
