@@ -18,8 +18,8 @@ from kidx.records import Record, file_batches
 _TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC = 2, 3, 4, 5, 9
 _KEYS: Final = frozenset({_TOPIC, _PARTITION, _CONFIG, _PARTITION_CHANGE, _REMOVE_TOPIC})
 """API keys of the records that are read; a record begins with its frame version, its API key and its version."""
-_OF_TOPICS: Final = 2
-"""Resource type of a topic in a ``ConfigRecord``."""
+_OF_TOPICS, _OF_BROKERS = 2, 4
+"""Resource types in a ``ConfigRecord``."""
 _SNAPSHOT: Final = re.compile(r"(\d{20})-\d{10}\.checkpoint", re.ASCII)
 
 
@@ -75,6 +75,7 @@ class ClusterMetadata:
         removed: deleted topics, by id, as far as the log reaches back.
         replicas: replicas of each partition, by topic id and number.
         settings: settings of each topic, by its name.
+        of_brokers: settings of each broker, by its id; those of all brokers have no id.
         makes_topics: True if a record makes a topic, whether its fields can be read or not.
         unread: number of records about topics or partitions that could not be read.
     """
@@ -83,6 +84,7 @@ class ClusterMetadata:
     removed: dict[str, Removal] = field(default_factory=dict)
     replicas: dict[tuple[str, int], Replicas] = field(default_factory=dict)
     settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    of_brokers: dict[str, dict[str, str]] = field(default_factory=dict)
     makes_topics: bool = False
     unread: int = 0
 
@@ -153,8 +155,9 @@ class _Reader:
             if name in found.topics and found.topics[name].topic_id == data["topicId"]:
                 del found.topics[name]
             found.settings.pop(name, None)
-        elif key == _CONFIG and data["resourceType"] == _OF_TOPICS:
-            settings = found.settings.setdefault(data["resourceName"], {})
+        elif key == _CONFIG and data["resourceType"] in {_OF_TOPICS, _OF_BROKERS}:
+            kind = found.settings if data["resourceType"] == _OF_TOPICS else found.of_brokers
+            settings = kind.setdefault(data["resourceName"], {})
             settings.pop(data["name"], None)
             if data["value"] is not None:
                 settings[data["name"]] = data["value"]

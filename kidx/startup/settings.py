@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from kidx.cluster import read_metadata
 from kidx.errors import ToolError
 from kidx.files import read_text
 from kidx.log import LogConfig
 from kidx.printable import shell_word, shortened
-from kidx.repair.topic_settings import BROKER, TOPIC, recorded_settings
 from kidx.startup.checkpoints import properties_in
 
 if TYPE_CHECKING:
@@ -80,13 +80,13 @@ class Settings:
     def __init__(
         self, directories: Iterable[Path], node: int | None = None, properties: Mapping[str, str] | None = None
     ) -> None:
-        self._recorded = recorded_settings(directories)
+        self._cluster = cluster = read_metadata(directories)
         self._broker = {
             name: _Setting(value, source)
             for source, settings in (
                 ("server.properties", properties or {}),
-                ("the cluster's setting", self._recorded.get((BROKER, ""), {})),
-                ("the broker's setting", self._recorded.get((BROKER, str(node)), {})),
+                ("the cluster's setting", cluster.of_brokers.get("", {})),
+                ("the broker's setting", cluster.of_brokers.get(str(node), {})),
             )
             for name, value in settings.items()
         }
@@ -99,9 +99,7 @@ class Settings:
             index_interval_bytes: setting that is known otherwise.
         """
         found = dict(self._of_broker())
-        own = self._recorded.get((TOPIC, topic))
-        if own is None:
-            own = _INTERNAL.get(topic, {})
+        own = self._cluster.settings.get(topic, {} if topic in self._cluster.topics else _INTERNAL.get(topic, {}))
         found |= {name: _Setting(value, "the topic's setting") for name, value in own.items()}
         found.pop("segment.jitter.ms", None)
         values: dict[str, Any] = {}

@@ -8,7 +8,9 @@ import pytest
 from startups import EPOCH_MS, RELEASE, fill_partitions, log, partition_record, start, stop_cleanly, write_metadata
 
 from kidx.cli import main
+from kidx.discovery import discover
 from kidx.verify import verify_paths
+from kidx.verify.identity import identified
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
 
@@ -105,3 +107,18 @@ def test_a_gap_after_an_empty_segment_of_a_compacted_topic_is_no_loss(data):
     (data / "cleaner-offset-checkpoint").write_text("0\n1\nothers 0 40\n")  # this one was never compacted
     assert {each.verdict for each in findings(data, "LG-5")} == {"broken"}
     assert (data / "orders-0" / log(12)).exists()
+
+
+def test_the_listing_of_a_fleet_has_what_the_metadata_explain(data):
+    pa = pytest.importorskip("pyarrow")
+    from kidx.spark.fleet.listing import Request, list_roots, partition_of, roots_of
+
+    os.utime(data / HIGH_WATERMARKS, (EPOCH_MS / 1000 - 1, EPOCH_MS / 1000 - 1))
+    write_metadata(data, partition_record(0, [1]), config_record("orders", "cleanup.policy", "compact"))
+    numbers = iter([pa.RecordBatch.from_pydict({"number": [0]})])
+    rows = [row for batch in list_roots(roots_of([data], {}), Request(), numbers) for row in batch.to_pylist()]
+    listed = {row["place"]: partition_of(row, data / row["place"].rpartition("/")[2]) for row in rows}
+    known = {str(each.directory): each for each in identified(discover([data])).partitions}
+    assert listed == known
+    orders = listed[str(data / "orders-0")]
+    assert (orders.earlier, orders.high_watermark, orders.may_have_gaps) == (((HIGH_WATERMARKS, 48),), None, True)

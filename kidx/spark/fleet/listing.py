@@ -32,6 +32,7 @@ from kidx.files import read_text
 from kidx.spark.fleet.places import FileFacts, Mirror, Place, local_facts, reason_of
 from kidx.spark.fleet.tables import LISTING, to_table
 from kidx.storage import Store
+from kidx.verify.identity import identified
 from kidx.verify.leaving_out import without_marked
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ def list_roots(roots: Sequence[Root], request: Request, batches: Iterator[pa.Rec
 def _rows_of(root: Root, request: Request) -> Iterator[Row]:
     about = cache(_about_broker)
     if root.store is None:
-        found = _found(root.paths, request)
+        found = identified(_found(root.paths, request))
         name_of = _names(root)
         for partition in found.partitions:
             place = Place(name_of(partition.directory), str(partition.directory))
@@ -216,6 +217,9 @@ def _row(partition: Partition, place: Place, facts_of: Facts, request: Request) 
         "recovery_point": partition.recovery_point,
         "cleaned_to": partition.cleaned_to,
         "high_watermark": partition.high_watermark,
+        "earlier": list(partition.earlier),
+        "may_have_gaps": partition.may_have_gaps,
+        "is_tiered": partition.is_tiered,
         "epochs": partition.epochs is not None,
         "orphans": [os.fsencode(path.name) for path in partition.orphans],
         "leftovers": [os.fsencode(leftover.path.name) for leftover in partition.leftovers],
@@ -288,4 +292,7 @@ def partition_of(row: Row, directory: Path) -> Partition:
         ()
         if row["root"]
         else tuple(swaps_in(directory, map(os.fsdecode, row["leftovers"]), row["topic"], row["partition"])),
+        tuple(map(tuple, row["earlier"])),
+        row["may_have_gaps"],
+        row["is_tiered"],
     )

@@ -86,6 +86,9 @@ LISTING: Final = pa.schema([
     ("recovery_point", pa.int64()),
     ("cleaned_to", pa.int64()),  # offset below which compaction has cleaned the log
     ("high_watermark", pa.int64()),
+    ("earlier", pa.map_(pa.string(), pa.int64())),  # offsets of an earlier topic of the name, by checkpoint
+    ("may_have_gaps", pa.bool_()),  # true if the topic is compacted, and no checkpoint says how far
+    ("is_tiered", pa.bool_()),  # true if the topic has remote storage
     ("epochs", pa.bool_()),  # true if a leader-epoch-checkpoint exists
     ("orphans", pa.list_(pa.binary())),  # names of index files without a .log
     ("leftovers", pa.list_(pa.binary())),  # names of files that end in .deleted, .cleaned or .swap
