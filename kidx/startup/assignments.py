@@ -105,6 +105,25 @@ def _with_a_log(directory: Path, aside: Collection[Path]) -> Iterator[str]:
             yield f"{parsed[0]}-{parsed[1]}"
 
 
+def dangling_links(directories: Sequence[Path], own: Iterable[Assignment]) -> Iterator[Path]:
+    """Yield the links to no directory in the places of a broker's partitions, where the broker cannot create them.
+
+    Args:
+        directories: all log directories of the broker that were verified.
+        own: partitions of the broker.
+    """
+    ids: dict[Path, str] = {}
+    for directory in directories:
+        with contextlib.suppress(UnreadableError):
+            ids[directory] = (properties_of(directory) or {}).get("directory.id", "")
+    for each in own:
+        for directory in directories:
+            path = directory / each.name
+            is_only = is_reserved(each.directory_id) and len(directories) == 1
+            if (is_only or each.directory_id == ids.get(directory)) and path.is_symlink() and not path.exists():
+                yield path
+
+
 def _empty(path: Path) -> PartitionStart:
     what = "there is no segment in it" if path.is_dir() else "there is no such directory"
     reason = f"{what}, though KRaft's metadata and a checkpoint have the partition: it starts empty"

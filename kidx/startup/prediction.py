@@ -37,7 +37,7 @@ from kidx.repair.interval import DEFAULT, Intervals
 from kidx.segment import system_clock
 from kidx.startup.alternatives import best_alternative
 from kidx.startup.answers import Ends, Later, Outcome, PartitionStart, Remark, SegmentChange, Start
-from kidx.startup.assignments import Assignment, assignments, lost_partitions
+from kidx.startup.assignments import Assignment, assignments, dangling_links, lost_partitions
 from kidx.startup.brokers import brokers_of
 from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.checkpoints import PARTITION_METADATA, UnreadableError, offsets_of, topic_id_of
@@ -68,8 +68,10 @@ from kidx.startup.remedies import (
     METADATA_CUT,
     METADATA_ELSEWHERE,
     METADATA_MISSING,
+    NO_TARGET,
     OWN_LOG,
     RENAMED,
+    TARGET_MISSING,
     WITHOUT,
     topic_id_remedy,
 )
@@ -573,7 +575,11 @@ class _Broker:
     def _find_lost(self) -> None:
         """Find the partitions that KRaft's metadata assign to the broker, but that no log directory has."""
         if self.own:
+            links = list(dangling_links(self.directories, self.own))
+            for path in links:
+                self._give_up(path.parent, Remark(path, NO_TARGET, TARGET_MISSING))
             lost, remarks = lost_partitions(self.directories, self.own, self._aside_copies())
+            lost = [each for each in lost if each.directory not in links]
             empty = {each.directory for each in lost}
             self.partitions = [each for each in self.partitions if each.directory not in empty] + lost
             self.missing += remarks

@@ -68,6 +68,11 @@ METADATA_ELSEWHERE: Final = (
 NOT_CHECKED: Final = "other brokers and controllers, free space and memory"
 NOT_CONFIGURED: Final = "server.properties (Kafka's defaults are assumed; --config FILE reads it)"
 ALREADY_LOST: Final = f"{FROM_A_REPLICA}; where none does, these records are gone"
+NO_TARGET: Final = "it is a link to a directory that does not exist: the broker cannot create the partition there"
+TARGET_MISSING: Final = (
+    "see whether the disk of its target is not mounted. A link that is removed leaves the partition empty, unless "
+    "another broker has it"
+)
 OTHER_TOPIC: Final = (
     "see first where this directory is from: it is of another cluster, or of an earlier topic of the same name. If so, "
     "move it out of the log directory, and restore the partition or let it be copied from its leader"

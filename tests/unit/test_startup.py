@@ -607,6 +607,20 @@ def test_a_partition_of_the_metadata_that_is_on_no_disk_comes_up_empty(data, dam
     assert any("find its directory and put it back" in line for line in found.lines())
 
 
+def test_a_partition_that_is_a_link_to_nothing_takes_its_log_directory_offline(data, tmp_path):
+    """The broker cannot create the directory; where the metadata do not have the partition, it ignores the link."""
+    path = data / "orders-1"
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "nowhere")
+    write_metadata(data, partition_record(0, [2, 1]))
+    assert start(data).starts
+    write_metadata(data, *(partition_record(number, [2, 1]) for number in range(3)))
+    found = start(data)
+    assert (found.answer, list(found.offline)) == ("no", [data])
+    assert f"{path}: it is a link to a directory that does not exist" in found.line
+    assert found.of("empty") == []
+
+
 @pytest.mark.parametrize(
     ("records", "checkpointed"),
     [

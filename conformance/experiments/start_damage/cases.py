@@ -222,6 +222,8 @@ _ALONE: Final[dict[str, Damage]] = {
     "cleaner-offset-checkpoint deleted": do.in_log_dir("cleaner-offset-checkpoint", None),
     "recovery-point-offset-checkpoint is garbage": do.in_log_dir("recovery-point-offset-checkpoint", _GARBAGE),
     "recovery-point-offset-checkpoint deleted": do.in_log_dir("recovery-point-offset-checkpoint", None),
+    "recovery-point-offset-checkpoint empty": do.in_log_dir("recovery-point-offset-checkpoint", ""),
+    "log-start-offset-checkpoint empty": do.in_log_dir("log-start-offset-checkpoint", ""),
     "log-start-offset-checkpoint is garbage": do.in_log_dir("log-start-offset-checkpoint", _GARBAGE),
     "meta.properties is garbage": do.in_log_dir("meta.properties", _GARBAGE),
     "meta.properties deleted": do.in_log_dir("meta.properties", None),

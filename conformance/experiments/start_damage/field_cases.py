@@ -73,6 +73,13 @@ def _linked(site: Site) -> None:
     site.partition.symlink_to(target)
 
 
+def _linked_to_nothing(site: Site) -> None:
+    """Move the partition's directory away, and replace it by a symbolic link to a directory that does not exist."""
+    _linked(site)
+    target = site.root / site.partition.name
+    target.rename(target.with_name(f"{target.name}.aside"))
+
+
 def _dangling(base: int, suffix: str) -> Damage:
     """Replace a file by a symbolic link to a file that does not exist."""
 
@@ -168,6 +175,7 @@ _OF_A_BROKER: Final[dict[str, Damage]] = {
     "the directory exchanged with another topic": _exchange_directories,
     "partition.metadata of a topic that exists": _take_the_id,
     "the directory is a link": _linked,
+    "the directory is a link to nothing": _linked_to_nothing,
     "a .kafka_cleanshutdown that is empty": _mark(*LOG_DIRS, text=""),
     "a checkpoint has a partition that does not exist": _line_of("recovery-point-offset-checkpoint", "gone 0 9"),
     "a checkpoint has a partition with a negative number": _line_of("log-start-offset-checkpoint", "gone -1 9"),

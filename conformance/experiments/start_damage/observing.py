@@ -173,7 +173,7 @@ def _partition(root: Path, number: int, start: int | None, end: int | None, erro
     for name in LOG_DIRS:
         for path in sorted((root / name).iterdir()):
             parsed = parse_partition(path.name)
-            if parsed is None or parsed[:2] != (TOPIC, number):
+            if parsed is None or parsed[:2] != (TOPIC, number) or not path.is_dir():
                 continue
             if parsed[2] == "stray":
                 strays.append(name)
