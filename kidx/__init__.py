@@ -6,9 +6,11 @@ Each export is imported at its first use: a program that reads an index need not
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
 
+TYPE_CHECKING = False  # importing typing takes as long as the rest of what runs before an interrupt has a handler
 if TYPE_CHECKING:
+    from typing import Any, Final
+
     from kidx import errors
     from kidx.dialect import DIALECTS, Dialect, dialect_of
     from kidx.index.entries import AbortedTxn, OffsetPosition, TimestampOffset, TxnIndexSearchResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -22,10 +22,14 @@ if TYPE_CHECKING:
     from kidx.findings import Finding
     from kidx.repair import Advice
     from kidx.startup import Start
+    from kidx.startup.gravity import Gravity
     from kidx.verify import Verification
     from kidx.verify.causes import Cause
 
 _ENGINES = ("local", "spark")
+_GRAVITIES = ("start", "loss", "broken", "sound-only", "remark")
+_REFERENCES = (" of those above", ", see above", ", above", " above")
+"""Ends of sentences that refer to earlier lines."""
 _MAX_REASONS = 10
 """Maximum number of reasons for skipped paths that are listed."""
 _MAX_CAUSES = 200
@@ -77,8 +81,17 @@ def verify_command(
         int | None,
         typer.Option("-j", "--jobs", min=1, metavar="N", help="Number of processes; one per processor if not given."),
     ] = None,
+    fail_on: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(_GRAVITIES), help="Least grave result with the exit code 1; the gravest is named first."
+        ),
+    ] = "broken",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only faults and the verdict.")] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("-q", "--quiet", help="Print only faults and the verdict; the last line has the next command."),
+    ] = False,
     verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Print every file and every remark.")] = False,
 ) -> int:
     """Verify segments and their indexes, without ever changing them.
@@ -87,13 +100,15 @@ def verify_command(
     lookup still gives a right result), *broken* (it can give a wrong one), *missing* or *unreadable*. A broker may be
     writing at the same time: a file that changes is read again, and is *changing* if it changes during every read.
     Skipped paths are listed. The last line states if the broker may be started, with the effect of its release on the
-    files. Exit code 0: all is exact, sound or changing, 1: something is not, records were lost before, or a start would
-    do harm, 2: nothing could be read.
+    files. Exit code 0: all is exact, sound or changing, 1: something is not, a start would do harm, or records are lost
+    (--fail-on chooses), 2: nothing could be read.
 
     Example: kidx verify /var/lib/kafka/data --findings findings.parquet --html findings.html
     """
     dialect = None if release is None else resolve_dialect(release)
+    paths = _as_shown(paths, html)
     _check_engine(engine, **{"--records": records, "--remote": remote is not None, "--config": config is not None})
+    _check_gravity(fail_on)
     _check_targets(findings, html)
     if engine == "spark":
         result = _on_spark(
@@ -124,7 +139,7 @@ def verify_command(
         raise ToolError("; ".join(f"{problem.path}: {problem.message}" for problem in nothing))
     settings = index_interval_bytes, config
     start = None if engine == "spark" else _predicted(paths, result, dialect, *settings, shown=not quiet)
-    next_steps = None if html is None and (as_json or quiet) else _next_steps(result, paths, release, start)
+    next_steps = None if html is None and as_json else _next_steps(result, paths, release, start)
     _add_remote(
         result,
         paths,
@@ -141,15 +156,64 @@ def verify_command(
         say_json(result.to_json() | ({"start": start.to_json()} if start else {}))
     else:
         _print(result, quiet=quiet, verbose=verbose, start=start)
-        of_start = [] if start is None else start.lines()
-        say(*of_start[:-1])
-        if next_steps is not None and not quiet:
-            say(*next_steps.lines())
-        say(*(start.limits if start is not None and not quiet else []), *of_start[-1:])
+        command = _next_command(result, paths, release, start, next_steps)
+        _print_start(start, next_steps, command, quiet=quiet)
     sys.stdout.flush()
     if result.exit_code == 2:
         raise ToolError("no file could be read; the output lists the reasons")
-    return 1 if start is not None and (start.answer == "no" or start.lost) else result.exit_code
+    from kidx.startup.gravity import is_failure  # noqa: PLC0415
+
+    return int(is_failure(result, start, cast("Gravity", fail_on)))
+
+
+def _next_command(
+    result: Verification, paths: list[str], release: str | None, start: Start | None, next_steps: Advice | None
+) -> str:
+    """Return the one command to type next; empty if nothing is wrong.
+
+    It is the first command of the advice on broken files, if nothing else is wrong or it prevents what a broker would
+    do later; else a verification with all lines, which has the steps.
+    """
+    from kidx.startup.gravity import gravity_of, is_failure  # noqa: PLC0415
+
+    if not is_failure(result, start):
+        return ""
+    is_repair = gravity_of(result, start) == "broken" or (start is not None and start.harms_only_later)
+    if next_steps is not None and next_steps.commands and is_repair:
+        return next_steps.commands[0]
+    return " ".join(["kidx", "verify", *map(shell_word, paths), *(("--kafka", release) if release else ())])
+
+
+def _alone(line: str, command: str) -> list[str]:
+    """Return the last line without references to other lines, with the next command."""
+    for reference in _REFERENCES:
+        line = line.replace(reference, "")
+    return ["; next: ".join(filter(None, (line, command)))] if line or command else []
+
+
+def _print_start(start: Start | None, next_steps: Advice | None, command: str, *, quiet: bool) -> None:
+    """Print the prediction of the start and the next steps; the answer is the last line."""
+    *reasons, answer = [""] if start is None else start.lines()
+    say(*reasons)
+    if quiet:
+        say(*_alone(answer, command))
+        return
+    if next_steps is not None:
+        say(*next_steps.lines())
+    if start is not None:
+        say(*start.limits, answer)
+
+
+def _as_shown(paths: list[str], html: Path | None) -> list[str]:
+    """Return the paths as they are shown: absolute for a page, whose commands are copied into any shell."""
+    if html is None:
+        return paths
+    return [path if "://" in path else str(Path(path).absolute()) for path in paths]
+
+
+def _check_gravity(fail_on: str) -> None:
+    if fail_on not in _GRAVITIES:
+        raise ToolError(f"unknown gravity {fail_on!r}; choose from {', '.join(_GRAVITIES)}")
 
 
 def _check_engine(engine: str, **of_local: bool) -> None:

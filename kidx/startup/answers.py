@@ -302,6 +302,11 @@ class Start:
         return "yes, but" if self.faults or self.lost else "yes"
 
     @property
+    def harms_only_later(self) -> bool:
+        """True if loading the logs does no harm, and what the broker does afterwards does."""
+        return bool(self.later) and not (self.fatal or self.offline or self.of(*_HARMED))
+
+    @property
     def line(self) -> str:
         """Answer and reason in one line."""
         condition = (

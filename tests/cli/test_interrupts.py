@@ -150,3 +150,32 @@ def test_a_closed_pipe_ends_a_command_quietly(program, arguments):
     os.close(theirs)
     assert (quiet.returncode, quiet.stderr) == (141, "")
     assert both.returncode == 141
+
+
+WHILE_LOADING = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, *_):
+        if name == sys.argv[2] and not sent:
+            sent.append(name)
+            os.kill(os.getpid(), signal.SIGINT)
+
+sent = []
+sys.meta_path.insert(0, Interrupting())
+main = __import__(sys.argv[1] + ".__main__", fromlist=["main"]).main
+module = sys.argv[2]
+sys.argv[1:] = ["--help"]
+sys.argv[2:] = [module]
+main()
+"""
+
+
+@pytest.mark.parametrize("program", ["kidx", "conformance"])
+@pytest.mark.parametrize("module", ["kidx.signals", "typing", "typer", "kidx.commands.line"])
+def test_an_interrupt_while_the_program_loads_is_one_line(program, module):
+    """Nothing that takes a moment is imported before an interrupt has a handler."""
+    done = subprocess.run(
+        [sys.executable, "-c", WHILE_LOADING, program, module], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (130, LINES[signal.SIGINT].format(program))

@@ -192,3 +192,62 @@ def test_singular_of_one_byte(disk, kidx):
     assert "the file ends with 1 byte, no whole batch" in done.stdout
     assert f"next: 1 index file of {disk / 'transactions-0'} can be rebuilt from its log\n" in done.stdout
     assert " 1 batches" not in done.stdout
+
+
+def in_no_order(disk):
+    (disk / "meta.properties").write_text("version=1\ncluster.id=c\nnode.id=1\n")
+    (disk / "create-time-0" / "foo.log").touch()
+
+
+WORST_FIRST = {
+    "start": in_no_order,
+    "loss": lambda disk: (disk / "replication-offset-checkpoint").write_text("0\n1\ncreate-time 0 9999\n"),
+    "broken": lambda disk: os.truncate(disk / "create-time-0" / TIME_INDEX, 12),
+    "sound-only": lambda disk: os.truncate(disk / "create-time-0" / INDEX, 0),
+    "remark": lambda disk: (disk / "log-start-offset-checkpoint").write_text("0\n1\ncreate-time 0 3\n"),
+}
+
+
+@pytest.mark.parametrize("gravity", [*WORST_FIRST, None])
+def test_fail_on_chooses_the_least_grave_result_with_exit_code_1(disk, kidx, gravity):
+    if gravity is not None:
+        WORST_FIRST[gravity](disk)
+    names = list(WORST_FIRST)
+    codes = {name: kidx(disk, "--index-interval-bytes", 250, "-q", "--fail-on", name).returncode for name in names}
+    place = len(names) if gravity is None else names.index(gravity)
+    assert codes == {name: int(number >= place) for number, name in enumerate(names)}
+    assert kidx(disk, "--index-interval-bytes", 250, "-q").returncode == codes["broken"]
+
+
+def test_an_unknown_gravity_is_one_line(disk, kidx):
+    done = kidx(disk, "--fail-on", "warning")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "unknown gravity 'warning'; choose from start, loss, broken, sound-only, remark" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("gravity", "said", "command"),
+    [
+        ("start", "would not start", "kidx verify {disk} --kafka 3.9.2"),
+        ("loss", "1 partition lost records before", "kidx verify {disk} --kafka 3.9.2"),
+        ("broken", "the start repairs 1 file", "kidx repair {disk}/create-time-0 --kafka 3.9.2 --dry-run"),
+        ("sound-only", "may I start the broker? yes", ""),
+    ],
+)
+def test_the_last_line_of_a_quiet_verification_stands_for_itself(disk, kidx, gravity, said, command):
+    """It may be the subject of a mail: it refers to no other line, and has the command to type next."""
+    WORST_FIRST[gravity](disk)
+    last = kidx(disk, "--kafka", "3.9.2", "-q").stdout.splitlines()[-1]
+    assert said in last
+    assert "above" not in last
+    assert last.partition("; next: ")[2] == command.format(disk=disk)
+
+
+def test_commands_in_the_page_have_absolute_paths(disk, kidx, monkeypatch):
+    WORST_FIRST["broken"](disk)
+    monkeypatch.chdir(disk.parent)
+    page = disk.parent / "page.html"
+    kidx("disk", "--html", page)
+    commands = re.findall(r"kidx repair [^<]*", page.read_text("utf-8"))
+    assert commands
+    assert all(str(disk) in command for command in commands)
