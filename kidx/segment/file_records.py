@@ -242,6 +242,14 @@ class FileRecords:
         decompressor = self.dialect.decompressor
         return iter_batches(self._content(), start, end, source=str(self.path), known=known, decompressor=decompressor)
 
+    def read_bytes(self, position: int, size: int) -> bytes:
+        """Return up to ``size`` bytes from a position on.
+
+        Raises:
+            OSError: the file is closed, or cannot be read.
+        """
+        return os.pread(self._channel(), size, position)
+
     def available_bytes(self, position: int, size: int) -> int:
         """Return the number of existing bytes in a slice of ``size`` bytes from ``position`` (FR-4).
 

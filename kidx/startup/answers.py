@@ -22,9 +22,10 @@ the partition starts empty; *renamed*: the directory is renamed because it is no
 is lost; *empty*: the partition has no directory or no segment, and starts empty; *offline*: the
 partition is in a log directory that goes offline."""
 
-LaterEffect = Literal["retention", "appends", "indexes"]
+LaterEffect = Literal["retention", "compaction", "appends", "indexes"]
 """Harm that a broker does to a partition after it has loaded it. *retention*: records are deleted although they are not
-old; *appends*: new records cannot be read, or are refused; *indexes*: the start has made wrong index files."""
+old; *compaction*: records are deleted for aborted ones; *appends*: new records cannot be read, or are refused;
+*indexes*: the start has made wrong index files."""
 
 _EFFECTS: Final[dict[str, tuple[Outcome, ...]]] = {
     "lose records": ("cut",),
@@ -35,6 +36,7 @@ _EFFECTS: Final[dict[str, tuple[Outcome, ...]]] = {
 """Harm that a start does to partitions, the worst first."""
 _LATER_EFFECTS: Final[dict[LaterEffect, str]] = {
     "retention": "lose records to retention minutes after the start",
+    "compaction": "lose records to compaction",
     "appends": "take new records that nobody can read",
     "indexes": "get wrong index files",
 }

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from kidx.discovery import SWAP
+from kidx.discovery import CLEANED_OFFSETS, LOG, SWAP, parse_partition
 from kidx.printable import counted, shell_word
 from kidx.repair import FROM_A_REPLICA
+from kidx.repair.plan import TRANSACTIONS
 from kidx.startup.answers import Later
 from kidx.startup.changes import Change, cut, forget_clean_stop, make_directory_view, move_out
 from kidx.startup.checkpointed import CheckpointedOffsets
-from kidx.startup.running import LogFiles, Ran, run
+from kidx.startup.checkpoints import UnreadableError, offsets_of
+from kidx.startup.running import LogFiles, Ran, compacted_away, run
 from kidx.startup.simulation import regular_files, scratch_directory
 
 if TYPE_CHECKING:
@@ -47,6 +50,9 @@ def harm_of(
     repair = f"kidx repair {shell_word(log_files.directory)}" + (f" --kafka {release}" if release else "")
     if ran.expired:
         yield _expired(log_files, ran, settings, repairable, repair)
+    wrong = {path for path in faulty if path.parent == log_files.directory and path.suffix == TRANSACTIONS}
+    if wrong and settings.config.compacts:
+        yield from _compacted(log_files, wrong, repairable, repair)
     if ran.unread is not None:
         yield _unread(log_files, ran, repairable, repair, recovers)
     made = [each for each in ran.indexes if each.path not in faulty]
@@ -83,6 +89,30 @@ def _expired(
         copies = ", ".join(map(shell_word, logs))
         remedy = f"do not start the broker before these are copied out of the log directories: {copies}"
     return Later(log_files.directory, "retention", reason, counted(records, "readable record"), remedy, logs, records)
+
+
+def _compacted(
+    log_files: LogFiles, wrong: Collection[Path], repairable: Mapping[Path, Collection[str]], repair: str
+) -> Iterator[Later]:
+    topic, partition, _ = parse_partition(log_files.directory.name) or ("", 0, "")
+    cleaned_to = None
+    with contextlib.suppress(UnreadableError):
+        cleaned_to = offsets_of(log_files.directory.parent / CLEANED_OFFSETS).get((topic, partition))
+    lost = compacted_away(log_files, cleaned_to, {path.with_suffix(".index").name for path in wrong})
+    if not lost:
+        return
+    names = ", ".join(sorted(path.name for path in wrong)[:_NAMED])
+    reason = (
+        f"the next compaction deletes {counted(len(lost), 'committed record')} with offsets {lost[0]} to {lost[-1]}, "
+        f"because aborted records replace them: the transactions are not in {names}"
+    )
+    logs = tuple(sorted(path.with_suffix(LOG) for path in wrong))
+    if all(TRANSACTIONS in repairable.get(log, ()) for log in logs):
+        remedy = f"{repair} before the start rebuilds these files: with them, compaction keeps the records"
+    else:
+        remedy = FROM_A_REPLICA
+    brief = counted(len(lost), "committed record")
+    yield Later(log_files.directory, "compaction", reason, brief, remedy, logs, len(lost))
 
 
 def _unread(

@@ -139,7 +139,7 @@ class LoggedRecords:
         self._pieces: dict[str, list[Piece]] = {"": [], SWAP: [], CLEANED: [], DELETED: []}
         with os.scandir(directory) as entries:
             for entry in sorted(entries, key=lambda entry: entry.name):
-                if entry.is_file() and (match := _LOG_FILE.fullmatch(entry.name)):
+                if (match := _LOG_FILE.fullmatch(entry.name)) and int(match[1]) <= LONG_MAX and entry.is_file():
                     piece = Piece(int(match[1]), directory / entry.name, entry.stat().st_size)
                     self._pieces[match[2] or ""].append(piece)
         self.sizes: Mapping[int, int] = {piece.base: piece.size for piece in self._pieces[""]}

@@ -7,7 +7,8 @@ is applied once; index files that the start has made are verified. Nothing of th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+import dataclasses
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
@@ -15,6 +16,7 @@ from kidx.discovery import INDEX_SUFFIXES, LOG, SEGMENT_SUFFIXES, Segment, parse
 from kidx.errors import KidxError
 from kidx.findings import HARMLESS
 from kidx.index.entries import TimestampOffset
+from kidx.log.errors import InvalidTimestampError
 from kidx.records import build_batch
 from kidx.records.record import NO_TIMESTAMP
 from kidx.scan.blocks import LogBlocks
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from kidx.segment import Clock
     from kidx.startup.views import ViewedLog, ViewedSegment
 
+_LARGEST_COMPACTED: Final = 64 << 20
+"""Maximum size in bytes of a log whose compaction is simulated, because each record is read and written."""
 _BATCHES: Final = 3
 """Number of batches that are appended: the second and the third add index entries."""
 
@@ -224,20 +228,24 @@ def _append_and_read(log: ViewedLog, *, is_new: bool) -> Unread | None:
 
     Args:
         log: the loaded log.
-        is_new: True if the records are of this moment, so that an old segment is rolled; False if they are as old as
-            the last ones, as those of a mirror, or of a leader that this broker follows.
+        is_new: True if the records are of this moment, so that an old segment is rolled; False if they follow the
+            last ones, as those of a mirror, or of a leader that this broker follows.
     """
     active = cast("ViewedSegment", log.segments.active)
-    timestamp = log.clock() if is_new else max(active.largest_timestamp, 0)
     first, size, source = log.end_offset, active.size, active.log.source
     if source is None:
         return None
+    timestamp = log.clock()
+    if not is_new:
+        timestamp = min(max(active.largest_timestamp, _actual(active)) + 1, timestamp)
     config = log.config
     value = bytes(min(config.index_interval_bytes + 1, config.max_message_bytes // 2, config.segment_bytes // 2))
     reason, is_refused = "", False
     try:
         for _ in range(_BATCHES):
             log.append_as_leader(build_batch([(timestamp, b"key", value)]), log.epochs.latest_epoch or 0)
+    except InvalidTimestampError:
+        return None  # by a setting of the topic, whatever the files are
     except (KidxError, OSError) as error:
         reason, is_refused = _said(error), True
     for offset in range(first, log.end_offset):
@@ -271,6 +279,38 @@ def _end_of(log: Path, size: int) -> int:
 
 def _said(error: Exception) -> str:
     return str(error.kafka_message) if isinstance(error, KidxError) else str(error)
+
+
+# -- compaction ----------------------------------------------------------------------------------------------------
+
+
+def compacted_away(log_files: LogFiles, cleaned_to: int | None, indexes: Collection[str]) -> list[int]:
+    """Return the offsets of the records that compaction deletes only because aborted transactions are not known.
+
+    Without its entry in ``.txnindex``, an aborted record replaces the record that was committed before with its key.
+
+    Args:
+        log_files: the log.
+        cleaned_to: offset at which the last round of compaction ended; None without one.
+        indexes: names of the ``.index`` files without which a start rebuilds all wrong ``.txnindex`` files.
+    """
+    rebuilt = {name: path for name, path in log_files.files.items() if name not in indexes}
+    try:
+        if sum(path.stat().st_size for name, path in rebuilt.items() if name.endswith(LOG)) > _LARGEST_COMPACTED:
+            return []
+        right = _compacted(dataclasses.replace(log_files, files=rebuilt), cleaned_to)
+        return sorted(right - _compacted(log_files, cleaned_to))
+    except (KidxError, OSError):
+        return []  # the broker logs such an error, and does not compact the log
+
+
+def _compacted(log_files: LogFiles, cleaned_to: int | None) -> set[int]:
+    """Return the offsets of the records that a log has after one round of compaction."""
+    with log_files.loaded() as log:
+        log.update_high_watermark(log.end_offset)
+        log.clean(cleaned_to)
+        batches = (batch for segment in log.segments for batch in segment.batches() if not batch.is_control)
+        return {record.offset for batch in batches for record in batch}
 
 
 # -- index files ---------------------------------------------------------------------------------------------------

@@ -7,11 +7,13 @@ import shutil
 import subprocess
 
 import pytest
-from startups import EPOCH_MS, HOUR_MS, ID, fill, fill_partitions, log, start, stop_cleanly
+from startups import EPOCH_MS, HOUR_MS, ID, PROPERTIES, fill, fill_partitions, log, start, stop_cleanly
 
 from kidx.errors import ToolError
+from kidx.log import LogConfig, UnifiedLog
 from kidx.rebuild import rebuild
 from kidx.records import SimpleRecord, build_batch
+from kidx.records.control import ControlRecordType
 from kidx.repair import repair_paths
 from kidx.startup.settings import Settings, read_properties
 
@@ -287,4 +289,45 @@ def test_a_swapped_segment_with_its_index_files_is_right(data):
     for suffix in (".log", ".index", ".timeindex"):
         path = (data / "orders-0" / log(12)).with_suffix(suffix)
         path.rename(f"{path}.swap")
+    assert started(data).later == ()
+
+
+# -- compaction ------------------------------------------------------------------------------------------------------
+
+
+def test_compaction_takes_aborted_records_for_committed_ones_without_their_index(tmp_path):
+    """Key k is committed at offset 0 and aborted at 1; the marker is at 2."""
+    data = tmp_path / "data"
+    config = LogConfig(compacts=True, deletes=False, index_interval_bytes=200, segment_index_bytes=1200)
+    with UnifiedLog(data / "orders-0", config, dialect="3.9.2", clock=lambda: EPOCH_MS) as written:
+        written.append_as_leader(build_batch([(EPOCH_MS, b"k", b"committed")]), 0)
+        aborted = build_batch(
+            [(EPOCH_MS, b"k", b"aborted")], producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True
+        )
+        written.append_as_leader(aborted, 0)
+        marker = build_batch(
+            [(EPOCH_MS, ControlRecordType.ABORT.record_key, b"\0\0\0\0\0\0")],
+            producer_id=7,
+            producer_epoch=0,
+            is_transactional=True,
+            is_control=True,
+        )
+        written.append_as_leader(marker, 0, from_client=False)
+        written.update_high_watermark(written.end_offset)
+        written.roll()
+        written.append_as_leader(build_batch([(EPOCH_MS, b"z", b"last")]), 0)
+    (data / "orders-0" / "partition.metadata").write_text(f"version: 0\ntopic_id: {ID}")
+    (data / "meta.properties").write_text(PROPERTIES)
+    (data / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":9}')
+    write_metadata(data, tmp_path, config_record(2, "orders", "cleanup.policy", "compact"))
+    assert started(data).later == ()
+    transactions = data / "orders-0" / f"{0:020d}.txnindex"
+    assert transactions.stat().st_size == 34
+    transactions.unlink()
+    found = started(data)
+    (harm,) = found.later
+    assert (found.answer, harm.effect, harm.records) == ("no", "compaction", 1)
+    assert "1 committed record with offsets 0 to 0" in harm.reason
+    assert harm.remedy.startswith("kidx repair")
+    repair_paths([data], release="3.9.2")
     assert started(data).later == ()

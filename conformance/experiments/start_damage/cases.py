@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from conformance.experiments.start_damage import corruptions as do
 from conformance.experiments.start_damage.field_cases import OF_A_BROKER, OF_A_PARTITION
+from conformance.experiments.start_damage.prepared import HOUR_MS
+from conformance.kafka.broker.workload import EPOCH_MS
 
 if TYPE_CHECKING:
     from conformance.experiments.start_damage.corruptions import Damage
@@ -65,6 +67,29 @@ _AFTER_BOTH_STOPS: Final[dict[str, Callable[[int], Damage]]] = {
         f"{base:020d}.index", b"\x00\x00\x00\x03\x00\x00\xff\xff"
     ),
     "active .timeindex is garbage": lambda base: do.write(f"{base:020d}.timeindex", b"hello world!" * 3),
+    "first .timeindex: zeros": lambda _: do.zero_out(0, ".timeindex"),
+    "first .timeindex: the last entry zeros": lambda _: do.zero_out(0, ".timeindex", 12),
+    "first .timeindex empty, an old .log": lambda _: do.both(do.write(f"{0:020d}.timeindex", b""), do.make_old(0)),
+    "first .timeindex deleted, an old .log": lambda _: do.both(do.delete(f"{0:020d}.timeindex"), do.make_old(0)),
+    "an old .log": lambda _: do.make_old(0),
+    "first and sealed .timeindex: zeros": lambda _: do.both(
+        do.zero_out(0, ".timeindex"), do.zero_out(12, ".timeindex")
+    ),
+    "sealed .timeindex: zeros": lambda _: do.zero_out(12, ".timeindex"),
+    "all .timeindex: zeros": lambda base: do.both(
+        *(do.zero_out(number, ".timeindex") for number in range(0, base + 1, 12))
+    ),
+    "active .timeindex: an entry of a later offset": lambda base: do.write(
+        f"{base:020d}.timeindex", (EPOCH_MS - HOUR_MS).to_bytes(8, "big") + (5000).to_bytes(4, "big")
+    ),
+    "active .log: eight zeros after its end": lambda base: do.extend(base, bytes(8)),
+    "active .log: a length of 5000 after its end": lambda base: do.extend(
+        base, (base + 12).to_bytes(8, "big") + (5000).to_bytes(4, "big") + b"\0\0\0\0\2" + b"x" * 40
+    ),
+    "active .log: ten bytes missing": lambda base: do.cut(base, -10),
+    "a copy of .log as .log.swap, an old one": lambda _: do.both(
+        do.copy(0, f"{0:020d}.log.swap"), do.make_old(0, ".log.swap")
+    ),
     "sealed .txnindex is garbage": lambda _: do.write(f"{12:020d}.txnindex", b"x" * 34),
     "active .txnindex is garbage": lambda base: do.write(f"{base:020d}.txnindex", b"x" * 34),
     "sealed batch fails its checksum": lambda _: do.batch(12, 2, do.flip),

@@ -6,6 +6,7 @@ nothing outside the partition's directory and its lines in the checkpoints, so t
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 from collections.abc import Callable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 _SIZE_AT, _MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _DELTA_AT, _COUNT_AT, _RECORDS_AT = 8, 16, 17, 21, 23, 57, 61
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
+_OLD_NS: Final = 600_000_000 * 10**9
 OTHER_ID: Final = "AAAAAAAAAAAAAAAAAAAAZw"
 """Topic id that no topic has."""
 
@@ -118,6 +120,23 @@ def extend(base: int, data: bytes, suffix: str = ".log") -> Damage:
             file.write(data)
 
     return do
+
+
+def zero_out(base: int, suffix: str, size: int | None = None) -> Damage:
+    """Overwrite the last bytes of a file of a segment with zeros, as many as ``size``, or all."""
+
+    def do(site: Site) -> None:
+        path = site.file(base, suffix)
+        data = path.read_bytes()
+        count = len(data) if size is None else size
+        path.write_bytes(data[: len(data) - count] + bytes(count))
+
+    return do
+
+
+def make_old(base: int, suffix: str = ".log") -> Damage:
+    """Set the modification time of a file to a time before all limits of retention."""
+    return lambda site: os.utime(site.file(base, suffix), ns=(_OLD_NS, _OLD_NS))
 
 
 def repeat_batch(source: int, number: int, base: int) -> Damage:

@@ -9,17 +9,19 @@ import contextlib
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from conformance.experiments.start_damage.cases import CASES, Case
 from conformance.experiments.start_damage.corruptions import Site, name_of
 from conformance.experiments.start_damage.observing import observe
-from conformance.experiments.start_damage.prepared import LOG_DIRS, Prepared, prepare
+from conformance.experiments.start_damage.prepared import LAST_MS, LOG_DIRS, Prepared, prepare
 from conformance.scratch import scratch_directory
 from kidx.errors import KidxError
 from kidx.records import file_batches
 from kidx.segment import file_name
 from kidx.startup import predict
+from kidx.startup.checkpointed import CheckpointedOffsets
 from kidx.startup.readable import LoggedRecords
 from kidx.verify import verify_paths
 
@@ -136,7 +138,7 @@ class _Experiment:
             dangerous += affecting
         before = {case: _Log(site.partition) for case, site in sites.items()}
         to_observe = range(_FEW_PARTITIONS) if alone else [_number(site) for site in sites.values()]
-        observed = observe(self.release, root, to_observe)
+        observed = observe(self.release, root, to_observe, LAST_MS[shutdown] + 1000)
         outcomes = {
             case: Outcome(
                 self.release,
@@ -190,14 +192,24 @@ def _affects_others(start: Start, site: Site) -> bool:
 
 
 class _Log:
-    """Log before the start: its end, and the number of bytes of complete batches in each segment."""
+    """Log before the start: its end, and the number of bytes of complete batches in each segment.
+
+    Segments below the log start are left out, because retention deletes them in any case.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.exists = directory.is_dir()
         logged = LoggedRecords(directory) if self.exists else None
         self.end = logged.end if logged is not None else 0
         sizes = logged.sizes if logged is not None else {}
-        self.sizes = {base: _complete_size(directory / file_name(base, ".log"), size) for base, size in sizes.items()}
+        start = CheckpointedOffsets(directory.parent).of(directory).start_offset
+        bases = sorted(sizes)
+        below = {base for base, following in pairwise(bases) if following <= start <= self.end}
+        self.sizes = {
+            base: _complete_size(directory / file_name(base, ".log"), size)
+            for base, size in sizes.items()
+            if base not in below
+        }
 
     def change_to(self, after: Mapping[int, int | None], end: int | None) -> str:
         """Describe what the start has changed; bytes after the last complete batch are ignored.
@@ -227,6 +239,7 @@ def _complete_size(path: Path, size: int) -> int:
     return min(end, size)
 
 
+_UNREAD: Final = ", new records cannot be read"
 _STATES: Final = {"stray": "stray, starts empty", "empty": "no log, starts empty", "refused": "not served"}
 
 
@@ -243,8 +256,11 @@ def _predicted(start: Start, site: Site, log: _Log) -> str:
     if found is not None and found.outcome == "unknown":
         return f"{said}unknown: {found.reason}"
     changed = {int(change.file.stem): change.after for change in found.changes} if found is not None else {}
+    later = [each for each in start.later if each.directory == site.partition]
+    changed |= dict.fromkeys(int(path.name[:20]) for each in later for path in each.files)
     end = log.end if found is None or found.end[1] is None else found.end[1]
-    return said + log.change_to(log.sizes | changed, end)
+    unread = _UNREAD if any(each.effect == "appends" for each in later) else ""
+    return said + log.change_to(log.sizes | changed, end) + unread
 
 
 def _happened(observed: Observed, partition: Partition, site: Site, log: _Log) -> str:
@@ -260,7 +276,8 @@ def _happened(observed: Observed, partition: Partition, site: Site, log: _Log) -
         return f"{said}no log, starts empty"
     if partition.end is None:
         return f"{said}not served"
-    return said + log.change_to(next(iter(partition.segments.values()), {}), partition.end)
+    state = log.change_to(next(iter(partition.segments.values()), {}), partition.end)
+    return said + state + (_UNREAD if partition.unread else "")
 
 
 def _offline(names: Sequence[str]) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from conformance.experiments.start_damage.prepared import LOG_DIRS, TOPIC, broker_at
 from conformance.kafka.broker import BrokerError, LocalBroker
 from conformance.kafka.client import PartitionQuery
 from kidx.discovery import parse_partition
+from kidx.records import build_batch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +33,10 @@ _MAX_ROUNDS: Final = 40
 """Maximum number of rounds of queries."""
 
 
+_NEW_BATCHES: Final = 3
+"""Number of batches that are appended after the start; the second and the third add index entries."""
+
+
 _Answer = tuple[int | None, int | None, str]
 """Earliest and latest offset of a partition, and the error; an offset that the broker does not return is None."""
 
@@ -46,6 +51,8 @@ class Partition:
         error: The error if an offset is missing.
         segments: The size of each ``.log`` in bytes by base offset, by log directory.
         strays: The log directories in which the partition has a ``-stray`` directory.
+        unread: The reason why a consumer does not get the records that a producer appends after the start; empty if it
+            gets them all.
     """
 
     start: int | None = None
@@ -53,6 +60,7 @@ class Partition:
     error: str = ""
     segments: Mapping[str, Mapping[int, int]] = field(default_factory=dict)
     strays: tuple[str, ...] = ()
+    unread: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,24 +104,30 @@ class _UnchangedBroker(LocalBroker):
                 raise self._error(f"was not ready within {deadline.limit:g} s")
 
 
-def observe(release: str, root: Path, numbers: Sequence[int]) -> Observed:
+def observe(release: str, root: Path, numbers: Sequence[int], timestamp: int) -> Observed:
     """Start a broker with a directory, observe it, and kill it.
 
     Args:
         release: The release of the broker.
         root: The broker's directory.
         numbers: The numbers of the partitions to observe.
+        timestamp: The timestamp of the records that are appended.
 
     Raises:
         BrokerError: It cannot be determined whether the broker starts.
     """
     broker = broker_at(release, root, _UnchangedBroker)
     answers: dict[int, _Answer] = {}
+    partitions: dict[int, Partition] = {}
+    unread: dict[int, str] = {}
     started = False
     try:
         try:
             broker.start()
             answers = _answers(broker, numbers)
+            partitions = _partitions(root, numbers, answers)  # their sizes before the appends
+            served = [number for number, (_, _, error) in answers.items() if not error]
+            unread = _append_and_read(broker, served, timestamp)
             started = broker.running
         except BrokerError as error:
             if "was not ready" in str(error):
@@ -126,9 +140,16 @@ def observe(release: str, root: Path, numbers: Sequence[int]) -> Observed:
     return Observed(
         started,
         tuple(name for name in LOG_DIRS if name in offline),
-        {number: _partition(root, number, *answers.get(number, (None, None, ""))) for number in numbers},
+        {
+            number: replace(partition, unread=unread.get(number, ""))
+            for number, partition in (partitions or _partitions(root, numbers, answers)).items()
+        },
         "" if started else _reason(output),
     )
+
+
+def _partitions(root: Path, numbers: Sequence[int], answers: Mapping[int, _Answer]) -> dict[int, Partition]:
+    return {number: _partition(root, number, *answers.get(number, (None, None, ""))) for number in numbers}
 
 
 def _answers(broker: LocalBroker, numbers: Sequence[int]) -> dict[int, _Answer]:
@@ -161,6 +182,27 @@ def _query(client: Client, numbers: Sequence[int]) -> dict[int, _Answer]:
         number: (starts[number].offset, ends[number].offset, starts[number].error or ends[number].error or "")
         for number in numbers
     }
+
+
+def _append_and_read(broker: LocalBroker, numbers: Sequence[int], timestamp: int) -> dict[int, str]:
+    """Append batches to partitions, and read each; return the reason by partition where that fails."""
+    failed: dict[int, str] = {}
+    if not broker.running:
+        return failed
+    data = build_batch([(timestamp, b"key", b"new" * 100)])
+    with broker.connect() as client:
+        for number in numbers:
+            offsets: list[int] = []
+            for _ in range(_NEW_BATCHES):
+                appended = client.append(TOPIC, data, partition=number)
+                if appended.error is not None:
+                    failed[number] = appended.error
+                    break
+                offsets.append(appended.offset)
+            for offset, found in zip(offsets, client.fetch_each(TOPIC, offsets, number), strict=True):
+                if found.offset != offset:
+                    failed.setdefault(number, found.error or f"{found.offset} instead of {offset}")
+    return failed
 
 
 def _queries(numbers: Sequence[int], target: int) -> list[PartitionQuery]:

@@ -35,6 +35,10 @@ SEGMENT_OFFSETS: Final = 2 * BATCHES
 END: Final[Mapping[Shutdown, int]] = {"clean": 4 * SEGMENT_OFFSETS, "killed": 7 * SEGMENT_OFFSETS}
 """Log end offset of every intact partition."""
 HOUR_MS: Final = 3_600_000
+LAST_MS: Final[Mapping[Shutdown, int]] = {
+    shutdown: EPOCH_MS + (end // SEGMENT_OFFSETS - 1) * 2 * HOUR_MS for shutdown, end in END.items()
+}
+"""First timestamp of the active segment of every intact partition."""
 LOG_DIRS: Final = ("data", "other")
 """Log directories of the broker; the first also contains KRaft's own log."""
 
@@ -42,7 +46,7 @@ _SETTINGS: Final = {
     "segment.index.bytes": "1200",
     "index.interval.bytes": "200",
     "segment.ms": str(HOUR_MS),
-    "retention.ms": "-1",
+    "retention.ms": str(20 * 365 * 24 * HOUR_MS),  # older than all records, but a timestamp of 0 is still older
     "message.timestamp.type": "CreateTime",
 }
 
@@ -64,7 +68,9 @@ def broker_at(
         "metadata.log.dir": first,
         "log.flush.offset.checkpoint.interval.ms": HOUR_MS,
         "log.flush.start.offset.checkpoint.interval.ms": HOUR_MS,
-        "log.initial.task.delay.ms": HOUR_MS if is_prepared else 30_000,  # also delays the first checkpoints
+        # Of the first checkpoints and the first check of retention.
+        "log.initial.task.delay.ms": HOUR_MS if is_prepared else 1000,
+        "log.retention.check.interval.ms": 1000,
         "metadata.log.max.record.bytes.between.snapshots": 1024,
         "log.cleaner.backoff.ms": 1000,
         # With a new directory.id, partitions may have no leader before this check, which runs every 300 s by default.

@@ -60,10 +60,8 @@ class CleanerBuffer:
         Raises:
             OSError: the log cannot be read.
         """
-        with segment.log.path.open("rb") as file:
-            file.seek(position)
-            data = file.read(min(self.capacity, segment.size - position))
-            return Chunk(data, segment.size - position, segment.log.dialect.decompressor)
+        data = segment.log.read_bytes(position, min(self.capacity, segment.size - position))
+        return Chunk(data, segment.size - position, segment.log.dialect.decompressor)
 
     def grow(self, chunk: Chunk) -> None:
         """Grow the buffer to the batch that the chunk begins with, or at least to a larger size.
