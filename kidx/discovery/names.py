@@ -41,8 +41,8 @@ def parse_partition(name: str) -> tuple[str, int, str] | None:
     """Return topic, partition and state as a broker reads them from a directory's name; None for any other name.
 
     As ``parseTopicPartitionName``: a topic may contain dashes, and the number after the last dash is read as Java reads
-    it, so that ``t-0``, ``t-00`` and ``t-+0`` are one partition. The state is ``delete``, ``future``, ``stray`` or
-    empty.
+    it, so that ``t-0``, ``t-00`` and ``t-+0`` are one partition. Without a locale of UTF-8, Java does not see
+    names with digits of other scripts. The state is ``delete``, ``future``, ``stray`` or empty.
     """
     state = ""
     if name.endswith(_MARKS):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from kidx.discovery import FUTURE, LOG, parse_partition
 from kidx.printable import shell_word
-from kidx.startup.answers import PartitionStart, Remark
+from kidx.startup.answers import PartitionStart, Remark, SegmentChange
 from kidx.startup.checkpoints import UnreadableError, properties_of
 from kidx.startup.directories import directories_in
 from kidx.startup.names import is_of_metadata
@@ -152,12 +152,19 @@ class Copies:
         """Return what is lost of a copy if another one takes its place; None for an empty log."""
         start, end = self._limits(path)
         first, last = self._limits(other) if other is not None else (0, 0)
-        lost = NOTHING
+        lost, changes = NOTHING, []
         with contextlib.suppress(OSError):
             sizes = LoggedRecords(other).sizes if other is not None else {}
             pieces = [Piece(base, _log(other, base), size) for base, size in sizes.items() if other is not None]
-            lost = LoggedRecords(path).lost(pieces, start, first, last)
-        return PartitionStart(path, "cut", reason, (start, first), (end, last), remedy=remedy, lost=lost)
+            logged = LoggedRecords(path)
+            lost = logged.lost(pieces, start, first, last)
+            kept_below = last if path.name.endswith(f"-{FUTURE}") else 0  # a copy is cut, a partition is deleted
+            changes = [
+                SegmentChange(_log(path, base), size, None, logged.records_from(base, 0))
+                for base, size in logged.sizes.items()
+                if base >= kept_below
+            ]
+        return PartitionStart(path, "cut", reason, (start, first), (end, last), tuple(changes), remedy, lost=lost)
 
 
 def _log(directory: Path, base: int) -> Path:

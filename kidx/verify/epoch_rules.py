@@ -7,7 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kidx.discovery import EPOCHS, LOG, METADATA_TOPIC
+from kidx.discovery import EPOCHS, FUTURE, LOG, METADATA_TOPIC
 from kidx.log.epochs import EpochEntry, read_epochs
 from kidx.verify.verdicts import FileVerdict, SegmentVerdict
 
@@ -99,12 +99,13 @@ def _check_beginning(
 ) -> None:
     """Report a log that begins after its first epoch: a broker that deletes segments updates the epoch, too.
 
-    Partitions with a log start in the checkpoint and KRaft's own log are not checked. With remote storage, a broker
-    writes that checkpoint within a minute of deleting the first local segment.
+    Partitions with a log start in the checkpoint, KRaft's own log and copies being moved are not checked. With remote
+    storage, a broker writes that checkpoint within a minute of deleting the first local segment.
     """
     partition = reporter.partition
     first = min((verdict.segment.base_offset for verdict in verdicts), default=0)
-    if partition.start_offset is None and partition.topic != METADATA_TOPIC and entries:
+    is_checked = partition.topic != METADATA_TOPIC and partition.state != FUTURE
+    if partition.start_offset is None and is_checked and entries:
         epoch, start = entries[0]
         if start < first:
             message = (

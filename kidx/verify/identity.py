@@ -81,7 +81,7 @@ def _cluster_of(partition: Partition, clusters: Mapping[Path, ClusterMetadata]) 
 def _written(path: Path) -> int:
     """Return the time in milliseconds at which a checkpoint was written; later than any topic without a file."""
     with contextlib.suppress(OSError):
-        return path.stat().st_mtime_ns // 1_000_000
+        return int(path.stat().st_mtime * 1000)
     return 1 << 63
 
 

@@ -11,6 +11,7 @@ from startups import (
     DISKS,
     ID,
     PROPERTIES,
+    RELEASE,
     REMOVE_TOPIC_RECORD,
     change_record,
     fill_partitions,
@@ -22,6 +23,7 @@ from startups import (
 )
 
 from kidx.discovery import parse_partition
+from kidx.verify import verify_paths
 
 
 @pytest.fixture(scope="module")
@@ -180,3 +182,15 @@ def test_a_partition_that_its_topic_does_not_have_is_a_stray(data):
     (stray,) = start(data).of("stray")
     assert stray.directory == data / "orders-1"
     assert ID in (data / "orders-1" / "partition.metadata").read_text()
+
+
+def test_a_copy_that_is_being_moved_has_no_losses_of_its_partition(disks):
+    """The checkpoint has the end of the partition that was here before it was moved by hand."""
+    data, other = disks
+    (data / "orders-0").rename(other / "orders-0")
+    shutil.copytree(other / "orders-0", data / FUTURE)
+    shorten(data / FUTURE, 36)
+    (data / "replication-offset-checkpoint").write_text("0\n1\norders 0 48\n")
+    findings = verify_paths(disks, release=RELEASE, processes=1).findings
+    assert not [each for each in findings if "records were lost" in each.message]
+    assert [each.end for each in start(*disks).of("cut")] == [(48, 36)]
