@@ -231,3 +231,46 @@ def test_the_release_stands_in_the_command():
     report = smoke(f"{spec('line_index')} --release {{release}}", release="3.9.2")
     assert report.sane
     assert smoke(f"{spec('line_index')} --release {{release}}", release="1.0.0").exit_code == 1
+
+
+def with_capabilities(tmp_path, capabilities: list[str], answer: str = "") -> SmokeReport:
+    """Smoke an offset index that preallocates its file, and declares these capabilities."""
+    program = tmp_path / "declaring.py"
+    program.write_text(
+        f"import sys\nsys.path.insert(0, {str(ADAPTERS)!r})\n"
+        "from line_index import Adapter\n"
+        "class Declaring(Adapter):\n"
+        "    kinds = ('offset',)\n"
+        "    def reply_to(self, request):\n"
+        "        reply, op = super().reply_to(request), request['op']\n"
+        f"        if op == 'start': reply['ok']['index_capabilities'] = {capabilities!r}\n"
+        f"        {answer or 'pass'}\n"
+        "        return reply\n"
+        "Declaring().run()\n"
+    )
+    return smoke(f"exec:{shlex.join([sys.executable, str(program)])}")
+
+
+DECLARED = "offset: does what it declares"
+
+
+def test_what_an_index_does_and_does_not_declare_is_reported(tmp_path):
+    report = with_capabilities(tmp_path, [])
+    assert failed(report) == [DECLARED]
+    hint = check(report, DECLARED).hint
+    assert "the new file has 1200 bytes, as many as max_index_size allows" in hint
+    assert "Declare preallocation" in hint
+    report = with_capabilities(tmp_path, ["preallocation"])
+    assert failed(report) == []
+    assert check(report, DECLARED).verdict == "passed"
+    assert "It has delete, which is not compared without delete." in check(report, DECLARED).hint
+
+
+def test_what_an_index_declares_and_does_not_do_is_reported(tmp_path):
+    report = with_capabilities(
+        tmp_path, ["preallocation", "delete"], "reply = {'unsupported': True} if op == 'delete' else reply"
+    )
+    assert failed(report) == [DECLARED]
+    assert check(report, DECLARED).hint == "It declares delete, and answers delete with unsupported."
+    report = smoke(f"{spec('growing_index')} --silent")
+    assert "does not preallocate its file" in check(report, DECLARED).hint
